@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from docs.pages.room_answers import ROOM_ANSWERS
-from folkmoot.operations import CATALOGUE
+from folkmoot.operations import CATALOGUE, Operation
 from folkmoot.operations.accounts import NOT_SIGNED_IN, SAVE_SETTINGS
+from folkmoot.operations.schema import schema_of
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 TOKEN = "sk_…"  # noqa: S105 - an example
@@ -198,7 +199,17 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     },
     "folkmoot/call_tool": WHOAMI,
 }
+
+
+def plain_answer(tool: Operation) -> dict[str, Any]:
+    """An answer of a tool for which none is written: its members, with a value of their type."""
+    values = {"string": "…", "integer": TIME, "boolean": True, "array": [], "object": {}}
+    members = schema_of(tool.gives)["properties"]
+    return {name: values.get(each.get("type")) for name, each in members.items()}
+
+
 ANSWERS: dict[str, dict[str, Any]] = {
-    tool.name: dict(tool.with_notice(_ANSWERS[tool.name])) for tool in CATALOGUE.tools
+    tool.name: dict(tool.with_notice(_ANSWERS.get(tool.name) or plain_answer(tool)))
+    for tool in CATALOGUE.tools
 }
 """One answer of each tool."""

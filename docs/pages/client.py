@@ -10,6 +10,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from folkmoot.cli.program import WRITTEN as WRITTEN_COMMANDS
+from folkmoot.operations import Absent
 from folkmoot.operations.components import WRITTEN, name_of, structs_in
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, NAMED
 from folkmoot.operations.schema import nulls_of
@@ -51,7 +53,7 @@ RENAMED = {"from": "sender"}
 
 def page() -> str:
     """The whole module."""
-    source = "\n\n".join([HEAD, *structs(), *methods()])
+    source = "\n\n".join([HEAD, *structs(), *methods(), commands()])
     return ruff(ruff(source, "check", "--fix-only", "--quiet"), "format")
 
 
@@ -66,6 +68,20 @@ def ruff(source: str, *command: str) -> str:
         check=True,
     )
     return done.stdout
+
+
+def commands() -> str:
+    """The commands that nobody has written, and the methods they are made from."""
+    made = {
+        name: snake(each.id)
+        for each in served()
+        for name in (() if isinstance(each.row.commands, Absent) else each.row.commands)
+        if " " not in name and name not in WRITTEN_COMMANDS
+    }
+    told = (
+        '"""Commands that are made from methods: operations for which none is written by hand."""'
+    )
+    return f"COMMANDS: dict[str, str] = {made!r}\n{told}\n"
 
 
 def served() -> list[Endpoint]:

@@ -445,6 +445,7 @@ class Hub:
             mail=self.mail,
             rooms=self.rooms,
             limits=self._limits,
+            store=self.store,
             document=partial(encoded_document, __version__, settings.public_url),
             events=self._open_events(),
             tapes=TapeFolder(Path(folder).expanduser() if folder else None),

@@ -39,6 +39,7 @@ ELSEWHERE = {
     "docs/tutorials/developer.md": "run by test_examples.py",
     "docs/tutorials/bridge.md": "followed by test_bridge.py",
     "docs/tutorials/server.md": "followed by test_server.py",
+    "docs/tutorials/operation.md": "followed by test_operation.py",
 }
 FOLLOWED = sorted(
     name for name in pages() if name.startswith("docs/tutorials/") and name not in ELSEWHERE

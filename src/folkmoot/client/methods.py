@@ -1148,3 +1148,7 @@ class Hub(Http):
             TapeEntries,
             query={"limit": limit, "cursor": cursor},
         )
+
+
+COMMANDS: dict[str, str] = {"digest": "get_digest"}
+"""Commands that are made from methods: operations for which none is written by hand."""

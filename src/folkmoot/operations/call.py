@@ -14,6 +14,7 @@ from folkmoot.core.policy import NOBODY, Principal
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
+    from folkmoot.core.ports import Store
     from folkmoot.mail import Mail
     from folkmoot.operations.row import Payload
     from folkmoot.proxy.tape.folder import TapeFolder
@@ -67,6 +68,10 @@ class EventFeed(Protocol):
         ...
 
 
+ABSENT: Any = None
+"""In place of a service that is not here."""
+
+
 class Services(Struct, frozen=True, kw_only=True):
     """What the handlers work with."""
 
@@ -74,6 +79,7 @@ class Services(Struct, frozen=True, kw_only=True):
     mail: Mail
     rooms: Rooms
     limits: RateLimits
+    store: Store = ABSENT
     document: Callable[[], Raw] = Raw
     """Makes the OpenAPI document."""
     events: EventFeed | None = None

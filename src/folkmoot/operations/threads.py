@@ -224,7 +224,7 @@ THREADS = (
         effect="reads",
         reaches_others=True,
         routes=(Route("GET", "/v1/digest", "getDigest", "Read what is unread, in short"),),
-        commands=Absent("`inbox` and `threads` show what is unread."),
+        commands=("digest",),
     ),
     Operation(
         name="msg/delete_thread",

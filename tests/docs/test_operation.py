@@ -1,0 +1,136 @@
+"""The tutorial for contributors, followed on a copy of the source."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Page, pages
+
+MOST_LINES = 60
+NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.pyc")
+FILE = re.compile(r"^Create `([^`]+)`", re.MULTILINE)
+TABLE = "src/folkmoot/operations/table.py"
+
+
+def tutorial() -> Page:
+    return pages()["docs/tutorials/operation.md"]
+
+
+def files() -> dict[str, str]:
+    """The files that the page has one create."""
+    page = tutorial()
+    wanted = [block.text for block in page.blocks if block.language in {"sql", "python"}]
+    return dict(zip(FILE.findall(page.text), wanted, strict=True))
+
+
+def test_an_operation_with_all_its_ways_in_and_its_test_takes_few_lines() -> None:
+    lines = [line for text in files().values() for line in text.splitlines() if line.strip()]
+    # One more imports the row in the table, and one adds it there.
+    assert len(lines) + 2 <= MOST_LINES
+
+
+class Clone:
+    """A copy of the source, in which the page is followed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "clone"
+        for name in ("src", "docs", "tests"):
+            shutil.copytree(ROOT / name, self.folder / name, ignore=NOT_COPIED)
+        for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+            shutil.copy(ROOT / name, self.folder / name)
+        self._environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "PYTHONPATH": os.pathsep.join((str(self.folder / "src"), str(self.folder))),
+            "FOLKMOOT_CREDENTIALS": str(folder / "credentials.json"),
+            "FOLKMOOT_DATA": str(folder / "data"),
+        }
+
+    def write(self) -> None:
+        """Create the files, and put the row into the table."""
+        migrations = self.folder / "src/folkmoot/store/migrations"
+        number = max(int(path.name[:3]) for path in migrations.glob("*.sql")) + 1
+        for name, text in files().items():
+            path = self.folder / name.replace("NNN", f"{number:03}")
+            assert not path.exists()
+            path.write_text(text, "utf-8")
+        table = (self.folder / TABLE).read_text("utf-8")
+        line = "from folkmoot.operations.people import PEOPLE\n"
+        assert line in table
+        assert "    *PEOPLE,\n" in table
+        table = table.replace(line, f"{line}from folkmoot.operations.pinning import PINNING\n")
+        table = table.replace("    *PEOPLE,\n", "    *PEOPLE,\n    *PINNING,\n")
+        (self.folder / TABLE).write_text(table, "utf-8")
+
+    def run(self, *command: str) -> str:
+        """What a Python program prints that must succeed."""
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=self.folder,
+            env=self._environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    @contextmanager
+    def hub(self) -> Iterator[str]:
+        """A hub that runs the copy."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "folkmoot", "serve", "--port", port],
+            cwd=self.folder,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert serving.stdout is not None
+        try:
+            url = f"http://127.0.0.1:{port}"
+            assert any(url in line for line in serving.stdout)
+            yield url
+        finally:
+            serving.terminate()
+            serving.wait(60)
+            serving.stdout.close()
+
+
+@pytest.mark.long
+def test_what_the_tutorial_adds_is_a_tool_a_route_and_a_command(tmp_path: Path) -> None:
+    clone = Clone(tmp_path)
+    clone.write()
+    clone.run("docs.generate")
+    clone.run("pytest", "-q", "-p", "no:cacheprovider", "tests/operations/test_pinning.py")
+    verdicts = ("tests/interaction/test_verdicts.py", "-m", "long", "-k", "inside or outside")
+    clone.run("pytest", "-q", "-p", "no:cacheprovider", *verdicts)
+    assert "`msg/pin`" in (clone.folder / "docs/reference/operations.md").read_text("utf-8")
+    with clone.hub() as url:
+        for handle in ("ann", "bob"):
+            clone.run("folkmoot", "register", handle, "--url", url)
+        send = ("folkmoot", "send", "bob", "hi", "--as", "ann", "--json")
+        thread = json.loads(clone.run(*send))["thread_id"]
+        shown = clone.run("folkmoot", "pin", thread, "--as", "ann")
+        assert shown == f"thread_id  {thread}\n"
+        token = json.loads(Path(clone._environ["FOLKMOOT_CREDENTIALS"]).read_text("utf-8"))
+        [secret] = re.findall(r"sk_[0-9a-f]{64}", json.dumps(token))[:1]
+        called = clone.run(
+            "folkmoot", "call", f"{url}/mcp?token={secret}", "msg_pin", f"thread_id={thread}"
+        )
+        assert thread in called
