@@ -158,6 +158,8 @@ class Wanted(Struct, frozen=True):
     until: float | None = None
     by: str | None = None
     account: str | None = None
+    """What this account did; what an operator did about it is not among it."""
+    credential_id: str | None = None
     action: str | None = None
     room: str | None = None
     about: str | None = None
@@ -222,6 +224,8 @@ async def read(tx: Tx, wanted: Wanted) -> list[Entry]:
         ("at < ?", wanted.until),
         ("actor = ?", wanted.by),
         ("account = ?", wanted.account),
+        ("actor <> ?", None if wanted.account is None else OPERATOR),
+        ("credential_id = ?", wanted.credential_id),
         ("action LIKE ? ESCAPE '\\'", like(wanted.action)),
         ("room = ?", wanted.room),
         ("about LIKE ? ESCAPE '\\'", like(wanted.about)),

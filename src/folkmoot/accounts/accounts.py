@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from folkmoot import audit
 from folkmoot.accounts import people, profiles, queries, queries_people, registration
 from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
 from folkmoot.accounts.credentials import (
@@ -385,6 +386,20 @@ class Accounts:
         return await self._store.read(
             lambda tx: people.belongings(tx, user_id, now, self._nicknames), long=True
         )
+
+    async def activity(
+        self,
+        viewer: Account,
+        limit: int,
+        *,
+        before: int | None = None,
+        credential_id: str | None = None,
+    ) -> list[audit.Entry]:
+        """What the viewer did, as the audit log has it, the newest first."""
+        wanted = audit.Wanted(
+            limit=limit, before=before, account=viewer.id, credential_id=credential_id
+        )
+        return await self._store.read(lambda tx: audit.read(tx, wanted), long=True)
 
     async def quotas_of(self, user_id: str) -> dict[str, dict[str, int]]:
         """How much of its quotas an account uses, in bytes; a limit of 0 is none."""

@@ -546,6 +546,26 @@ class CreatedCredential(Struct, frozen=True, omit_defaults=True):
     """The token itself. It is not shown again."""
 
 
+class ActivityLine(Struct, frozen=True, omit_defaults=True):
+    """Something that was done by an account, or refused to it."""
+
+    id: int
+    at: float
+    action: str
+    about: str
+    outcome: str | None
+    room: str | None
+    server: str | None
+    credential_id: str | None
+    seconds: float | None
+
+
+class Activity(Struct, frozen=True, omit_defaults=True):
+    """What an account did, the newest first."""
+
+    lines: list[ActivityLine]
+
+
 class TapeRow(Struct, frozen=True, omit_defaults=True):
     """One tape."""
 
@@ -1129,6 +1149,17 @@ class Hub(Http):
     def revoke_credential(self, credential: str) -> None:
         """Revoke a token."""
         self.ask("DELETE", f"/v1/me/credentials/{quote(credential, safe='')}", None)
+
+    def read_activity(
+        self, *, limit: int | None = None, before: int | None = None, credential: str | None = None
+    ) -> Activity:
+        """Read your activity."""
+        return self.ask(
+            "GET",
+            "/v1/me/activity",
+            Activity,
+            query={"limit": limit, "before": before, "credential": credential},
+        )
 
     def describe(self) -> dict[str, Any]:
         """Read this document."""

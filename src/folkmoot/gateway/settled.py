@@ -36,13 +36,18 @@ TOKENS: Final = tuple(
     f"mcp.request.tools/call:folkmoot/{name}" for name in ("tokens", "create_token", "revoke_token")
 )
 """One's own tokens. Only the first is a tool: the others are asked for by people."""
-EVENTS: Final = "mcp.request.tools/call:folkmoot/events"
-"""To follow events; each of them is judged by the operation that tells the same."""
+EVENTS: Final = (
+    "mcp.request.tools/call:folkmoot/events",
+    "mcp.request.tools/call:folkmoot/activity",
+)
+"""To follow events, each of which is judged by the operation that tells the same; and to read what
+one did.
+"""
 DEFAULTS: Final = (
     "mcp.request.tools/call:msg/*",
     "mcp.request.tools/call:room/*",
     *TOKENS,
-    EVENTS,
+    *EVENTS,
     *FINDERS,
 )
 """What every account may do at the hub."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from folkmoot.names import WireNames
 from folkmoot.names.schemas import without_combinators
 from folkmoot.operations.accounts import ACCOUNTS
+from folkmoot.operations.activity import ACTIVITY
 from folkmoot.operations.events import FOLLOWING
 from folkmoot.operations.finder import FINDERS
 from folkmoot.operations.hub import HUB
@@ -36,6 +37,7 @@ OPERATIONS: Final = (
     *APP,
     *ROOMS,
     *TOKENS,
+    *ACTIVITY,
     *FINDERS,
     *HUB,
     *FOLLOWING,

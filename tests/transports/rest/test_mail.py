@@ -227,3 +227,27 @@ def test_interceptors_see_what_comes_this_way(tmp_path: Path) -> None:
             assert (await ann.get("/v1/me"))["handle"] == "ann"
 
     run(main())
+
+
+@pytest.mark.requirement("hub.audit-table")
+def test_people_read_their_own_audit_lines_and_see_which_token_did_what(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann, bob = await here.people("ann", "bob")
+            body = {"label": "bot", "scope": "mail.read account.read"}
+            made = await did(ann, "POST", "/v1/me/credentials", body)
+            bot = Asker(here.port, made["token"])
+            sent = await bot.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+            assert code(sent) == (403, "scope_missing")
+            await here.hub._audit.drain()
+            refusal, created = (await ann.get("/v1/me/activity"))["lines"]
+            assert (created["action"], created["about"]) == ("token.created", made["id"])
+            assert (refusal["action"], refusal["outcome"]) == ("policy.refused", "scope_missing")
+            assert refusal["credential_id"] == made["id"] != created["credential_id"]
+            only = await ann.get(f"/v1/me/activity?credential={made['id']}")
+            assert [it["id"] for it in only["lines"]] == [refusal["id"]]
+            older = await ann.get(f"/v1/me/activity?before={refusal['id']}&limit=1")
+            assert [it["id"] for it in older["lines"]] == [created["id"]]
+            assert (await bob.get("/v1/me/activity"))["lines"] == []
+
+    run(main())

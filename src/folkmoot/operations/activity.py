@@ -1,0 +1,95 @@
+"""One's own lines of the audit log: what was done with which token. Operators read all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Struct
+
+from folkmoot.operations.row import Absent, Arguments, Operation, PageLimit, Route, says
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+
+class ReadActivity(Arguments, frozen=True, kw_only=True):
+    """Which lines."""
+
+    limit: PageLimit = 100
+    before: (
+        Annotated[int, says("Only lines older than the one with this id: the last you have.", ge=1)]
+        | None
+    ) = None
+    credential: (
+        Annotated[str, says("Only what was done with the token that has this id.")] | None
+    ) = None
+
+
+class ActivityLine(Struct, frozen=True, kw_only=True):
+    """Something that was done by an account, or refused to it."""
+
+    id: int
+    at: float
+    action: str
+    about: str
+    outcome: str | None
+    room: str | None
+    server: str | None
+    credential_id: str | None
+    seconds: float | None
+
+
+class Activity(Struct, frozen=True):
+    """What an account did, the newest first."""
+
+    lines: list[ActivityLine]
+
+
+async def activity(call: Call[ReadActivity]) -> Activity:
+    """What the caller did."""
+    given = call.arguments
+    found = await call.services.accounts.activity(
+        call.account, given.limit, before=given.before, credential_id=given.credential
+    )
+    return Activity(
+        [
+            ActivityLine(
+                id=one.id,
+                at=one.at,
+                action=one.action,
+                about=one.about,
+                outcome=one.outcome,
+                room=one.room,
+                server=one.server,
+                credential_id=one.credential_id,
+                seconds=one.seconds,
+            )
+            for one in found
+        ]
+    )
+
+
+ACTIVITY: Final = (
+    Operation(
+        name="folkmoot/activity",
+        description="Read your own lines of the audit log, the newest first: calls of servers "
+        "behind the hub, what you were refused, what you did in rooms and to your tokens, and with "
+        "which token. What an operator did about you is not among them.",
+        takes=ReadActivity,
+        gives=Activity,
+        handler=activity,
+        scope="account.read",
+        effect="reads",
+        tool=Absent("People look at it to see what their programs did."),
+        routes=(
+            Route(
+                "GET",
+                "/v1/me/activity",
+                "readActivity",
+                "Read your activity",
+                answer="The lines, the newest first.",
+            ),
+        ),
+        commands=Absent("It is for programs that show it; operators have 'folkmoot audit'."),
+    ),
+)
