@@ -24,6 +24,8 @@ from tests.gateway.scripted import tool as definition
 from tests.harness import Answer, ask, reached, run
 from tests.interaction.room_client import ROOM, Closed, joined
 from tests.mcp_harness import modern, settings
+from tests.transports.events.support import following
+from tests.transports.rest.support import Asker
 
 KEY = "ab" * 32
 NOT_AUTHENTICATED, NO_SUCH_ROOM, LOADED_AGAIN = 4401, 4404, 1011
@@ -221,5 +223,24 @@ def test_a_tool_that_one_hub_accepts_is_offered_by_the_other(tmp_path: Path) -> 
             assert await gateways[0].accept("files") == ["files:read"]
             await reached(lambda: len(gateways[1].catalogue.rows("tools")) == 1)
             assert await gateways[1].pins.diff() == []
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere", "events.own-only")
+def test_what_happens_in_one_hub_is_followed_in_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            bob = await hubs.first.accounts.register("bob")
+            async with following(Asker(port(hubs.second), ann.token)) as source:
+                await hubs.call(hubs.first, bob.token, "msg/send", to="ann", body="hush")
+                assert (await source.event())[0] == "mail.received"
+                await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
+                assert (await source.event())[0] == "room.membership"
+                await hubs.call(hubs.first, bob.token, "room/say", room=ROOM, text="hush")
+                assert (await source.event())[0] == "room.message"
+                await hubs.first.accounts.recover("ann", ann.recovery_code)
+                assert await source.ended()
 
     run(main())

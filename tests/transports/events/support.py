@@ -1,0 +1,89 @@
+"""A client of `/v1/events`, on a plain socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.harness import Answer, read_answer
+from tests.transports.rest.support import Asker
+
+EVENTS = "/v1/events"
+
+
+class Source:
+    """A client of the stream, on a socket of its own."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._buffer = b""
+        self.last = ""
+
+    async def event(self) -> tuple[str, Any]:
+        """The next event: its name and its data; comments and the first one are passed over."""
+        while True:
+            while b"\n\n" not in self._buffer:
+                size = int(await self._reader.readline(), 16)
+                self._buffer += await self._reader.readexactly(size)
+                assert await self._reader.readline() == b"\r\n"
+                if not size:
+                    raise EOFError
+            block, _, self._buffer = self._buffer.partition(b"\n\n")
+            lines = [line.split(": ", 1) for line in block.decode().splitlines()]
+            told = {line[0]: line[1] for line in lines if len(line) == 2 and line[0]}
+            self.last = told.get("id", self.last)
+            if told.get("data"):
+                return told["event"], json.loads(told["data"])
+
+    async def names(self, count: int) -> list[str]:
+        return [(await self.event())[0] for _ in range(count)]
+
+    async def ended(self) -> bool:
+        """Wait for the end, whatever comes before."""
+        try:
+            while True:
+                await self.event()
+        except EOFError:
+            return True
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def connect(who: Asker, last: str = "", **headers: str) -> Source | Answer:
+    reader, writer = await asyncio.open_connection("127.0.0.1", who.port)
+    named = {"host": f"localhost:{who.port}", "accept": "text/event-stream", **headers}
+    if who.token:
+        named["authorization"] = f"Bearer {who.token}"
+    if last:
+        named["last-event-id"] = last
+    lines = [f"GET {EVENTS} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        rest = asyncio.StreamReader()
+        rest.feed_data(head + await reader.readexactly(length_of(head)))
+        writer.close()
+        return await read_answer(rest)
+    assert b"content-type: text/event-stream" in head
+    assert b"cache-control: no-store" in head
+    return Source(reader, writer)
+
+
+def length_of(head: bytes) -> int:
+    line = next(each for each in head.lower().splitlines() if each.startswith(b"content-length"))
+    return int(line.split(b":")[1])
+
+
+@asynccontextmanager
+async def following(who: Asker, last: str = "") -> AsyncIterator[Source]:
+    source = await connect(who, last)
+    assert isinstance(source, Source), source
+    try:
+        yield source
+    finally:
+        source.close()
