@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 
 from folkmoot.core.errors import ArgumentInvalid
-from folkmoot.operations import CATALOGUE
+from folkmoot.operations import CATALOGUE, Arguments
 from folkmoot.operations.arguments import decode
+from folkmoot.operations.row import says
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -31,6 +33,27 @@ def refused(name: str, arguments: Any) -> str:
 @pytest.mark.parametrize("arguments", [[], "x", 7, True, [["to", "bob"]]])
 def test_arguments_that_are_no_object_are_refused(arguments: Any) -> None:
     assert refused("msg/send", arguments) == "The arguments must be an object."
+
+
+class Change(Arguments, frozen=True, kw_only=True):
+    label: Annotated[str, says("What it is for.", min_length=1, max_length=3)] | UnsetType = UNSET
+    rights: Annotated[list[str], says("What it may do.")] | UnsetType | None = UNSET
+    limit: Annotated[int, says("How many.", ge=1, le=9)] = 5
+
+
+@pytest.mark.requirement("operations.null")
+def test_null_is_a_value_where_the_struct_tells_it_from_nothing() -> None:
+    assert decode(Change, {}) == Change()
+    assert decode(Change, {"rights": None, "limit": None}) == Change(rights=None)
+    for wrong, sentence in (
+        ({"label": None}, "label must be a string of 1 to 3 characters."),
+        ({"label": "", "rights": None}, "label must be a string of 1 to 3 characters."),
+        ({"label": "long"}, "label must be a string of 1 to 3 characters."),
+        ({"rights": [None]}, "rights must be a list, each a string."),
+    ):
+        with pytest.raises(ArgumentInvalid) as error:
+            decode(Change, wrong)
+        assert error.value.message == sentence
 
 
 def test_null_is_the_same_as_nothing() -> None:

@@ -16,16 +16,17 @@ from folkmoot.cli.asking import (
     HubOption,
     UrlOption,
     handle_argument,
+    hub_at,
     hub_for,
     signed_in,
 )
-from folkmoot.cli.client import HubClient, hub_url
 from folkmoot.cli.credentials import Keyring, Login, changing, credentials_path, read_keyring
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import JsonOption, check_place, choice, flag
 from folkmoot.cli.output import aligned, complain, say
 from folkmoot.cli.show import Column, tell_fields, tell_table
 from folkmoot.cli.text import say_data
+from folkmoot.client.address import hub_url
 from folkmoot.core.errors import CredentialsUnusable
 
 INVITE_PATH = "/invite/"
@@ -80,7 +81,7 @@ def register(
     kind: Literal["agent"] | None = "agent" if agent else None
 
     def create(hub: str) -> Login:
-        made = HubClient(hub).create_account(handle, invite_code=code, account_type=kind)
+        made = hub_at(hub).create_account(handle, invite_code=code, account_type=kind)
         return Login(hub, made.handle, made.token, made.recovery_code)
 
     login = enter(create, url, as_json=as_json)
@@ -122,7 +123,7 @@ def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption 
     code = (kept.recovery_code if kept else "") or ask_code()
 
     def get_back(hub: str) -> Login:
-        made = HubClient(hub).recover_account(handle, code)
+        made = hub_at(hub).recover_account(handle, code)
         return Login(hub, made.handle, made.token, code)
 
     login = enter(get_back, hub, as_json=as_json)
@@ -250,7 +251,7 @@ def change_handle(
     """
     with changing() as keyring:
         login = keyring.find(url, handle)
-        answer = HubClient(login.hub, login.token).change_handle(new)
+        answer = hub_at(login.hub, login.token).change_handle(new)
         changed = msgspec.structs.replace(login, handle=answer.new_handle)
         keyring.accounts = [changed if kept == login else kept for kept in keyring.accounts]
     if as_json:
@@ -271,7 +272,7 @@ def delete_account(
     if not yes:
         confirm(login)
     with changing() as keyring:
-        HubClient(login.hub, login.token).delete_account(login.handle)
+        hub_at(login.hub, login.token).delete_account(login.handle)
         keyring.drop(login)
     say(f"Deleted {login.name}. Older backups of the hub still contain your mail.")
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.client import HubClient, hub_url
 from folkmoot.cli.credentials import Keyring, Login, read_keyring
 from folkmoot.cli.options import flag, option
+from folkmoot.client.address import hub_url
 from folkmoot.settings import FIELDS
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
 
 LOCAL_HUB = f"http://{FIELDS['host'].default}:{FIELDS['port'].default}"
 MAX_TEXT = 4 * 1024 * 1024
@@ -68,7 +71,14 @@ TextArgument = Annotated[
 def signed_in(url: str | None, handle: str | None) -> tuple[HubClient, Login]:
     """The hub, as the account that was meant."""
     login = read_keyring().find(url, handle)
-    return HubClient(login.hub, login.token), login
+    return hub_at(login.hub, login.token), login
+
+
+def hub_at(url: str, token: str = "", *, guest: bool = False) -> HubClient:
+    """The hub at an address; its methods are loaded only where a hub is asked."""
+    from folkmoot.cli.client import HubClient
+
+    return HubClient(url, token, guest=guest)
 
 
 YesOption = Annotated[bool, flag("--yes", "Do not ask for confirmation.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folkmoot.cli.client import HubClient
+from folkmoot.cli.asking import hub_at
 from folkmoot.cli.credentials import Login, credentials_path, read_keyring
 from folkmoot.core.errors import DeviceKeyUnusable
 
@@ -38,7 +38,7 @@ class Own:
 
     def __init__(self, url: str | None, handle: str | None, key_file: Path | None) -> None:
         self.login: Login = read_keyring().find(url, handle)
-        self.hub = HubClient(self.login.hub, self.login.token)
+        self.hub = hub_at(self.login.hub, self.login.token)
         self.store = key_store(key_file)
 
     def keys(self) -> Keys:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from folkmoot import __version__
+from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
 from folkmoot.cli.text import one_line
 from folkmoot.client.http import MAX_ANSWER, PATIENCE
 from folkmoot.client.methods import Hub
@@ -47,29 +47,7 @@ REQUEST_ID = 1
 MAX_REASON = 500
 NO_ACCOUNT = "Authentication required."
 UNAUTHORISED = 401
-GUEST_UNKNOWN = "The hub no longer accepts this guest. Ask for a new invitation."
-ACCOUNT_UNKNOWN = (
-    "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new one."
-)
 SUSPENDED = "This account is suspended. Ask the operator of the hub."
-
-
-def hub_url(given: str) -> str:
-    """The hub's address in one spelling: without `/mcp`, query or a slash at the end.
-
-    Raises `ValueError`, with a sentence, for what is not the address of a hub.
-    """
-    try:
-        parts = urlsplit(given.strip())
-        _ = parts.port
-    except ValueError:
-        raise ValueError(f"{given!r} is not a URL") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"must be a URL such as http://127.0.0.1:8420, not {given!r}")
-    if "@" in parts.netloc:
-        raise ValueError("must not contain a user name or password")
-    path = parts.path.rstrip("/").removesuffix("/mcp").rstrip("/")
-    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
 class HubClient(Hub):

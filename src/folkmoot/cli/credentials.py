@@ -17,6 +17,11 @@ from folkmoot.staging import staged
 VARIABLE = "FOLKMOOT_CREDENTIALS"
 MAX_BYTES = 1_048_576
 
+GUEST_UNKNOWN = "The hub no longer accepts this guest. Ask for a new invitation."
+ACCOUNT_UNKNOWN = (
+    "The hub does not accept the saved token; 'folkmoot account recover HANDLE' gets a new one."
+)
+
 
 class Login(msgspec.Struct, frozen=True):
     """One account on one hub."""

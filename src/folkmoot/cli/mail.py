@@ -18,7 +18,6 @@ from folkmoot.cli.asking import (
     signed_in,
     text_of,
 )
-from folkmoot.cli.client import HubClient
 from folkmoot.cli.options import JsonOption, choice, number
 from folkmoot.cli.output import say
 from folkmoot.cli.show import Column, at, short, tell_messages, tell_table, word
@@ -27,6 +26,7 @@ from folkmoot.core.errors import ToolRefused
 from folkmoot.core.uuids import is_beginning
 
 if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
     from folkmoot.client.methods import MailMessage, Sent, Thread
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

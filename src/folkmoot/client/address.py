@@ -1,4 +1,4 @@
-"""Where a room is: the address of its hub, and the address of one connection to it."""
+"""Where a hub and its rooms are, and the address of one connection to a room."""
 
 from __future__ import annotations
 
@@ -24,6 +24,24 @@ def rooms_url(url: str) -> str:
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError("The hub's address must hold no user name, password, query or fragment.")
     return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}/ws"
+
+
+def hub_url(given: str) -> str:
+    """The hub's address in one spelling: without `/mcp`, query or a slash at the end.
+
+    Raises `ValueError`, with a sentence, for what is not the address of a hub.
+    """
+    try:
+        parts = urlsplit(given.strip())
+        _ = parts.port
+    except ValueError:
+        raise ValueError(f"{given!r} is not a URL") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"must be a URL such as http://127.0.0.1:8420, not {given!r}")
+    if "@" in parts.netloc:
+        raise ValueError("must not contain a user name or password")
+    path = parts.path.rstrip("/").removesuffix("/mcp").rstrip("/")
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
 def joining(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.cli.arguments import typed_arguments, usage
 from folkmoot.cli.asking import AsOption, UrlOption
-from folkmoot.cli.client import HubClient
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import say
 from folkmoot.cli.room import options as given
@@ -17,6 +16,9 @@ from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import lines, one_line, say_data
 from folkmoot.core.errors import ToolRefused
 from folkmoot.mcp.wire import TOOLS_CALL
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
 
 LIST_SECONDS: Final = 5
 CALL_SECONDS: Final = 30

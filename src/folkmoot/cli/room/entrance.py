@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from folkmoot.cli.client import HubClient
+from folkmoot.cli.asking import hub_at
 from folkmoot.cli.credentials import Keyring, read_keyring
 from folkmoot.core.errors import NotSignedIn
 from folkmoot.core.mcpx import PROTOCOL
 
 if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
     from folkmoot.client.methods import Participant, Proposal
 
 
@@ -28,7 +29,7 @@ class Entrance(NamedTuple):
     @property
     def client(self) -> HubClient:
         """The hub, as this one uses it."""
-        return HubClient(self.hub, self.token, guest=self.guest)
+        return hub_at(self.hub, self.token, guest=self.guest)
 
 
 def entrance(room: str | None, url: str | None, name: str | None) -> Entrance:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.cli.client import HubClient
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.room.entrance import Entrance
 from folkmoot.cli.room.lines import plain, verbatim
@@ -23,6 +22,7 @@ from folkmoot.client import Gap
 from folkmoot.core.errors import FolkmootError, RateLimited, ToolRefused
 
 if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
     from folkmoot.client import Message, Room
 
 LONGEST_WAIT: Final = 120.0

@@ -9,8 +9,7 @@ from typing import Final
 
 import typer
 
-from folkmoot.cli.asking import AsOption, HubOption, UrlOption, hub_for
-from folkmoot.cli.client import HubClient
+from folkmoot.cli.asking import AsOption, HubOption, UrlOption, hub_at, hub_for
 from folkmoot.cli.credentials import GuestPass, changing
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import complain, say
@@ -83,7 +82,7 @@ def come_in(room: str, url: str | None) -> Entrance:
     try:
         with changing() as keyring:
             hub = hub_for(keyring, url)
-            answer = HubClient(hub).exchange_invitation(room, token)
+            answer = hub_at(hub).exchange_invitation(room, token)
             guest = GuestPass(hub, room, answer.guest, answer.credential)
             keyring.put_guest(guest)
     except CredentialsUnusable as error:

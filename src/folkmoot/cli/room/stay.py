@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Thread
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from folkmoot.cli.client import ACCOUNT_UNKNOWN, GUEST_UNKNOWN, HubClient
+from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
 from folkmoot.cli.room.entrance import Entrance
 from folkmoot.client import Gap, Message, Room
 from folkmoot.core.errors import AuthenticationRequired, NotSignedIn
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
 
 PAGE: Final = 500
 GAPS: Final[dict[str, str]] = {

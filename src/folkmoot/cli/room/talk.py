@@ -8,7 +8,6 @@ import msgspec
 import typer
 
 from folkmoot.cli.asking import AsOption, TextArgument, UrlOption, text_of
-from folkmoot.cli.client import HubClient
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import console, on_terminal, say
 from folkmoot.cli.room import options as given
@@ -20,6 +19,7 @@ from folkmoot.cli.show import word
 from folkmoot.cli.text import say_data
 
 if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
     from folkmoot.client.methods import MessagePage
 
 PAGE: Final = 100

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from folkmoot.cli.client import HubClient
 from folkmoot.cli.room.completing import Names
 from folkmoot.cli.room.deciding import Deciding
 from folkmoot.cli.room.doing import Doing
@@ -22,6 +21,9 @@ from folkmoot.cli.room.stay import Company, aside, envelope_of, inside, missing
 from folkmoot.cli.room.tellers import allowed
 from folkmoot.client import Gap, Message, Room
 from folkmoot.core.errors import FolkmootError
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
 
 BACKLOG: Final = 30
 """Messages from before that are shown to one who comes in."""
