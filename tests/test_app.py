@@ -19,8 +19,8 @@ import pytest
 
 from folkmoot import __version__
 from folkmoot.app import Hub
+from folkmoot.cli.operator import ask_socket
 from folkmoot.clock import SystemClock
-from folkmoot.control import ControlServer, call
 from folkmoot.core.errors import (
     DatabaseCorrupt,
     DataFolderInUse,
@@ -36,6 +36,7 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.keys import format_key, read_key
 from folkmoot.settings import Settings
 from folkmoot.transports import health
+from folkmoot.transports.operator_socket import OperatorSocket
 from tests.harness import Answer, ask, run
 from tests.process import Process
 from tests.transports.rooms.support import town
@@ -295,10 +296,14 @@ def test_public_url_and_allowed_hosts_are_answered_to(tmp_path: Path) -> None:
 def test_an_operator_reaches_the_hub_through_its_socket(tmp_path: Path) -> None:
     async def main() -> None:
         async with Hub(settings(tmp_path)).running() as hub:
-            status = await asyncio.to_thread(call, tmp_path / "control.sock", "status")
+            status = await asyncio.to_thread(
+                ask_socket, tmp_path / "control.sock", "folkmoot/status"
+            )
             assert status["url"] == hub.base_url
             assert status["pid"] == os.getpid()
-            assert (await asyncio.to_thread(call, tmp_path / "control.sock", "check"))["whole"]
+            assert (
+                await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/check")
+            )["whole"]
         assert not (tmp_path / "control.sock").exists()
 
     run(main())
@@ -435,7 +440,7 @@ def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path) -> Non
 def test_a_part_that_fails_stops_the_hub_with_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
-    async def fail(_: ControlServer) -> None:
+    async def fail(_: OperatorSocket, __: object) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(later())
 
@@ -443,7 +448,7 @@ def test_a_part_that_fails_stops_the_hub_with_its_own_error(
         raise kind("one sentence")
 
     async def main() -> None:
-        monkeypatch.setattr(ControlServer, "serve", fail)
+        monkeypatch.setattr(OperatorSocket, "serve", fail)
         with pytest.raises(kind, match="one sentence"):
             async with Hub(settings(tmp_path)).running():
                 await asyncio.Event().wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.cli.exits import ExitCode
-from folkmoot.control import call
+from folkmoot.cli.operator import read_socket
 from folkmoot.core.errors import SettingsError
 from folkmoot.core.ports import Tx
 from folkmoot.settings import Settings
@@ -164,7 +165,8 @@ def test_readiness_writes_once_a_second_however_many_ask(tmp_path: Path) -> None
 @pytest.mark.requirement("health.operators")
 def test_the_control_socket_tells_operators_wherever_the_hub_stands(tmp_path: Path) -> None:
     with Process(tmp_path, FOLKMOOT_PUBLIC_URL="http://moot.example") as hub:
-        assert call(tmp_path / "control.sock", "health")["checks"] == {"database": {"ok": True}}
+        told = json.loads(read_socket(tmp_path / "control.sock", "/health/ready")[1])
+        assert told["checks"] == {"database": {"ok": True}}
 
         def status(option: str) -> subprocess.CompletedProcess[str]:
             return forked.run(

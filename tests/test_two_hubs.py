@@ -16,6 +16,7 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.bus import MemoryBus
+from folkmoot.cli.operator import ask_socket
 from folkmoot.gateway.model import Inventory
 from folkmoot.rooms.spec import read_patch
 from folkmoot.store import SqliteStore
@@ -47,10 +48,10 @@ class Pair(NamedTuple):
         body = json.dumps(message).encode()
         return await ask(port(hub), "/mcp", method="POST", headers=headers, body=body)
 
-    async def operate(self, command: str, /, **arguments: Any) -> Any:
+    async def operate(self, name: str, /, **arguments: Any) -> Any:
         """What the operator of the first hub asks."""
-        commands = self.first.behind.commands(self.first.base_url)
-        return await commands[command](arguments, lambda _: None)
+        socket = self.first.settings.data_folder / "control.sock"
+        return await asyncio.to_thread(ask_socket, socket, name, arguments)
 
 
 def port(hub: Hub) -> int:
@@ -186,9 +187,9 @@ def test_what_one_hub_grants_and_revokes_holds_in_the_other(tmp_path: Path) -> N
 
             assert await says() == "None"
             deny = {"handle": "ann", "patterns": ["!mcp.request.tools/call:msg/threads"]}
-            await hubs.operate("grants.grant", **deny)
+            await hubs.operate("folkmoot/grant", **deny)
             assert await says() == "capability_denied"
-            await hubs.operate("grants.revoke", **deny)
+            await hubs.operate("folkmoot/revoke", **deny)
             assert await says() == "None"
 
     run(main())

@@ -219,7 +219,12 @@ def method(each: Endpoint) -> str:
         else:
             given.append(f"{name}: {hint(name)} | None = None")
     answer = kind({"$ref": f"/{each.reply}"}) if each.reply else "None"
-    path = re.sub(r"\{(\w+)\}", r"{quote(\1, safe='')}", each.path)
+    whole = {it.name for it in each.path_parameters if it.schema["type"] == "integer"}
+    path = re.sub(
+        r"\{(\w+)\}",
+        lambda found: found[0] if found[1] in whole else f"{{quote({found[1]}, safe='')}}",
+        each.path,
+    )
     prefix = "f" if named else ""
     parts = [repr(each.method), f'{prefix}"{path}"', answer]
     in_query = [it.name for it in each.query]

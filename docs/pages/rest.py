@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from folkmoot.operations.schema import Schema
 
 INTRODUCTION = """\
-Mail, people, accounts and rooms, for programs. The hub describes all of this by itself, in OpenAPI
-3.1, at `/v1/openapi.json`; the page and that document are made from the same table.
+Mail, people, accounts and rooms, for programs; and what [operators](operations.md) do. The hub
+describes all of this by itself, in OpenAPI 3.1, at `/v1/openapi.json`; the page and that document
+are made from the same table.
 
 What is a [tool](tools.md) as well does the same here as there, with the same arguments, rights and
 limits. `GET` changes nothing: messages that it returns stay unread until they are marked.
@@ -77,6 +78,8 @@ page is asked for with it as `cursor`, and nothing else changed. Messages are pa
 with `after` the last one you have, or with `before` the first."""
 
 OBJECTS = "## Objects"
+NEEDS = {"operator": "for operators"}
+"""Whom an operation is for, where a token of any account is not enough."""
 
 
 def page() -> str:
@@ -101,7 +104,7 @@ def row(operation: Endpoint) -> list[str]:
     return [
         f"[`{title(operation)}`](#{anchor(operation)})",
         operation.route.summary[0].lower() + operation.route.summary[1:],
-        "no" if operation.public else "yes",
+        "no" if operation.public else NEEDS.get(operation.row.who, "yes"),
     ]
 
 
@@ -186,6 +189,8 @@ def kind(schema: Schema) -> str:
         return f"{noun}; `{schema['default']}` if left out" if "default" in schema else noun
     if "const" in schema:
         return code(schema["const"])
+    if "type" not in schema:
+        return "anything"
     types: Any = schema["type"]
     noun, *others = [types] if isinstance(types, str) else types
     if noun == "array":

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import uvloop
@@ -26,26 +27,18 @@ from folkmoot.audit import AuditTable
 from folkmoot.bounds import body_bounds, link_limits, rate_limits, room_options
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
-from folkmoot.control import (
-    ControlServer,
-    backup_command,
-    check_command,
-    health_command,
-    metrics_command,
-    status_command,
-)
-from folkmoot.control.export import Exporter, export_command
-from folkmoot.control.keys import KeyRing, key_commands
-from folkmoot.control.operate import People, operator_commands
 from folkmoot.core.errors import FolkmootError, StoreError
 from folkmoot.coredumps import forbid_dumps
 from folkmoot.datafolder import DataFolder
+from folkmoot.export import Exporter
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations import CATALOGUE, Services
 from folkmoot.operations.dispatch import Dispatcher, HubService, ToolService
 from folkmoot.operations.openapi import encoded_document
+from folkmoot.operations.operator.data import KeyInUse
+from folkmoot.operations.operator.hub import HubStatus, ShownSetting, ShownSettings, Use
 from folkmoot.pipeline import Pipeline
 from folkmoot.proxy.tape.folder import TapeFolder
 from folkmoot.quotas import NEAR, Disk, Quotas
@@ -55,7 +48,9 @@ from folkmoot.relay.passing import Passing
 from folkmoot.relay.room_backends import RoomBackends
 from folkmoot.relay.upstream.health import BOUNDS as BACKEND_BOUNDS
 from folkmoot.rooms import Rooms
+from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
+from folkmoot.settings.described import in_effect
 from folkmoot.store import SqliteStore
 from folkmoot.store.writer import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
@@ -85,6 +80,7 @@ from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.mcp.lists import own_lists, server_info
 from folkmoot.transports.memory import collecting_seldom, return_large_buffers
 from folkmoot.transports.operations import Operations
+from folkmoot.transports.operator_socket import OperatorSocket
 from folkmoot.transports.operators import Operators, operators_token
 from folkmoot.transports.rooms import Rate, RoomCrowd, RoomDoor
 from folkmoot.transports.routes import Routes
@@ -171,12 +167,12 @@ class Hub:
     async def running(self) -> AsyncIterator[Hub]:
         """Start, and on leaving stop in good order: drain, flush, close, let the folder go."""
         async with AsyncExitStack() as stack:
-            control, server = await self._assemble(stack)
+            operator, server = await self._assemble(stack)
             failure: BaseException | None = None
             with single_cause():
                 async with asyncio.TaskGroup() as tasks:
                     aside = (
-                        control.serve(),
+                        operator,
                         self._retention.run(),
                         self._refresh_quotas(),
                         self.accounts.authentication.run(),
@@ -208,7 +204,9 @@ class Hub:
             self.rest.stop()
             self._server.stop(force=force)
 
-    async def _assemble(self, stack: AsyncExitStack) -> tuple[ControlServer, HttpServer]:
+    async def _assemble(
+        self, stack: AsyncExitStack
+    ) -> tuple[Coroutine[Any, Any, None], HttpServer]:
         settings = self.settings
         # First of all: a bad certificate or a taken port must not leave a fresh data folder behind.
         tls = load_tls(settings.tls)
@@ -252,7 +250,7 @@ class Hub:
         )
         self._open_interceptors()
         self._open_rooms()
-        self._open_tools(vault)
+        self._open_tools(vault, folder)
         self._traces = tracing.start(
             settings.telemetry.otlp_endpoint,
             service_name=settings.telemetry.service_name,
@@ -266,42 +264,15 @@ class Hub:
         self.metrics.watch(lambda: bus_families(self.bus.subscriptions))
         self.metrics.watch(lambda: mcp_families(self.mcp.answered, self.mcp.open_sessions))
         self.metrics.watch(lambda: backend_families(self.behind.numbers(), BACKEND_BOUNDS))
-        control = ControlServer(
-            folder.paths.control_socket,
-            {
-                "backup": backup_command(self.store),
-                "check": check_command(self.store),
-                "export": export_command(
-                    Exporter(self.store, self.clock, self.accounts, self.mail)
-                ),
-                "status": status_command(
-                    version=__version__,
-                    url=self.base_url,
-                    uptime=self.uptime,
-                    quotas=self._quotas_used,
-                ),
-                "health": health_command(lambda: self._health.report()),
-                "metrics": metrics_command(lambda: self.metrics.exposition("")[0].decode()),
-                **self._passing.commands,
-                **self.behind.commands(settings.public_url or self.base_url),
-                **operator_commands(
-                    People(self.store, self.clock, self.accounts, self.mail),
-                    self.store,
-                    settings.public_url or self.base_url,
-                    self.rooms.present,
-                ),
-                **key_commands(
-                    KeyRing(self.store, vault, folder.paths.master_key, settings.master_key or None)
-                ),
-            },
-        )
-        control.listen()
-        stack.callback(control.close)
+        operator = OperatorSocket(folder.paths.control_socket)
+        operator.listen()
+        stack.callback(operator.close)
         await stack.enter_async_context(self._passing.running())
         await stack.enter_async_context(self.behind.running())
         await stack.enter_async_context(self.mcp.running())
+        application = self._application()
         self._server = HttpServer(
-            self._application(),
+            application,
             sockets,
             metrics=self.metrics,
             max_connections=settings.http.max_connections,
@@ -312,7 +283,7 @@ class Hub:
             shutdown_seconds=settings.http.shutdown_seconds,
             tls=tls,
         )
-        return control, self._server
+        return operator.serve(application), self._server
 
     async def _open_store(self, stack: AsyncExitStack, folder: DataFolder) -> None:
         settings = self.settings.store
@@ -437,18 +408,35 @@ class Hub:
         )
         return HubEvents(streams, self.accounts, self.rooms, self.behind.policy, self.clock)
 
-    def _open_tools(self, vault: Vault) -> None:
+    def _open_tools(self, vault: Vault, folder: DataFolder) -> None:
         settings = self.settings
-        folder = settings.record.folder
+        tapes = settings.record.folder
+        file, given = folder.paths.master_key, settings.master_key or None
+        ring = KeyRing(self.store, vault, file, given)
         services = Services(
             accounts=self.accounts,
             mail=self.mail,
             rooms=self.rooms,
             limits=self._limits,
-            store=self.store,
             document=partial(encoded_document, __version__, settings.public_url),
             events=self._open_events(),
-            tapes=TapeFolder(Path(folder).expanduser() if folder else None),
+            tapes=TapeFolder(Path(tapes).expanduser() if tapes else None),
+            store=self.store,
+            clock=self.clock,
+            url=settings.public_url or self.base_url,
+            present=self.rooms.present,
+            status=self._status,
+            settings=None if self.behind.following is None else self._shown_settings,
+            granting=self.behind.granting,
+            grant_views=self.behind.grant_views,
+            fleet=self.behind.fleet,
+            gateway=self.behind.gateway,
+            reloading=self.behind.following,
+            held=self._passing.held,
+            backups=self.store,
+            exporter=Exporter(self.store, self.clock, self.accounts, self.mail),
+            key=lambda: KeyInUse(ring.key_id, ring.source),
+            key_ring=ring,
         )
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
@@ -501,7 +489,8 @@ class Hub:
             count_users=self.count_users,
             checks={"database": self.store.ready},
             details={"backends": self.behind.health, "held_tools": self.behind.held},
-            metrics=self.metrics if settings.telemetry.metrics else None,
+            metrics=self.metrics,
+            serves_metrics=settings.telemetry.metrics,
             operators=self._operators,
         )
         answers = Answers(pages.error_page)
@@ -543,7 +532,7 @@ class Hub:
         return self.settings.telemetry.metrics and self._operators.admit(scope)
 
     def _routes(self) -> Routes:
-        """`/v1`, for programs: mail, people, accounts, and rooms without a WebSocket."""
+        """`/v1`, for programs: mail, people, accounts, rooms without a WebSocket, and operators."""
         settings = self.settings
         return Routes(
             rooms=self.rooms,
@@ -592,6 +581,16 @@ class Hub:
             lambda: websocket_families(endpoint.open_links, endpoint.opened, endpoint.closed)
         )
         return endpoint
+
+    def _status(self) -> HubStatus:
+        used = {what: Use(*use) for what, use in self._quotas_used().items()}
+        return HubStatus(os.getpid(), __version__, self.uptime(), self.base_url, used)
+
+    def _shown_settings(self) -> ShownSettings:
+        assert self.behind.following is not None  # noqa: S101 - else it is not offered
+        loaded = self.behind.following.loaded
+        told = {path: ShownSetting(value, origin) for path, value, origin in in_effect(loaded)}
+        return ShownSettings(loaded.file, told)
 
     def uptime(self) -> float:
         """Seconds since the hub started."""

@@ -2,7 +2,7 @@
 
 It comes from the operator or from a file of its own, never from the database, and it has an id that
 may be told. A database remembers the id of its key and is opened with no other. A key is changed by
-a `Replacement` of its file; what else a change takes is for `folkmoot.control.keys`.
+a `Replacement` of its file; what else a change takes is for `folkmoot.rotation`.
 """
 
 from __future__ import annotations

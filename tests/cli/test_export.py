@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import stat
 from collections.abc import Callable
@@ -13,9 +12,7 @@ import uvloop
 
 from folkmoot.accounts import Account
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.export import exporting
-from folkmoot.control import ControlServer, call
-from folkmoot.control.export import Exporter, export_command
+from folkmoot.cli.operator import ask_here
 from folkmoot.operations.room_messages import envelope
 from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load
@@ -146,32 +143,13 @@ def test_a_person_gets_all_of_it_while_the_hub_does_not_run(
     assert {it.name for it in tmp_path.iterdir()} == {".folkmoot", "ada.json"}
 
 
-def test_a_running_hub_writes_it_and_tells_how_far_it_is(tmp_path: Path) -> None:
+def test_how_far_it_is_is_told_while_it_is_written(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     make_mail(folder)
-    settings = load(None, options={"data": str(folder)}, environ={}).settings
+    loaded = load(None, options={"data": str(folder)}, environ={})
     told: list[dict[str, Any]] = []
-
-    async def main() -> Any:
-        async with exporting(settings) as exporter:
-            return await over_the_socket(exporter)
-
-    async def over_the_socket(exporter: Exporter) -> Any:
-        socket = tmp_path / "control.sock"
-        server = ControlServer(socket, {"export": export_command(exporter)})
-        server.listen()
-        arguments = {"handle": "ada", "path": str(tmp_path / "ada.json")}
-        async with asyncio.TaskGroup() as tasks:
-            serving = tasks.create_task(server.serve())
-            try:
-                return await asyncio.to_thread(
-                    call, socket, "export", arguments, on_progress=told.append
-                )
-            finally:
-                serving.cancel()
-                server.close()
-
-    made = uvloop.run(main())
+    wanted = {"handle": "ada", "path": str(tmp_path / "ada.json")}
+    made = ask_here(loaded, "folkmoot/export_person", wanted, told.append)
     assert made == {"handle": "ada", "threads": 2, "messages": 131, "rooms": 4, "said": 72}
     check(tmp_path / "ada.json")
     assert told[-1] == {"done": 2, "total": 2}

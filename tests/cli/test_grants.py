@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.operated import QUOTING
+from folkmoot.cli.operator import QUOTING
 from folkmoot.settings import load
 from tests.cli.conftest import Hub, Person, Ran
 from tests.harness import ask, run

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.export import opened
-from folkmoot.datafolder import DataFolder
+from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.keys import format_key, fresh_key, put_key, read_key
+from folkmoot.offline import opened
 from folkmoot.settings import load
 from tests.cli.conftest import Hub, Ran
 from tests.forge import forked
@@ -291,9 +292,9 @@ def test_other_commands_open_the_database_in_the_middle_of_a_change(
     assert folkmoot("keys", "rotate-master", "--from", "new.key", **before).code == 0
 
     async def open_with(environ: dict[str, str]) -> None:
-        settings = load(None, options={"data": str(folder)}, environ=environ).settings
-        async with opened(settings):
-            pass
+        loaded = load(None, options={"data": str(folder)}, environ=environ)
+        async with AsyncExitStack() as stack:
+            await opened(loaded, Paths(folder), stack)
 
     run(open_with(before))
     assert folkmoot("backup", "middle.db", **before).code == 0

@@ -18,7 +18,7 @@ import pytest
 from folkmoot import __version__
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.output import duration, size
-from folkmoot.cli.running import hub_status
+from folkmoot.cli.status import hub_status
 from folkmoot.core.errors import DataFolderUnwritable
 from folkmoot.datafolder import Paths
 
@@ -86,12 +86,12 @@ def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(
 
 @pytest.fixture
 def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
-    """Let something that is no hub answer on the data folder, with one line for each call."""
+    """Let something that is no hub answer on the data folder, with one body for each call."""
     folder = tmp_path / ".folkmoot"
     folder.mkdir(mode=0o700)
     with ExitStack() as stack:
 
-        def answer(*lines: bytes) -> None:
+        def answer(*answers: tuple[int, bytes]) -> None:
             lock = stack.enter_context((folder / "hub.lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -99,11 +99,17 @@ def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
             listener.listen()
 
             def serve() -> None:
-                for line in lines:
+                for status, body in answers:
                     connection, _ = listener.accept()
                     with connection:
-                        connection.recv(65536)
-                        connection.sendall(line + b"\n")
+                        with connection.makefile("rb") as request:
+                            length = 0
+                            while line := request.readline().strip().lower():
+                                if line.startswith(b"content-length:"):
+                                    length = int(line.split()[1])
+                            request.read(length)
+                        head = b"HTTP/1.1 %d .\r\ncontent-length: %d\r\n\r\n"
+                        connection.sendall(head % (status, len(body)) + body)
 
             thread = threading.Thread(target=serve, daemon=True)
             thread.start()
@@ -115,10 +121,10 @@ def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
 def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
     answering: Callable[..., None], folkmoot: Callable[..., Any]
 ) -> None:
-    told = rb'{"result": {"pid": 1, "version": "\u001b]0;x\u0007\u009b2J", "uptime": 1.0, '
-    told += rb'"url": "http://x\nData in     /forged"}}'
+    told = rb'{"pid": 1, "version": "\u001b]0;x\u0007\u009b2J", "uptime": 1.0, '
+    told += rb'"url": "http://x\nData in     /forged"}'
     failed = rb'{"error": {"code": "backup_failed", "message": "bad\nfolkmoot: \u001b[2Jgood"}}'
-    answering(told, told, failed)
+    answering((200, told), (200, told), (500, failed))
     plain = folkmoot("status")
     assert plain.code == 0
     assert len(plain.out.splitlines()) == 5
@@ -134,11 +140,13 @@ def test_an_answer_that_is_none_is_one_clear_line(
     answering: Callable[..., None], folkmoot: Callable[..., Any]
 ) -> None:
     answering(
-        b'{"result": 5}',
-        b'{"progress": {"x": 1}}\n{"result": {"path": "/x"}}',
-        b'{"result": {"pid": 1, "version": "1", "uptime": -5.0, "url": "u"}}',
+        (200, b"5"),
+        (200, b'{"path": "/x"}'),
+        (200, b"what?"),
+        (400, b'{"error": 5}'),
+        (200, b'{"pid": 1, "version": "1", "uptime": -5.0, "url": "u"}'),
     )
-    for command in (["backup", "one.db"], ["backup", "one.db"], ["status"]):
+    for command in (*[["backup", "one.db"]] * 4, ["status"]):
         ran = folkmoot(*command)
         assert ran.code == ExitCode.FAILED
         assert ran.err == "folkmoot: error: The hub's answer cannot be understood.\n"

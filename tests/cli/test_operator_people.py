@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 
 from folkmoot.app import Hub as RealHub
 from folkmoot.cli.exits import ExitCode
-from folkmoot.control import call
+from folkmoot.cli.operator import ask_socket
 from folkmoot.core.errors import AccountSuspended, FolkmootError
 from folkmoot.settings import load
 from tests.cli.conftest import Ran
@@ -162,7 +162,9 @@ def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Pat
             url = f"ws://127.0.0.1:{there.port}/ws?room=square&token={alice.token}"
             async with connect(url) as live:
                 await live.recv()
-                told = await asyncio.to_thread(call, socket, "people.suspend", {"handle": "alice"})
+                told = await asyncio.to_thread(
+                    ask_socket, socket, "folkmoot/suspend", {"handle": "alice"}
+                )
                 assert told["changed"]
                 await live.wait_closed()
                 assert live.close_code == 4401
@@ -176,7 +178,7 @@ def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Pat
             recovering = {"handle": "alice", "recovery_code": alice.recovery_code}
             assert await stranger.refused("msg/recover", **recovering) == sentence
             assert (await bob.call("msg/send", to="alice", body="It waits."))["to"] == "alice"
-            await asyncio.to_thread(call, socket, "people.restore", {"handle": "alice"})
+            await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
             back = await there.returning(alice.token)
             (message,) = (await back.call("msg/inbox"))["messages"]
             assert message["body"] == "It waits."
@@ -202,11 +204,13 @@ def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Pa
             socket = tmp_path / "control.sock"
             await alice.call("msg/send", to="bob", body="Hello.")
             await alice.call("room/create", name="square")
-            await asyncio.to_thread(call, socket, "people.remove", {"handle": "alice"})
+            await asyncio.to_thread(
+                ask_socket, socket, "folkmoot/remove_person", {"handle": "alice"}
+            )
             assert (await bob.call("msg/inbox"))["messages"] == []
-            listed = await asyncio.to_thread(call, socket, "rooms.list", {})
+            listed = await asyncio.to_thread(ask_socket, socket, "folkmoot/rooms", {})
             assert [(it["name"], it["owner"]) for it in listed["rooms"]] == [("square", None)]
             with pytest.raises(FolkmootError, match="Nobody has the handle @alice"):
-                await asyncio.to_thread(call, socket, "people.restore", {"handle": "alice"})
+                await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
 
     run(main())

@@ -72,7 +72,7 @@ def test_a_method_asks_what_its_route_takes(name: str) -> None:
     found = re.fullmatch(f"/moot{pattern}", f"/moot{where.path}")
     assert found is not None
     named = [it.name for it in each.path_parameters]
-    assert [unquote(it) for it in found.groups()] == [given[it] for it in named]
+    assert [unquote(it) for it in found.groups()] == [str(given[it]) for it in named]
     assert {*parse_qs(where.query)} <= {it.name for it in each.query}
     assert (body is not None) is bool(each.body)
     if body is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.app import Hub
-from folkmoot.control import client as control
+from folkmoot.cli.operator import ask_socket
 from folkmoot.settings.backends import BackendSpec
 from tests.mcp_harness import Meeting
 from tests.peers.gateway import backend, fronted, reaches, token_of
@@ -38,7 +38,7 @@ def flawed(namespace: str, folder: Path, era: str = "handshake", **more: Any) ->
 async def operator(hub: Hub, command: str, **arguments: Any) -> Any:
     """What a running hub answers its operator."""
     socket = Path(hub.settings.data) / "control.sock"
-    return await asyncio.to_thread(control.call, socket, command, arguments, timeout=30)
+    return await asyncio.to_thread(ask_socket, socket, command, arguments, timeout=30)
 
 
 class Trouble:

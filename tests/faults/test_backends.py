@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.control.backends import BACKENDS, BACKENDS_ACCEPT, BACKENDS_DIFF
 from folkmoot.relay.upstream import line
 from tests.faults.backends import is_there, operator, trouble
 from tests.harness import ask, run
@@ -182,12 +181,12 @@ def test_a_tool_that_changes_is_held_back_until_the_operator_accepts_it(
             params = {"name": "folkmoot_call_tool", "arguments": wrapped}
             inside = (await at.wire.ask("tools/call", params))["result"]
             assert "tool_quarantined" in inside["content"][0]["text"]
-            changed = (await operator(at.hub, BACKENDS_DIFF, namespace="flawed"))["tools"]
+            changed = (await operator(at.hub, "folkmoot/pins", namespace="flawed"))["tools"]
             echo = next(each for each in changed if each["name"] == "echo")
             assert any("password" in each for each in echo["lines"])
             named = ("namespace", "name", "changed_hash")
             accepted = {name: echo[name] for name in named}
-            assert (await operator(at.hub, BACKENDS_ACCEPT, tools=[accepted]))["accepted"] == [
+            assert (await operator(at.hub, "folkmoot/accept", tools=[accepted]))["accepted"] == [
                 "flawed:echo"
             ]
             told = [each for each in caplog.records if each.msg == "backend.accept"]
@@ -250,7 +249,7 @@ def test_a_server_that_dies_at_every_start_is_told_of_and_used_once_it_starts(
             assert ready["backends"] == {"flawed": "broken", "steady": "up"}
             [told] = [
                 each
-                for each in (await operator(at.hub, BACKENDS))["backends"]
+                for each in (await operator(at.hub, "folkmoot/servers"))["backends"]
                 if each["namespace"] == "flawed"
             ]
             assert (told["state"], told["transport"]) == ("broken", "stdio")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.control import call
+from folkmoot.cli.operator import ask_socket
 from folkmoot.settings import Settings
 from folkmoot.store import find_faults
 from tests.harness import ask, run
@@ -50,7 +50,10 @@ def test_a_clock_that_jumps_disturbs_nothing(
                 assert (await ask(port, "/metrics")).status == 200
                 target = tmp_path / f"{made}.db"
                 await asyncio.to_thread(
-                    call, tmp_path / "data/control.sock", "backup", {"path": str(target)}
+                    ask_socket,
+                    tmp_path / "data/control.sock",
+                    "folkmoot/backup",
+                    {"path": str(target)},
                 )
                 assert await asyncio.to_thread(find_faults, target) == []
                 made += 1

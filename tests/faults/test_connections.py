@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from folkmoot.control import call
+from folkmoot.cli.operator import ask_socket
 from folkmoot.transports import bodies, protocol
 from tests.harness import ask, read_answer, run, serving
 from tests.process import Process
@@ -190,7 +190,7 @@ def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path) -> No
             await idle.open(hub.port, 1000)
         assert (await ask(hub.port, "/health/ready")).status == 200
         assert descriptors(hub.child.pid) <= before + 2 * (limit + 1) + 5
-        status = await asyncio.to_thread(call, tmp_path / "control.sock", "status")
+        status = await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/status")
         assert status["pid"] == hub.child.pid
         idle.close()
         while descriptors(hub.child.pid) > before + 5:
@@ -213,7 +213,9 @@ def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path: Path)
         resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE, (allowed, before[1]))
         with suppress(OSError):
             await idle.open(hub.port, 50)
-        asking = asyncio.create_task(asyncio.to_thread(call, tmp_path / "control.sock", "status"))
+        asking = asyncio.create_task(
+            asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/status")
+        )
         for _ in range(5):
             writer.write(b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await read_answer(reader)).status == 200

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.control import call
+from folkmoot.cli.operator import ask_socket
 from folkmoot.core.errors import CommandFailed, FolkmootError, HubNotRunning
 from folkmoot.keys import format_key, read_key
 from folkmoot.store import find_faults, inspect_database
@@ -32,8 +32,8 @@ LONGEST_DELAY = 0.003
 
 
 def rotate(folder: Path, **arguments: Any) -> dict[str, Any]:
-    changed: dict[str, Any] = call(
-        folder / "control.sock", "rotate-master", {"discard": True, **arguments}
+    changed: dict[str, Any] = ask_socket(
+        folder / "control.sock", "folkmoot/rotate_key", {"discard": True, **arguments}
     )
     return changed
 
@@ -191,7 +191,7 @@ def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path: 
 
 
 def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_path: Path) -> None:
-    order = ["keys", "rotate-master", "--discard-old", "--data", str(tmp_path)]
+    order = ["keys", "folkmoot/rotate_key", "--discard-old", "--data", str(tmp_path)]
     with Process(tmp_path) as hub:
         started = [
             Forked(order, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from folkmoot.control import call
+from folkmoot.cli.operator import ask_socket
 from folkmoot.store import find_faults
 from tests.harness import Answer, ask, read_answer, run
 from tests.process import Process
@@ -148,10 +148,14 @@ class Load:
         """Use the control socket as an operator's scripts would."""
         control = self._hub.folder / "control.sock"
         target = str(self._hub.folder.parent / "backup.db")
-        commands = [("status", {}), ("check", {}), ("backup", {"path": target, "overwrite": True})]
+        commands = [
+            ("folkmoot/status", {}),
+            ("folkmoot/check", {}),
+            ("folkmoot/backup", {"path": target, "overwrite": True}),
+        ]
 
         async def step(command: tuple[str, dict[str, Any]]) -> None:
-            told = await asyncio.to_thread(call, control, *command)
+            told = await asyncio.to_thread(ask_socket, control, *command)
             assert told.get("whole", True) is True
             await asyncio.sleep(0.25)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.control.export import Exporter
+from folkmoot.export import Exporter
 from folkmoot.mail.paging import PAGE_BYTES
 from tests.harness import run
 from tests.mcp_harness import Meeting, both_eras, meeting, modern

@@ -252,9 +252,7 @@ async def rewriting(folder: Path, interceptor: Interceptor) -> AsyncIterator[Squ
 
 async def denied(there: Square, capability: Any) -> None:
     """Deny ann something at the hub."""
-    commands = there.hub.behind.commands(there.hub.base_url)
-    given = {"handle": "ann", "patterns": [capability]}
-    await commands["grants.grant"](given, lambda _: None)
+    await there.hub.behind.granting.grant("ann", [capability])
 
 
 @pytest.mark.requirement("pipeline.policy-after-interceptors", "rules.everywhere")
@@ -380,7 +378,7 @@ def test_who_asks_by_rest_is_made_out_again_when_something_changed_while_it_was_
                 elif change == "left":
                     await accounts.delete(bob)
                 elif change == "denied":
-                    await there.change("grants.grant", f"!{TOOL}:room/*")
+                    await there.change("grant", f"!{TOOL}:room/*")
 
             path, body = ("", {"name": "bobs"}) if what == "create" else ("/plaza/messages", chat())
             asking = rest(there.port, there.token, "POST", path, body)

@@ -54,7 +54,7 @@ def expected(row: Operation, asking: Asking) -> str:
     if asking == "guest":
         return "passed" if row.who == "guest" else "refused"
     if asking == "inside" or (asking == "outside" and not row.scope):
-        return "passed"
+        return "refused" if row.local else "passed"
     if row.scope == OPERATE or asking == "outside":
         return "scope"
     return "refused" if asking == "denied" else "passed"
@@ -90,7 +90,7 @@ class Callers:
             others = " ".join(each.name for each in SCOPES if each is not row)
             await self._scoped(f"not {row.name}", others)
             await self._scoped(f"all {row.name}", row.name)
-        await self.hub.behind._granting.grant("dan", ["!mcp.request.tools/call:*"])
+        await self.hub.behind.granting.grant("dan", ["!mcp.request.tools/call:*"])
 
     async def _scoped(self, name: str, scope: str) -> None:
         tokens = self.hub.accounts.authentication

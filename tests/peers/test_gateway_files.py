@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from folkmoot.control.grants import INVITE
 from tests.faults.backends import operator
 from tests.harness import run
 from tests.mcp_harness import ERAS
@@ -83,7 +82,7 @@ def test_someone_who_may_only_read_files_cannot_write_any(tmp_path: Path) -> Non
         place = Place("stdio", filesystem_command(folder))
         spec = backend("files", place, everyone=False)
         async with fronted(tmp_path / "hub", spec, grants={"gina": READ_ONLY}) as there:
-            invited = await operator(there.hub, INVITE, handle="gina")
+            invited = await operator(there.hub, "folkmoot/invite_for", handle="gina")
             made = await there.hub.accounts.register("gina", invite_code=invited["invite_code"])
             async with guest(there, made.token) as client:
                 names = {tool.name for tool in (await client.list_tools()).tools}

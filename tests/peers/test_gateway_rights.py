@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from folkmoot.control.grants import GRANT, REVOKE
 from tests.faults.backends import operator
 from tests.harness import run
 from tests.mcp_harness import both_eras, until
@@ -58,7 +57,7 @@ def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(
             async with fronted(tmp_path, spec, era=era) as there:
                 wire = await wired(there, await token_of(there, "ann"))
                 patterns = [f"{CALLS}*", f"!{CALLS}note_*"]
-                await operator(there.hub, GRANT, handle="ann", patterns=patterns)
+                await operator(there.hub, "folkmoot/grant", handle="ann", patterns=patterns)
                 learn = {"name": "notes_learn", "arguments": {"name": LONG}}
                 assert (await wire.ask("tools/call", learn))["result"]["content"]
                 names = await until_known(there.hub, f"notes:{LONG}")
@@ -131,11 +130,13 @@ def test_what_is_granted_and_revoked_while_the_hub_runs_holds_at_once_and_is_tol
                     assert not await may()
                     assert not await may_read()
                     async with hearing(ann, ears, era) as told:
-                        await operator(there.hub, GRANT, handle="ann", patterns=patterns)
+                        await operator(there.hub, "folkmoot/grant", handle="ann", patterns=patterns)
                         assert await may()
                         assert await may_read()
                         await told()
-                        await operator(there.hub, REVOKE, handle="ann", patterns=patterns)
+                        await operator(
+                            there.hub, "folkmoot/revoke", handle="ann", patterns=patterns
+                        )
                         assert not await may()
                         assert not await may_read()
                         await told()

@@ -13,23 +13,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
 from folkmoot.bus import MemoryBus
 from folkmoot.cli import proxy_held
-from folkmoot.control import ControlServer
-from folkmoot.control.held import held_commands
-from folkmoot.control.proxies import proxy_socket, running_proxies, runtime_folder
 from folkmoot.core.errors import CommandInvalid, DataFolderUnwritable, MessageDropped
 from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, members
 from folkmoot.core.verdict import CONTINUE, Block, Hold
+from folkmoot.datafolder.sockets import proxy_socket, running_proxies, runtime_folder
+from folkmoot.operations import Services
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
 from folkmoot.relay.assemble import tell
+from folkmoot.transports.operator_app import operator_app
+from folkmoot.transports.operator_socket import OperatorSocket
 from tests.harness import run
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
 
@@ -205,7 +205,7 @@ def test_a_held_answer_is_shown_with_the_tool_that_was_called(
     assert (
         f"Held {name}, response to tools/call delete → client, by ask." in capsys.readouterr().err
     )
-    shown = proxy_held.Held(**msgspec.to_builtins(views[1]))
+    shown = views[1]
     row = proxy_held.row(proxy_held.Place(None, Path("socket")), shown)
     assert row.what == "response to tools/call delete"
 
@@ -218,9 +218,10 @@ async def proxies(folder: Path, *pids: int) -> AsyncIterator[list[Waits]]:
         serving = []
         for pid in pids:
             waits = Waits(tasks)
-            server = ControlServer(proxy_socket(folder, pid), held_commands(waits.held))
+            server = OperatorSocket(proxy_socket(folder, pid))
             server.listen()
-            serving.append(tasks.create_task(server.serve()))
+            app = operator_app(Services(held=waits.held))
+            serving.append(tasks.create_task(server.serve(app)))
             found.append(waits)
         try:
             yield found
@@ -294,9 +295,10 @@ def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path) -> None
         data.mkdir()
         async with asyncio.TaskGroup() as tasks:
             waits = Waits(tasks)
-            server = ControlServer(data / "control.sock", held_commands(waits.held))
+            server = OperatorSocket(data / "control.sock")
             server.listen()
-            serving = tasks.create_task(server.serve())
+            app = operator_app(Services(held=waits.held))
+            serving = tasks.create_task(server.serve(app))
             waiting = await waits.hold()
             assert (await held("release", "1", "--data", str(data))).output == "Released 1.\n"
             assert await waiting == "released"

@@ -20,8 +20,8 @@ from folkmoot.operations import Absent, Arguments, Call, Operation, Route
 from folkmoot.operations.call import Event, EventStream
 from folkmoot.operations.routes import endpoints
 from folkmoot.operations.row import says
+from folkmoot.transports.guard import OPERATOR
 from folkmoot.transports.mcp.address import Addresses
-from folkmoot.transports.operators import OPERATED
 from folkmoot.transports.routes import Routes
 from tests.harness import reached, run
 from tests.mcp_harness import settings
@@ -96,7 +96,7 @@ class Bench:
         self, path: str, *, accept: str = "*/*", token: str | None = None, operated: bool = False
     ) -> httpx2.Response:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await self.app({**scope, OPERATED: operated}, receive, send)
+            await self.app({**scope, OPERATOR: operated}, receive, send)
 
         headers = {"accept": accept}
         if shown := self.token if token is None else token:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from folkmoot.cli.backends_add import add, remove
 from folkmoot.cli.backends_call import CallBackend, call_backend
-from folkmoot.cli.backends_hub import Reloaded, RunningHub, views_if_running
+from folkmoot.cli.backends_hub import RunningHub, views_if_running
 from folkmoot.cli.backends_options import BeforeCommand
 from folkmoot.cli.backends_pins import accept, diff
 from folkmoot.cli.backends_show import configured, counted, tell_views
@@ -21,6 +21,9 @@ from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.text import say_data
+
+if TYPE_CHECKING:
+    from folkmoot.operations.operator.servers import Reloaded
 
 NONE = "No backends. 'folkmoot backends add' adds one."
 
@@ -62,9 +65,7 @@ def reload(
     """
     done = RunningHub(settings_from(config, data=data)).reload()
     if as_json:
-        told: dict[str, Any] = msgspec.to_builtins(done)
-        del told["problems"]
-        say_data(told)
+        say_data(msgspec.to_builtins(done))
         return
     tell_reloaded(done)
 

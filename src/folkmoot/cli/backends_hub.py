@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 
-from folkmoot.cli.running import ANSWER_SECONDS, check_entry, understood
-from folkmoot.core.errors import HubNotRunning, SettingsError
+from folkmoot.cli.operator import ANSWER_SECONDS, ask_running, understood
+from folkmoot.core.errors import HubNotRunning
 from folkmoot.datafolder import Paths
-from folkmoot.relay.upstream.model import BackendView, ReloadReport
+from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings import Loaded
+
+if TYPE_CHECKING:
+    from folkmoot.operations.operator.servers import ChangedTool, ChangedTools, Reloaded
 
 RELOAD_SECONDS = 60.0
 
@@ -20,39 +22,6 @@ class Views(Struct, frozen=True):
     """All of them."""
 
     backends: list[BackendView]
-
-
-class Reloaded(ReloadReport, frozen=True, kw_only=True):
-    """What came of reading the settings again; problems when nothing did."""
-
-    problems: list[str] = msgspec.field(default_factory=list)
-
-
-class ChangedTool(Struct, frozen=True, kw_only=True):
-    """A tool that has changed or is new, and waits to be accepted."""
-
-    namespace: str
-    name: str
-    canonical: str
-    changed_hash: str
-    since: float
-    lines: list[str]
-    new: bool = False
-    findings: list[str] = msgspec.field(default_factory=list)
-
-
-class Differences(Struct, frozen=True):
-    """Those of one answer, how many there are, and the backends that were not reached yet."""
-
-    tools: list[ChangedTool]
-    count: int
-    starting: list[str] = msgspec.field(default_factory=list)
-
-
-class Accepted(Struct, frozen=True):
-    """The names of tools that are shown again."""
-
-    accepted: list[str]
 
 
 class RunningHub:
@@ -68,37 +37,39 @@ class RunningHub:
 
     def views(self) -> list[BackendView]:
         """Every backend; raises `HubNotRunning` when no hub is."""
-        return understood(self._ask("backends"), Views).backends
+        return understood(self._ask("folkmoot/servers"), Views).backends
 
     def reload(self) -> Reloaded:
         """Have it read the settings; raises what is wrong with them."""
-        answer = understood(self._ask("backends-reload", timeout=RELOAD_SECONDS), Reloaded)
-        if answer.problems:
-            raise SettingsError("\n".join(answer.problems), problems=answer.problems)
-        return answer
+        from folkmoot.operations.operator.servers import Reloaded
 
-    def differences(self, namespace: str = "") -> Differences:
+        return understood(self._ask("folkmoot/reload", timeout=RELOAD_SECONDS), Reloaded)
+
+    def differences(self, namespace: str = "") -> ChangedTools:
         """The tools that have changed or are new, of one backend or of all."""
-        return understood(self._ask("backends-diff", {"namespace": namespace}), Differences)
+        from folkmoot.operations.operator.servers import ChangedTools
+
+        wanted = {"namespace": namespace or None}
+        return understood(self._ask("folkmoot/pins", wanted), ChangedTools)
 
     def accept(self, tools: list[ChangedTool]) -> list[str]:
         """Accept these, as they were when they were looked at."""
+        from folkmoot.operations.operator.servers import AcceptedTools
+
         wanted = [
             {"namespace": each.namespace, "name": each.name, "changed_hash": each.changed_hash}
             for each in tools
         ]
-        return understood(self._ask("backends-accept", {"tools": wanted}), Accepted).accepted
+        answer = self._ask("folkmoot/accept", {"tools": wanted})
+        return understood(answer, AcceptedTools).accepted
 
     def _ask(
         self,
-        command: str,
+        name: str,
         arguments: dict[str, Any] | None = None,
         timeout: float = ANSWER_SECONDS,
     ) -> Any:
-        from folkmoot.control import call
-
-        check_entry(self._paths)
-        return call(self._paths.control_socket, command, arguments, timeout=timeout)
+        return ask_running(self._paths, name, arguments, timeout)
 
 
 def views_if_running(hub: RunningHub) -> list[BackendView] | None:

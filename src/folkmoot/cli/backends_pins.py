@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from folkmoot.cli.backends_hub import ChangedTool, Differences, RunningHub
+from folkmoot.cli.backends_hub import RunningHub
 from folkmoot.cli.backends_show import counted
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import complain, say
 from folkmoot.cli.show import word
 from folkmoot.cli.text import moment, say_data
 from folkmoot.core.errors import BackendUnavailable, BackendUnknown
+
+if TYPE_CHECKING:
+    from folkmoot.operations.operator.servers import ChangedTool, ChangedTools
 
 NOTHING = "No tool is held back."
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -68,14 +71,14 @@ def diff(
     warn_of_starting(found)
 
 
-def tell_nothing(found: Differences) -> None:
+def tell_nothing(found: ChangedTools) -> None:
     """Say that nothing is held back, as far as the servers were reached."""
     warn_of_starting(found)
     if not found.starting:
         say(NOTHING, err=True)
 
 
-def warn_of_starting(found: Differences) -> None:
+def warn_of_starting(found: ChangedTools) -> None:
     """Name the servers whose tools are not known yet."""
     for name in found.starting:
         told = f"{name} is still starting, so its tools are not known yet. Try again in a moment."
@@ -141,7 +144,7 @@ def accept(
         tell_nothing(found)
 
 
-def meant(name: str, found: Differences) -> list[ChangedTool]:
+def meant(name: str, found: ChangedTools) -> list[ChangedTool]:
     """The held tools that a name stands for."""
     tools = [
         each

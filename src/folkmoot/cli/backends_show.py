@@ -5,17 +5,14 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from folkmoot.cli.output import aligned, duration, on_terminal, say
 from folkmoot.cli.show import word
 from folkmoot.relay.upstream.model import BackendView
-from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded
-from folkmoot.settings.backends import Value
-from folkmoot.settings.secretwords import MASK, masked_arguments, promises_secret
+from folkmoot.settings import BackendSpec
+from folkmoot.settings.described import without_query
+from folkmoot.settings.secretwords import masked_arguments
 
 if TYPE_CHECKING:
     from folkmoot.cli.tape.paper import Paper
@@ -32,48 +29,6 @@ def target_of(spec: BackendSpec) -> str:
     if not spec.url:
         return shlex.join(masked_arguments(spec.command))
     return without_query(spec.url)
-
-
-def described(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
-    """Path, value and origin of all that the settings say of backends, groups and grants."""
-    gateway, origins = loaded.gateway, loaded.gateway_origins
-    for spec in gateway.backends.values():
-        path = f"backends.{spec.name}"
-        for field in BACKEND_FIELDS.values():
-            value = getattr(spec, field.name)
-            if value != field.default:
-                inner = f"{path}.{field.name}"
-                yield inner, shown_value(field.name, value), origins.get(inner, origins[path])
-    for table in ("groups", "grants"):
-        for name, members in getattr(gateway, table).items():
-            path = f"{table}.{name}"
-            yield path, list(members), origins.get(path, "")
-
-
-def shown_value(name: str, value: Any) -> Any:
-    """A value of a backend's, with references as they are and secrets masked."""
-    match name:
-        case "command":
-            return list(masked_arguments(value))
-        case "url":
-            return without_query(value)
-        case "env" | "headers":
-            return {key: shown_secret(key, each) for key, each in value.items()}
-        case _:
-            return value
-
-
-def shown_secret(name: str, value: Value) -> Any:
-    """One variable or header."""
-    if isinstance(value, str):
-        return MASK if promises_secret(name) else value
-    return {key: told for key, told in msgspec.structs.asdict(value).items() if told}
-
-
-def without_query(url: str) -> str:
-    """An address without what may be secret in it."""
-    parts = urlsplit(url)
-    return parts._replace(query="…" if parts.query else "").geturl()
 
 
 def configured(spec: BackendSpec) -> BackendView:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated
 
 import typer
-from msgspec import Meta, Struct
 
-from folkmoot.cli.options import ConfigOption, DataOption, settings_from
+from folkmoot.cli.operator import OnProgress, Operated, understood
+from folkmoot.cli.options import ConfigOption, DataOption
 from folkmoot.cli.output import complain, say, size
-from folkmoot.cli.running import check_entry, understood
 from folkmoot.core.errors import BackupFailed
-from folkmoot.datafolder import Paths, running_hub
 from folkmoot.telemetry.clean import visible
 
 FileArgument = Annotated[
@@ -24,27 +22,6 @@ FileArgument = Annotated[
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace FILE if it exists.", show_default=False)
 ]
-
-Count: TypeAlias = Annotated[int, Meta(ge=0)]
-
-
-class Made(Struct, frozen=True):
-    """A backup that was made, and what whoever keeps it must know."""
-
-    path: str
-    size: Count
-    warning: str
-
-
-class Step(Struct, frozen=True):
-    """How far a backup is."""
-
-    copied: Count
-    pages: Count
-
-
-Advance: TypeAlias = Callable[[int, int], None]
-"""Told how many pages are copied, and how many there are."""
 
 
 def backup(
@@ -60,54 +37,34 @@ def backup(
     checked, and only you can read it. The master key is NOT in it: keep a copy of the key in
     another place, because the backup cannot be used without it.
     """
+    from folkmoot.operations.operator.data import BackedUp
     from folkmoot.store import check_target
 
-    paths = Paths(settings_from(config, data=data).settings.data_folder)
-    check_entry(paths)
+    hub = Operated(config, data)
     target = file.absolute()
-    check_target(paths.database, target, overwrite=overwrite)
-    with progress_bar() as advance:
-        if running_hub(paths.folder) is None:
-            made = copy(paths, target, advance, overwrite=overwrite)
-        else:
-            made = ask_hub(paths, target, advance, overwrite=overwrite)
+    check_target(hub.paths.database, target, overwrite=overwrite)
+    hub.require_database("so there is nothing to back up.", BackupFailed)
+    wanted = {"path": str(target), "overwrite": overwrite}
+    with progress_bar("Backing up", "copied", "pages") as told:
+        made = understood(hub.ask("folkmoot/backup", wanted, on_progress=told), BackedUp)
     say(f"Backed up {size(made.size)} to {visible(made.path)}.")
     complain(made.warning, kind="warning")
 
 
-def copy(paths: Paths, target: Path, advance: Advance, *, overwrite: bool) -> Made:
-    """Copy the database of a hub that does not run."""
-    from folkmoot.control.commands import key_warning
-    from folkmoot.store import copy_database
-
-    if not paths.database_exists():
-        raise BackupFailed(f"{paths.database}: no database yet, so there is nothing to back up.")
-    made = copy_database(paths.database, target, overwrite=overwrite, progress=advance)
-    return Made(made.path, made.size, key_warning(made.master_key_id))
-
-
-def ask_hub(paths: Paths, target: Path, advance: Advance, *, overwrite: bool) -> Made:
-    """Have the running hub copy its database."""
-    from folkmoot.control import call
-
-    arguments = {"path": str(target), "overwrite": overwrite}
-
-    def told(progress: dict[str, Any]) -> None:
-        step = understood(progress, Step)
-        advance(step.copied, step.pages)
-
-    return understood(call(paths.control_socket, "backup", arguments, on_progress=told), Made)
-
-
 @contextmanager
-def progress_bar() -> Iterator[Advance]:
-    """A bar on stderr while someone is looking; otherwise nothing."""
+def progress_bar(doing: str, done: str, total: str) -> Iterator[OnProgress]:
+    """A bar on stderr while someone is looking; otherwise nothing.
+
+    `done` and `total` are the members of what is told that it shows.
+    """
     if not sys.stderr.isatty():
-        yield lambda _copied, _pages: None
+        yield lambda _so_far: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Backing up", total=None)
-        yield lambda copied, pages: bar.update(task, completed=copied, total=pages)
+        task = bar.add_task(doing, total=None)
+        yield lambda so_far: bar.update(
+            task, completed=so_far.get(done, 0), total=so_far.get(total) or None
+        )

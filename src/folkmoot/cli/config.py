@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from folkmoot.cli.backends_show import counted, described
+from folkmoot.cli.backends_show import counted
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import aligned, complain, console, on_terminal, say, say_json
-from folkmoot.settings import FIELDS, schema
+from folkmoot.settings import schema
+from folkmoot.settings.described import in_effect
 from folkmoot.telemetry.clean import visible
-
-if TYPE_CHECKING:
-    from folkmoot.settings import Loaded
 
 FileArgument = Annotated[
     Path | None,
@@ -51,9 +49,7 @@ def show(
     are shown.
     """
     loaded = settings_from(config, data=data)
-    values = effective(loaded)
-    effect = [(path, value, loaded.origins[path]) for path, value in values.items()]
-    effect += described(loaded)
+    effect = list(in_effect(loaded))
     if as_json:
         told = {path: {"value": value, "origin": origin} for path, value, origin in effect}
         say_json({"file": loaded.file, "settings": told})
@@ -93,16 +89,6 @@ def check(
 def show_schema() -> None:
     """Print the JSON Schema of the settings file, for editors."""
     say_json(schema())
-
-
-def effective(loaded: Loaded) -> dict[str, Any]:
-    """Every value by its path, secrets masked."""
-    values = {}
-    for path, field in FIELDS.items():
-        holder = getattr(loaded.settings, field.section) if field.section else loaded.settings
-        value = getattr(holder, field.name)
-        values[path] = "***" if field.secret and value else value
-    return values
 
 
 def draw(rows: list[tuple[str, str, str]]) -> None:

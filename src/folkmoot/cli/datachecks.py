@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from folkmoot import __version__
 from folkmoot.cli.checks import check_port
+from folkmoot.cli.operator import decoded, read_socket, understood
 from folkmoot.cli.output import duration, size
-from folkmoot.cli.running import HubReport, HubStatus, ask_hub, hub_status
-from folkmoot.cli.status import amount
+from folkmoot.cli.status import amount, hub_status
 from folkmoot.core.errors import DatabaseDamaged, FolkmootError
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from folkmoot.core.ports import Row, Tx
+    from folkmoot.operations.operator.hub import HubStatus
     from folkmoot.quotas import Report, Use
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
@@ -31,6 +34,20 @@ AWAITED = (
     "Start the hub with the new key to finish the rotation, or run: folkmoot keys "
     "rotate-master --cancel"
 )
+
+
+class HubCheck(Struct, frozen=True):
+    """What one check of a hub found."""
+
+    ok: bool
+    error: str = ""
+
+
+class HubReport(Struct, frozen=True):
+    """Whether a hub is ready."""
+
+    status: str
+    checks: dict[str, HubCheck]
 
 
 def check_data(settings: Settings) -> Iterator[Finding]:
@@ -189,9 +206,9 @@ def has_database(paths: Paths) -> bool:
 def failed_check(paths: Paths) -> str | None:
     """The code of what keeps the running hub from being ready, if anything does."""
     try:
-        report = ask_hub(paths, "health", HubReport)
+        _, body = read_socket(paths.control_socket, "/health/ready")
+        report = understood(decoded(body), HubReport)
     except FolkmootError:
-        # A hub of an earlier version has no such command.
         return None
     return next((check.error for check in report.checks.values() if not check.ok), None)
 

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from folkmoot.cli.asking import HandleArgument, checked_handle
-from folkmoot.cli.operated import Operated
+from folkmoot.cli.operator import Operated
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
 from folkmoot.cli.output import complain, on_terminal, say, say_json
 from folkmoot.cli.show import Column, at, tell_table
@@ -65,8 +65,8 @@ def grant(
     also be written as clients list them: 'files_read_file'. Takes effect at once, also on a running
     hub.
     """
-    hub = Operated(config, data)
-    answer = hub.do("grants.grant", {"handle": handle, "patterns": patterns})
+    hub = opened(config, data)
+    answer = hub.ask("folkmoot/grant", {"handle": handle, "patterns": patterns})
     if as_json:
         say_json(answer)
     else:
@@ -95,9 +95,9 @@ def revoke(
     """
     if bool(patterns) == everything:
         raise typer.BadParameter("give the patterns to revoke, or --all")
-    hub = Operated(config, data)
+    hub = opened(config, data)
     arguments = {"handle": handle, "patterns": patterns or [], "everything": everything}
-    answer = hub.do("grants.revoke", arguments)
+    answer = hub.ask("folkmoot/revoke", arguments)
     if as_json:
         say_json(answer)
         return
@@ -121,9 +121,9 @@ def grants(
     With a HANDLE, shows all capabilities of that account; without one, everyone with rights beyond
     the defaults.
     """
-    hub = Operated(config, data)
+    hub = opened(config, data)
     if handle is not None:
-        answer = hub.do("grants.show", {"handle": handle})
+        answer = hub.ask("folkmoot/grants_of", {"handle": handle})
         if as_json:
             say_json(answer)
         else:
@@ -142,8 +142,8 @@ def invite_for(
     handle: str, days: int, data: str | None, config: str | None, *, as_json: bool
 ) -> None:
     """Make the operator's invite for a handle, and show it this once."""
-    hub = Operated(config, data)
-    answer = hub.do("grants.invite", {"handle": handle, "days": days})
+    hub = opened(config, data)
+    answer = hub.ask("folkmoot/invite_for", {"handle": handle, "days": days})
     if as_json:
         say_json(answer)
         return
@@ -157,12 +157,19 @@ def invite_for(
     )
 
 
+def opened(config: str | None, data: str | None) -> Operated:
+    """A hub that has run before, and so can have accounts."""
+    hub = Operated(config, data)
+    hub.require_database()
+    return hub
+
+
 def everybody(hub: Operated) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Everyone who holds something of their own, and what all hold."""
     people: list[dict[str, Any]] = []
     after: str | None = ""
     while True:
-        page = hub.do("grants.list", {"after": after})
+        page = hub.ask("folkmoot/grants", {"after": after or None})
         people += page["people"]
         after = page["next"]
         if after is None:

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec import Struct
 
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.masterkey import key_in_use, perform, require_database
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
+from folkmoot.cli.operator import Operated, understood
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
 from folkmoot.cli.output import aligned, complain, say, say_json
-from folkmoot.cli.running import check_entry, understood
 from folkmoot.core.errors import CommandFailed, FolkmootError
-from folkmoot.datafolder import Paths
 
 if TYPE_CHECKING:
-    from folkmoot.settings import Settings
+    from folkmoot.datafolder import Paths
+    from folkmoot.operations.operator.data import RotatedKey
 
+NO_KEY = "so it has no key."
 STANDARD_INPUT = "-"
 LONGEST = 256
 
@@ -71,22 +70,6 @@ def keys(ctx: typer.Context) -> None:
         raise typer.Exit(ExitCode.USAGE)
 
 
-class Rotated(Struct, frozen=True):
-    """A change of the master key."""
-
-    old: str
-    new: str
-    settled: bool
-    kept: str | None
-    withdrawn: str | None
-
-
-class Cancelled(Struct, frozen=True):
-    """The key that is awaited no more."""
-
-    cancelled: str
-
-
 @app.command()
 def show(
     data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
@@ -96,12 +79,13 @@ def show(
     Also shows which keys open the database, and which the data folder keeps for old backups. An id
     reveals nothing about its key, and the key itself is never shown.
     """
+    from folkmoot.operations.operator.data import KeyInUse
     from folkmoot.store import inspect_database
 
-    settings = settings_from(config, data=data).settings
-    paths = Paths(settings.data_folder)
-    check_entry(paths)
-    used = key_in_use(settings, paths)
+    hub = Operated(config, data)
+    hub.require_database(NO_KEY)
+    paths = hub.paths
+    used = understood(hub.ask("folkmoot/key"), KeyInUse)
     info = inspect_database(paths.database)
     told = {
         "id": used.id,
@@ -166,12 +150,12 @@ def rotate_master(
     open the database, until a hub is started with the new one. --cancel undoes this.
     """
     check_options(new, to, keep_old, discard=discard_old, cancel=cancel)
-    settings = settings_from(config, data=data).settings
-    paths = Paths(settings.data_folder)
-    check_entry(paths)
-    require_database(paths)
+    from folkmoot.operations.operator.data import CancelledRotation, RotatedKey
+
+    hub = Operated(config, data)
+    hub.require_database(NO_KEY)
     if cancel:
-        told = understood(perform(settings, paths, "cancel-rotation", {}), Cancelled)
+        told = understood(hub.ask("folkmoot/cancel_rotation"), CancelledRotation)
         if as_json:
             say_json(told)
         else:
@@ -186,10 +170,10 @@ def rotate_master(
     if new is not None:
         arguments["new"] = given_key(new)
     if to is None:
-        answer = perform(settings, paths, "rotate-master", arguments)
+        answer = hub.ask("folkmoot/rotate_key", arguments)
     else:
-        answer = rotate_to(settings, paths, arguments, to.expanduser().absolute())
-    rotated = understood(answer, Rotated)
+        answer = rotate_to(hub, arguments, to.expanduser().absolute())
+    rotated = understood(answer, RotatedKey)
     if as_json:
         say_json(rotated)
     else:
@@ -225,14 +209,14 @@ def given_key(file: str) -> str:
     return format_key(parse_key(text, "The standard input"))
 
 
-def rotate_to(settings: Settings, paths: Paths, arguments: dict[str, Any], to: Path) -> Any:
+def rotate_to(hub: Operated, arguments: dict[str, Any], to: Path) -> Any:
     """Change to a key that is in the operator's file before anything depends on it."""
     from folkmoot.keys import format_key, fresh_key, put_key
 
     key = fresh_key()
     put_key(to, key)
     try:
-        return perform(settings, paths, "rotate-master", {**arguments, "new": format_key(key)})
+        return hub.ask("folkmoot/rotate_key", {**arguments, "new": format_key(key)})
     except CommandFailed as error:
         # The hub may have done it and not been able to say so.
         raise CommandFailed(
@@ -244,7 +228,7 @@ def rotate_to(settings: Settings, paths: Paths, arguments: dict[str, Any], to: P
         raise
 
 
-def summary(rotated: Rotated) -> str:
+def summary(rotated: RotatedKey) -> str:
     """What was done, and what is left to do."""
     if rotated.settled:
         done = [
@@ -267,7 +251,7 @@ def summary(rotated: Rotated) -> str:
     return "\n".join(done)
 
 
-def warn(rotated: Rotated, *, discarded: bool) -> None:
+def warn(rotated: RotatedKey, *, discarded: bool) -> None:
     """What whoever has backups must know."""
     message = f"earlier backups open only with the old master key ({rotated.old})."
     if rotated.kept:

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from folkmoot.cli.asking import checked_handle
-from folkmoot.cli.operated import Operated
+from folkmoot.cli.operator import Operated
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, number, option
 from folkmoot.cli.output import on_terminal
 from folkmoot.cli.show import Column, tell_table, word
@@ -66,8 +66,9 @@ def audit(
     days; the setting audit.keep_days changes that.
     """
     hub = Operated(config, data)
+    hub.require_database()
     wanted = {
-        "since": None if since is None else time.time() - seconds(since),
+        "since": None if since is None else int(time.time()) - seconds(since),
         "by": by,
         "action": action,
         "room": room,
@@ -91,7 +92,7 @@ def newest(hub: Operated, wanted: dict[str, Any], most: int) -> list[dict[str, A
     while len(found) < most:
         limit = min(PAGE, most - len(found))
         before = found[-1]["id"] if found else None
-        page = hub.do("audit.read", {**wanted, "limit": limit, "before": before})["lines"]
+        page = hub.ask("folkmoot/audit", {**wanted, "limit": limit, "before": before})["lines"]
         found += page
         if len(page) < limit:
             break

@@ -12,7 +12,7 @@ from folkmoot.cli.account import AgentOption, show_secrets, tell_kept
 from folkmoot.cli.asking import HandleArgument, YesOption, handle_argument
 from folkmoot.cli.credentials import Login, changing, read_keyring
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.operated import Operated
+from folkmoot.cli.operator import Operated, understood
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -22,7 +22,6 @@ from folkmoot.cli.options import (
     option,
 )
 from folkmoot.cli.output import complain, say, size
-from folkmoot.cli.running import understood
 from folkmoot.cli.serve import reachable
 from folkmoot.cli.show import Column, at, tell_table, word
 from folkmoot.cli.text import moment, say_data
@@ -64,11 +63,11 @@ def list_people(
     as_json: JsonOption = False,
 ) -> None:
     """List everyone who has an account, and what they store."""
-    hub = Operated(config, data)
+    hub = opened(config, data)
     found: list[dict[str, Any]] = []
     after: str | None = ""
     while after is not None:
-        page = hub.do("people.list", {"after": after, "suspended": suspended})
+        page = hub.ask("folkmoot/people", {"after": after or None, "suspended": suspended})
         found += page["people"]
         after = page["next"]
     if as_json:
@@ -84,6 +83,13 @@ def list_people(
                Column("In rooms", named=True), Column("", "red", wide=True))  # fmt: skip
     nothing = "Nobody is suspended." if suspended else "Nobody has an account yet."
     tell_table(columns, rows, nothing)
+
+
+def opened(config: str | None, data: str | None) -> Operated:
+    """A hub that has run before, and so can have accounts."""
+    hub = Operated(config, data)
+    hub.require_database()
+    return hub
 
 
 def state(row: dict[str, Any]) -> str:
@@ -107,7 +113,7 @@ def add(
     Use this for the first account of a hub. The token and the recovery code are shown and saved
     here, as with 'folkmoot register'. To let someone else register, use 'folkmoot invite'.
     """
-    hub = Operated(config, data)
+    hub = opened(config, data)
     arguments = {"handle": handle, "account_type": "agent" if agent else "person"}
     login: Login | None = None
     try:
@@ -129,7 +135,7 @@ def add(
 
 def made(hub: Operated, arguments: dict[str, str]) -> Login:
     """A new account, on its hub as this machine reaches it."""
-    login = understood(hub.do("people.add", arguments), Login)
+    login = understood(hub.ask("folkmoot/add_person", arguments), Login)
     return msgspec.structs.replace(login, hub=reachable(login.hub))
 
 
@@ -147,8 +153,8 @@ def suspend(
     Its token stops working and its connections are closed immediately. Nothing is deleted, and mail
     to it still arrives.
     """
-    hub = Operated(config, data)
-    answer = hub.do("people.suspend", {"handle": handle, "reason": reason})
+    hub = opened(config, data)
+    answer = hub.ask("folkmoot/suspend", {"handle": handle, "reason": reason})
     who = at(answer["handle"])
     if as_json:
         say_data(answer)
@@ -168,8 +174,8 @@ def restore(
     as_json: JsonOption = False,
 ) -> None:
     """Unlock a suspended account; its token works again."""
-    hub = Operated(config, data)
-    answer = hub.do("people.restore", {"handle": handle, "reason": reason})
+    hub = opened(config, data)
+    answer = hub.ask("folkmoot/restore", {"handle": handle, "reason": reason})
     who = at(answer["handle"])
     if as_json:
         say_data(answer)
@@ -192,10 +198,10 @@ def remove(
     Messages in rooms stay, and older backups of the hub still contain the mail. Asks for the handle
     first, unless --yes is given.
     """
-    hub = Operated(config, data)
+    hub = opened(config, data)
     if not yes:
         confirm(handle)
-    answer = hub.do("people.remove", {"handle": handle, "reason": reason})
+    answer = hub.ask("folkmoot/remove_person", {"handle": handle, "reason": reason or None})
     if as_json:
         say_data(answer)
     else:

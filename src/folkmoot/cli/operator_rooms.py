@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from folkmoot.cli.operated import Operated
+from folkmoot.cli.operator import Operated
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
 from folkmoot.cli.output import size
 from folkmoot.cli.show import Column, at, tell_table, word
@@ -20,10 +20,11 @@ def rooms(
     'folkmoot room'.
     """
     hub = Operated(config, data)
+    hub.require_database()
     found: list[dict[str, Any]] = []
     after: str | None = ""
     while after is not None:
-        page = hub.do("rooms.list", {"after": after})
+        page = hub.ask("folkmoot/rooms", {"after": after or None})
         found += page["rooms"]
         after = page["next"]
     if as_json:

@@ -10,19 +10,21 @@ import sys
 import tempfile
 import textwrap
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import typer
-from msgspec import Struct
 
+from folkmoot.cli.operator import ANSWER_SECONDS, ask_socket, check_entry, understood
 from folkmoot.cli.options import JsonOption, settings_from
 from folkmoot.cli.output import aligned, complain, duration, on_terminal, say
-from folkmoot.cli.running import ANSWER_SECONDS, check_entry, understood
 from folkmoot.cli.show import word
 from folkmoot.cli.text import pretty, say_data
 from folkmoot.core.errors import CommandFailed, CommandInvalid, HubNotRunning
 from folkmoot.datafolder import Paths
+
+if TYPE_CHECKING:
+    from folkmoot.proxy.held import HeldView
 
 ID = re.compile(r"(?:([0-9]{1,10})/)?([0-9]{1,15})")
 INDENT = "  "
@@ -70,34 +72,6 @@ WithOption = Annotated[
 ]  # fmt: skip
 
 held = typer.Typer(help="Messages that wait for a decision.", rich_markup_mode=None)
-
-
-class Held(Struct, frozen=True):
-    """A held message, as its proxy tells of it."""
-
-    id: int
-    since: float
-    direction: str
-    type: str
-    method: str = ""
-    tool: str = ""
-    session: str = ""
-    rule: str = ""
-    reason: str = ""
-    until: float | None = None
-    preview: str = ""
-
-
-class HeldAnswer(Struct, frozen=True):
-    """All that one proxy holds."""
-
-    held: list[Held]
-
-
-class ShowAnswer(Struct, frozen=True):
-    """One held message, whole."""
-
-    message: dict[str, Any]
 
 
 class Place(NamedTuple):
@@ -170,7 +144,7 @@ def held_release(
         answer = release_edited(place, number)
     else:
         wanted = {} if replacement is None else {"message": read_message(replacement)}
-        answer = ask(place, "held.release", {"id": number, **wanted})
+        answer = ask(place, "held/release", {"held_id": number, **wanted})
     if as_json:
         say_data(answer)
     else:
@@ -188,7 +162,7 @@ def held_drop(
 ) -> None:
     """Drop a held message."""
     place, number = found(which, data)
-    answer = ask(place, "held.drop", {"id": number, "reason": reason})
+    answer = ask(place, "held/drop", {"held_id": number, "reason": reason})
     if as_json:
         say_data(answer)
     else:
@@ -197,7 +171,9 @@ def held_drop(
 
 def message_of(place: Place, number: int) -> dict[str, Any]:
     """A held message itself."""
-    return understood(ask(place, "held.show", {"id": number}), ShowAnswer).message
+    from folkmoot.operations.operator.held import HeldMessage
+
+    return understood(ask(place, "held/show", {"held_id": number}), HeldMessage).message
 
 
 def release_edited(place: Place, number: int) -> Any:
@@ -209,8 +185,8 @@ def release_edited(place: Place, number: int) -> Any:
             raise CommandFailed(f"Nothing was changed, so {place.name(number)} is still held.")
         text = edited
         try:
-            wanted = {"id": number, "message": as_message(text)}
-            return ask(place, "held.release", wanted)
+            wanted = {"held_id": number, "message": as_message(text)}
+            return ask(place, "held/release", wanted)
         except (CommandInvalid, typer.BadParameter) as error:
             complain(getattr(error, "message", str(error)))
             if not typer.confirm("Edit it again?", default=True, err=True):
@@ -269,7 +245,7 @@ def tell_held(change: str, message: Any) -> None:
 
 def places(data: str | None) -> list[Place]:
     """The hub that was named, or every proxy that runs."""
-    from folkmoot.control.proxies import running_proxies
+    from folkmoot.datafolder.sockets import running_proxies
 
     if data is not None:
         paths = Paths(settings_from(None, data=data).settings.data_folder)
@@ -296,10 +272,12 @@ def found(which: str, data: str | None) -> tuple[Place, int]:
     return there[0], int(given[2])
 
 
-def listed(place: Place) -> list[Held]:
+def listed(place: Place) -> list[HeldView]:
     """What is held at one place; nothing, where a proxy has ended meanwhile."""
+    from folkmoot.operations.operator.held import HeldList
+
     try:
-        return understood(ask(place, "held.list", {}), HeldAnswer).held
+        return understood(ask(place, "held/list", {}), HeldList).held
     except (HubNotRunning, CommandFailed):
         if place.pid is None:
             raise
@@ -308,10 +286,8 @@ def listed(place: Place) -> list[Held]:
 
 def ask(place: Place, command: str, arguments: dict[str, Any]) -> Any:
     """Have a proxy or a hub carry out a command."""
-    from folkmoot.control import call
-
     try:
-        return call(place.socket, command, arguments, timeout=ANSWER_SECONDS)
+        return ask_socket(place.socket, command, arguments, timeout=ANSWER_SECONDS)
     except HubNotRunning as error:
         raise error if place.pid is None else HubNotRunning("The proxy has ended.") from None
 
@@ -329,7 +305,7 @@ def draw(message: Row) -> None:
             paper.put(f"{INDENT}{paper.styled(line, style)}")
 
 
-def row(place: Place, message: Held) -> Row:
+def row(place: Place, message: HeldView) -> Row:
     """One message in a line."""
     from folkmoot.clock import SystemClock
     from folkmoot.proxy.held import what_of
@@ -345,6 +321,6 @@ def row(place: Place, message: Held) -> Row:
     )
 
 
-def row_data(place: Place, message: Held) -> dict[str, Any]:
+def row_data(place: Place, message: HeldView) -> dict[str, Any]:
     """One message for programs."""
     return {**msgspec.to_builtins(message), "id": place.name(message.id), "pid": place.pid}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from folkmoot.cli.asking import YesOption, confirm
+from folkmoot.cli.operator import check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, settings_from
 from folkmoot.cli.output import say, size
-from folkmoot.cli.running import check_entry
 from folkmoot.core.errors import DataFolderInUse, FolkmootError, RestoreFailed
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.telemetry.clean import visible

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.operator import ask_running, decoded, read_socket, understood
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import aligned, duration, say, say_json, size
-from folkmoot.cli.running import ask_hub, hub_status
 from folkmoot.datafolder import Paths
 
+if TYPE_CHECKING:
+    from folkmoot.operations.operator.hub import HubStatus
+
+READY = 200
 NAMES = {"mail": "Mail", "rooms": "Rooms", "memory_rooms": "Rooms in memory"}
 
 
 def amount(used: int, limit: int) -> str:
     """How much of a quota is used."""
     return f"{size(used)} of {size(limit)}" if limit else size(used)
+
+
+def hub_status(paths: Paths) -> HubStatus:
+    """How the hub on a data folder is; raises `HubNotRunning` when there is none."""
+    from folkmoot.operations.operator.hub import HubStatus
+
+    return understood(ask_running(paths, "folkmoot/status"), HubStatus)
 
 
 def status(
@@ -41,13 +52,14 @@ def status(
     paths = Paths(settings_from(config, data=data).settings.data_folder)
     hub = hub_status(paths)
     if ready:
-        report = ask_hub(paths, "health", dict)
-        say_json(report)
-        if report.get("status") != "ready":
+        code, body = read_socket(paths.control_socket, "/health/ready")
+        say_json(decoded(body))
+        if code != READY:
             raise typer.Exit(ExitCode.FAILED)
         return
     if metrics:
-        say(str(ask_hub(paths, "metrics", dict).get("text", "")).rstrip())
+        _, body = read_socket(paths.control_socket, "/metrics")
+        say(body.decode(errors="replace").rstrip())
         return
     if as_json:
         say_json(
@@ -57,10 +69,7 @@ def status(
                 "pid": hub.pid,
                 "uptime": hub.uptime,
                 "data": str(paths.folder),
-                "quotas": {
-                    what: {"used": used, "limit": limit}
-                    for what, (used, limit) in hub.quotas.items()
-                },
+                "quotas": hub.quotas,
             }
         )
         return
@@ -70,7 +79,7 @@ def status(
         ("Process", str(hub.pid)),
         ("Up", duration(hub.uptime)),
         ("Data in", str(paths.folder)),
-        *((NAMES.get(what, what), amount(*use)) for what, use in hub.quotas.items()),
+        *((NAMES.get(what, what), amount(use.used, use.limit)) for what, use in hub.quotas.items()),
     ]
     for line in aligned(rows):
         say(line)

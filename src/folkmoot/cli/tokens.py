@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm, signed_in
-from folkmoot.cli.options import JsonOption, check_place, number
+from folkmoot.cli.asking import (
+    AsOption,
+    UrlOption,
+    YesOption,
+    checked_handle,
+    confirm,
+    signed_in,
+)
+from folkmoot.cli.operator import Operated, understood
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place, number
 from folkmoot.cli.output import aligned, say
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
@@ -16,7 +24,7 @@ from folkmoot.core.scopes import ALL
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
-    from folkmoot.client.methods import Credential
+    from folkmoot.client.methods import CreatedCredential, Credential
 
 SHORT: Final = 10
 """Characters of an id that are shown; every command takes such a beginning."""
@@ -42,6 +50,13 @@ ExpiresOption = Annotated[
     int | None,
     number("--expires", 1, MOST_DAYS, "In how many days it expires.  [default: never]"),
 ]
+ForOption = Annotated[
+    str | None,
+    typer.Option(
+        "--for", metavar="HANDLE", callback=checked_handle, show_default=False,
+        help="As the operator: a token for this account, with any scope.",
+    ),
+]  # fmt: skip
 IdArgument = Annotated[
     str,
     typer.Argument(metavar="ID", help="The token's id, or how it begins.", show_default=False),
@@ -118,6 +133,9 @@ def create(
     expires: ExpiresOption = None,
     url: UrlOption = None,
     handle: AsOption = None,
+    for_handle: ForOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -128,10 +146,27 @@ def create(
 
     mail.read, mail.send, mail.delete, contacts, account.read, account, rooms, rooms.manage, decide,
     tools. For one room or one server alone: rooms:square, decide:square, tools:github.
+
+    The operator can create one for any account, with --for on the hub's own machine. Only such a
+    token can have the scope 'operate': a program that has it operates the hub over the network.
     """
-    hub, login = signed_in(url, handle)
     lasts = None if expires is None else expires * DAY
-    made = hub.create_credential(label=label or None, expires_in=lasts, scope=scope or None)
+    wanted: dict[str, Any] = {
+        "label": label or None,
+        "expires_in": lasts,
+        "scope": scope or None,
+    }
+    if for_handle is not None:
+        if url or handle:
+            raise typer.BadParameter("--for cannot be combined with --url or --as")
+        made = create_for(Operated(config, data), {**wanted, "handle": for_handle})
+        who = for_handle
+    elif data or config:
+        raise typer.BadParameter("--data and --config need --for")
+    else:
+        hub, login = signed_in(url, handle)
+        made = hub.create_credential(**wanted)
+        who = login.handle
     if as_json:
         say_data(made)
         return
@@ -146,8 +181,17 @@ def create(
         say(line)
     say()
     limits = "" if made.scope == ALL else " within its scope"
-    say(f"Anyone who has the token can act as @{login.handle}{limits}. It is not shown again.")
-    say(f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.")
+    say(f"Anyone who has the token can act as @{who}{limits}. It is not shown again.")
+    if for_handle is None:
+        say(f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.")
+
+
+def create_for(hub: Operated, wanted: dict[str, Any]) -> CreatedCredential:
+    """A token for someone's account, as the operator."""
+    from folkmoot.client.methods import CreatedCredential
+
+    hub.require_database()
+    return understood(hub.ask("folkmoot/create_token_for", wanted), CreatedCredential)
 
 
 @app.command("revoke")

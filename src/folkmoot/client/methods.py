@@ -594,6 +594,305 @@ class TapeEntries(Struct, frozen=True, omit_defaults=True):
     next_cursor: str | None
 
 
+class Use(Struct, frozen=True, omit_defaults=True):
+    """How much of a quota of the hub is used; a limit of 0 is none."""
+
+    used: int
+    limit: int
+
+
+class HubStatus(Struct, frozen=True, omit_defaults=True):
+    """Who runs here, since when, and how much of each quota is used."""
+
+    pid: int
+    version: str
+    uptime: float
+    url: str
+    quotas: dict[str, Use]
+
+
+class Checked(Struct, frozen=True, omit_defaults=True):
+    """What is wrong with the database."""
+
+    whole: bool
+    faults: list[str]
+
+
+class ShownSetting(Struct, frozen=True, omit_defaults=True):
+    """A setting as it is in effect, and where it comes from; secrets are masked."""
+
+    value: Any
+    origin: str
+
+
+class ShownSettings(Struct, frozen=True, omit_defaults=True):
+    """All settings by their paths."""
+
+    file: str | None
+    settings: dict[str, ShownSetting]
+
+
+class RoomOfHub(Struct, frozen=True, omit_defaults=True):
+    """A room as its hub's operator sees it."""
+
+    name: str
+    owner: str | None
+    access: str
+    durable: bool
+    members: int
+    messages: int
+    bytes: int
+    created_at: int
+    last_at: float | None
+    present: int
+
+
+class RoomRows(Struct, frozen=True, omit_defaults=True):
+    """A page of rooms by name."""
+
+    rooms: list[RoomOfHub]
+    next: str | None
+
+
+class AuditLines(Struct, frozen=True, omit_defaults=True):
+    """Lines of the audit log, the newest first."""
+
+    lines: list[dict[str, Any]]
+
+
+class PersonRow(Struct, frozen=True, omit_defaults=True):
+    """An account as the operator sees it in a list."""
+
+    handle: str
+    display_name: str
+    account_type: str
+    created_at: int
+    suspended_at: int | None
+    mail_bytes: int
+    room_bytes: int
+    rooms: int
+
+
+class PersonRows(Struct, frozen=True, omit_defaults=True):
+    """A page of accounts by handle."""
+
+    people: list[PersonRow]
+    next: str | None
+
+
+class AddedPerson(Struct, frozen=True, omit_defaults=True):
+    """A new account, and what opens it; neither secret is shown again."""
+
+    handle: str
+    token: str
+    recovery_code: str
+    hub: str
+
+
+class SuspendedPerson(Struct, frozen=True, omit_defaults=True):
+    """Whether an account was changed, and since when it is suspended."""
+
+    handle: str
+    changed: bool
+    suspended_at: int | None
+
+
+class RemovedPerson(Struct, frozen=True, omit_defaults=True):
+    """Who was removed."""
+
+    handle: str
+
+
+class HeldCapability(Struct, frozen=True, omit_defaults=True):
+    """A capability and where it is from."""
+
+    capability: Any
+    origin: str
+    name: str | None = None
+    at: int | None = None
+
+
+class GrantRow(Struct, frozen=True, omit_defaults=True):
+    """How much someone holds beyond what everyone does."""
+
+    handle: str
+    state: str
+    leads_to: str | None
+    groups: list[str]
+    settings: int
+    granted: int
+
+
+class Overview(Struct, frozen=True, omit_defaults=True):
+    """What everyone holds, and a page of those who hold more, by handle."""
+
+    everyone: list[HeldCapability]
+    people: list[GrantRow]
+    next: str | None
+
+
+class Person(Struct, frozen=True, omit_defaults=True):
+    """Everything one handle holds; without an account it is what awaits whoever is invited."""
+
+    handle: str
+    account: str | None
+    account_type: str | None
+    held: list[HeldCapability]
+
+
+class Granted(Struct, frozen=True, omit_defaults=True):
+    """What someone was granted, what they had been granted before, and what looks like a slip."""
+
+    handle: str
+    granted: list[str]
+    already: list[str]
+    warnings: list[str]
+
+
+class Revoked(Struct, frozen=True, omit_defaults=True):
+    """What someone was granted until now."""
+
+    handle: str
+    revoked: list[str]
+
+
+class InvitedHandle(Struct, frozen=True, omit_defaults=True):
+    """An invite for one handle; it is not shown again."""
+
+    handle: str
+    invite_code: str
+    invite_url: str
+    until: int
+
+
+class Servers(Struct, frozen=True, omit_defaults=True):
+    """Every server: its state, what it offers, and how it is used."""
+
+    backends: list[dict[str, Any]]
+
+
+class Reloaded(Struct, frozen=True, omit_defaults=True):
+    """What reading the settings again came to; servers are told by their namespaces."""
+
+    file: str | None
+    backends: int
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
+    rights: bool
+    restart: list[str]
+    notes: list[str]
+
+
+class ChangedTool(Struct, frozen=True, omit_defaults=True):
+    """A tool that has changed or is new, and waits to be accepted."""
+
+    namespace: str
+    name: str
+    canonical: str
+    changed_hash: str
+    new: bool
+    findings: list[str]
+    since: int
+    lines: list[str]
+
+
+class ChangedTools(Struct, frozen=True, omit_defaults=True):
+    """Those of one answer, how many there are, and the servers that were not reached yet."""
+
+    tools: list[ChangedTool]
+    count: int
+    starting: list[str]
+
+
+class AcceptedTools(Struct, frozen=True, omit_defaults=True):
+    """The names of tools that are shown again."""
+
+    accepted: list[str]
+
+
+class Held(Struct, frozen=True, omit_defaults=True):
+    """A held message as people see it: everything in one line, nothing hidden."""
+
+    id: int
+    since: float
+    direction: str
+    type: str
+    method: str
+    tool: str
+    session: str
+    rule: str
+    reason: str
+    until: float | None
+    preview: str
+
+
+class HeldList(Struct, frozen=True, omit_defaults=True):
+    """What is held, the longest waiting first."""
+
+    held: list[Held]
+
+
+class HeldMessage(Struct, frozen=True, omit_defaults=True):
+    """One held message, whole."""
+
+    message: dict[str, Any]
+
+
+class Released(Struct, frozen=True, omit_defaults=True):
+    """What goes on."""
+
+    released: Held
+
+
+class Dropped(Struct, frozen=True, omit_defaults=True):
+    """What goes no further."""
+
+    dropped: Held
+
+
+class BackedUp(Struct, frozen=True, omit_defaults=True):
+    """A backup, and what whoever keeps it must know."""
+
+    path: str
+    size: int
+    master_key_id: str | None
+    warning: str
+
+
+class ExportedPerson(Struct, frozen=True, omit_defaults=True):
+    """What was written; `said` is how many messages to rooms."""
+
+    handle: str
+    threads: int
+    messages: int
+    rooms: int
+    said: int
+
+
+class KeyInUse(Struct, frozen=True, omit_defaults=True):
+    """The id of the master key, and where it comes from."""
+
+    id: str
+    source: str
+
+
+class RotatedKey(Struct, frozen=True, omit_defaults=True):
+    """A change of the master key, told by the ids of the keys."""
+
+    old: str
+    new: str
+    settled: bool
+    kept: str | None
+    withdrawn: str | None
+
+
+class CancelledRotation(Struct, frozen=True, omit_defaults=True):
+    """The key that is awaited no more."""
+
+    cancelled: str
+
+
 class Hub(Http):
     """A hub, asked over HTTP: a method for each route.
 
@@ -1179,6 +1478,198 @@ class Hub(Http):
             TapeEntries,
             query={"limit": limit, "cursor": cursor},
         )
+
+    def get_status(self) -> HubStatus:
+        """Show the hub's status."""
+        return self.ask("GET", "/v1/status", HubStatus)
+
+    def check_database(self) -> Checked:
+        """Check the database."""
+        return self.ask("POST", "/v1/check", Checked)
+
+    def get_settings(self) -> ShownSettings:
+        """Show the settings."""
+        return self.ask("GET", "/v1/settings", ShownSettings)
+
+    def list_all_rooms(self, *, after: str | None = None) -> RoomRows:
+        """List every room."""
+        return self.ask("GET", "/v1/hub/rooms", RoomRows, query={"after": after})
+
+    def read_audit(
+        self,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        since: int | None = None,
+        by: str | None = None,
+        action: str | None = None,
+        room: str | None = None,
+        about: str | None = None,
+    ) -> AuditLines:
+        """Read the audit log."""
+        return self.ask(
+            "GET",
+            "/v1/audit",
+            AuditLines,
+            query={
+                "limit": limit,
+                "before": before,
+                "since": since,
+                "by": by,
+                "action": action,
+                "room": room,
+                "about": about,
+            },
+        )
+
+    def list_accounts(
+        self, *, after: str | None = None, suspended: bool | None = None
+    ) -> PersonRows:
+        """List all accounts."""
+        return self.ask(
+            "GET", "/v1/accounts", PersonRows, query={"after": after, "suspended": suspended}
+        )
+
+    def add_account(
+        self, handle: str, *, account_type: Literal["person", "agent"] | None = None
+    ) -> AddedPerson:
+        """Create an account."""
+        return self.ask(
+            "PUT",
+            f"/v1/accounts/{quote(handle, safe='')}",
+            AddedPerson,
+            body={"account_type": account_type},
+        )
+
+    def suspend_account(self, handle: str, *, reason: str | None = None) -> SuspendedPerson:
+        """Suspend an account."""
+        return self.ask(
+            "POST",
+            f"/v1/accounts/{quote(handle, safe='')}/suspend",
+            SuspendedPerson,
+            body={"reason": reason},
+        )
+
+    def restore_account(self, handle: str, *, reason: str | None = None) -> SuspendedPerson:
+        """Restore a suspended account."""
+        return self.ask(
+            "POST",
+            f"/v1/accounts/{quote(handle, safe='')}/restore",
+            SuspendedPerson,
+            body={"reason": reason},
+        )
+
+    def remove_account(self, handle: str, *, reason: str | None = None) -> RemovedPerson:
+        """Delete an account for good."""
+        return self.ask(
+            "DELETE",
+            f"/v1/accounts/{quote(handle, safe='')}",
+            RemovedPerson,
+            query={"reason": reason},
+        )
+
+    def list_grants(self, *, after: str | None = None) -> Overview:
+        """List who has more rights."""
+        return self.ask("GET", "/v1/grants", Overview, query={"after": after})
+
+    def get_grants(self, handle: str) -> Person:
+        """Show someone's capabilities."""
+        return self.ask("GET", f"/v1/people/{quote(handle, safe='')}/grants", Person)
+
+    def grant(self, handle: str, patterns: list[str]) -> Granted:
+        """Grant someone capabilities."""
+        return self.ask(
+            "POST",
+            f"/v1/people/{quote(handle, safe='')}/grants",
+            Granted,
+            body={"patterns": patterns},
+        )
+
+    def revoke(
+        self, handle: str, *, patterns: list[str] | None = None, everything: bool | None = None
+    ) -> Revoked:
+        """Revoke what was granted."""
+        return self.ask(
+            "DELETE",
+            f"/v1/people/{quote(handle, safe='')}/grants",
+            Revoked,
+            query={"patterns": patterns, "everything": everything},
+        )
+
+    def invite_for(self, handle: str, *, days: int | None = None) -> InvitedHandle:
+        """Create an invite for a handle."""
+        return self.ask(
+            "POST",
+            f"/v1/people/{quote(handle, safe='')}/invite",
+            InvitedHandle,
+            body={"days": days},
+        )
+
+    def list_servers(self) -> Servers:
+        """List the servers."""
+        return self.ask("GET", "/v1/servers", Servers)
+
+    def reload_settings(self) -> Reloaded:
+        """Reload the settings."""
+        return self.ask("POST", "/v1/settings/reload", Reloaded)
+
+    def list_pins(self, *, namespace: str | None = None) -> ChangedTools:
+        """List tools that are held back."""
+        return self.ask("GET", "/v1/pins", ChangedTools, query={"namespace": namespace})
+
+    def accept_tools(self, tools: list[dict[str, Any]]) -> AcceptedTools:
+        """Accept tools that changed."""
+        return self.ask("POST", "/v1/pins/accept", AcceptedTools, body={"tools": tools})
+
+    def list_held(self) -> HeldList:
+        """List held messages."""
+        return self.ask("GET", "/v1/held", HeldList)
+
+    def get_held(self, held_id: int) -> HeldMessage:
+        """Show a held message."""
+        return self.ask("GET", f"/v1/held/{held_id}", HeldMessage)
+
+    def release_held(self, held_id: int, *, message: dict[str, Any] | None = None) -> Released:
+        """Release a held message."""
+        return self.ask("POST", f"/v1/held/{held_id}/release", Released, body={"message": message})
+
+    def drop_held(self, held_id: int, *, reason: str | None = None) -> Dropped:
+        """Drop a held message."""
+        return self.ask("POST", f"/v1/held/{held_id}/drop", Dropped, body={"reason": reason})
+
+    def back_up(self, path: str, *, overwrite: bool | None = None) -> BackedUp:
+        """Back up the database."""
+        return self.ask("POST", "/v1/backup", BackedUp, body={"path": path, "overwrite": overwrite})
+
+    def export_account(
+        self, handle: str, path: str, *, overwrite: bool | None = None
+    ) -> ExportedPerson:
+        """Export someone's data."""
+        return self.ask(
+            "POST",
+            f"/v1/accounts/{quote(handle, safe='')}/export",
+            ExportedPerson,
+            body={"path": path, "overwrite": overwrite},
+        )
+
+    def get_key(self) -> KeyInUse:
+        """Show the master key's id."""
+        return self.ask("GET", "/v1/key", KeyInUse)
+
+    def rotate_key(
+        self, *, new: str | None = None, keep: str | None = None, discard: bool | None = None
+    ) -> RotatedKey:
+        """Replace the master key."""
+        return self.ask(
+            "POST",
+            "/v1/key/rotate",
+            RotatedKey,
+            body={"new": new, "keep": keep, "discard": discard},
+        )
+
+    def cancel_rotation(self) -> CancelledRotation:
+        """Cancel a pending rotation."""
+        return self.ask("POST", "/v1/key/cancel", CancelledRotation)
 
 
 COMMANDS: dict[str, str] = {"digest": "get_digest"}

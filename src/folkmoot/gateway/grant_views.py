@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Final
 
 from folkmoot.accounts import parse_handle
 from folkmoot.core.errors import UserNotFound
 from folkmoot.gateway import queries_grants as queries
+from folkmoot.gateway.grant_model import GrantRow, HeldCapability, Overview, PersonView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,44 +18,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.settled import Held
 
 PAGE: Final = 1_000
-
-
-class HeldView(Struct, frozen=True, omit_defaults=True):
-    """A capability and where it is from."""
-
-    capability: Any
-    origin: str
-    name: str = ""
-    at: int | None = None
-
-
-class PersonView(Struct, frozen=True):
-    """Everything one handle holds; without an account it is what awaits whoever is invited."""
-
-    handle: str
-    account: str | None
-    account_type: str | None
-    held: list[HeldView]
-
-
-class Row(Struct, frozen=True):
-    """How much someone holds beyond what everyone does."""
-
-    handle: str
-    state: Literal["account", "redirect", "nobody"]
-    leads_to: str | None
-    groups: list[str]
-    settings: int
-    granted: int
-
-
-class Overview(Struct, frozen=True):
-    """What everyone holds, and a page of those who hold more, by handle."""
-
-    everyone: list[HeldView]
-    people: list[Row]
-    next: str | None
-    """The handle after which the next page begins, if there is one."""
 
 
 class GrantViews:
@@ -84,7 +45,7 @@ class GrantViews:
         """A page of everyone who is named in the settings or was granted something."""
         settled, now = self._rights.settled, int(self._clock.now())
 
-        async def query(tx: Tx) -> list[Row]:
+        async def query(tx: Tx) -> list[GrantRow]:
             granted = await queries.grant_counts(tx)
             names = sorted(name for name in settled.named | granted.keys() if name > after)
             owners = await queries.owners_of(tx, names[: PAGE + 1], now)
@@ -94,9 +55,9 @@ class GrantViews:
         more = rows[PAGE - 1].handle if len(rows) > PAGE else None
         return Overview(told(settled.everyone), rows[:PAGE], more)
 
-    def _row(self, name: str, owner: str | None, granted: dict[str, int]) -> Row:
+    def _row(self, name: str, owner: str | None, granted: dict[str, int]) -> GrantRow:
         settled = self._rights.settled
-        return Row(
+        return GrantRow(
             handle=name,
             state="nobody" if owner is None else "account" if owner == name else "redirect",
             leads_to=owner if owner not in {None, name} else None,
@@ -110,6 +71,6 @@ class GrantViews:
         return bool(await self._store.read(lambda tx: queries.owners_of(tx, [name], now)))
 
 
-def told(held: Iterable[Held]) -> list[HeldView]:
+def told(held: Iterable[Held]) -> list[HeldCapability]:
     """Capabilities as they were written."""
-    return [HeldView(it.capability.source, it.origin, it.name, it.at) for it in held]
+    return [HeldCapability(it.capability.source, it.origin, it.name, it.at) for it in held]

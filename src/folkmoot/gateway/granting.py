@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import Struct
-
 from folkmoot.accounts import parse_handle
 from folkmoot.accounts.queries import by_handle, by_id
 from folkmoot.accounts.reserved import standing
@@ -20,6 +18,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.events import GRANTS, subject
 from folkmoot.gateway import queries_grants as queries
+from folkmoot.gateway.grant_model import Granted, Revoked
 from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.gateway.patterns import compiled, covers_nothing
 from folkmoot.gateway.settled import distinct, key_of
@@ -34,22 +33,6 @@ T = TypeVar("T")
 
 MOST_GRANTS: Final = 100_000
 """Grants on one hub: all of them are in memory. Groups in the settings have no such limit."""
-
-
-class Granted(Struct, frozen=True):
-    """What someone was granted, what they had been granted before, and what looks like a slip."""
-
-    handle: str
-    granted: list[str]
-    already: list[str]
-    warnings: list[str]
-
-
-class Revoked(Struct, frozen=True):
-    """What someone was granted until now."""
-
-    handle: str
-    revoked: list[str]
 
 
 class Granting:

@@ -13,13 +13,26 @@ from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.policy import NOBODY, Principal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from folkmoot.accounts import Account, Accounts
-    from folkmoot.core.ports import Store
+    from folkmoot.core.ports import Clock
+    from folkmoot.export import Exporter
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.grant_views import GrantViews
+    from folkmoot.gateway.granting import Granting
     from folkmoot.mail import Mail
-    from folkmoot.operations.row import Payload
+    from folkmoot.operations.operator.data import KeyInUse
+    from folkmoot.operations.operator.hub import HubStatus, ShownSettings
+    from folkmoot.operations.operator.servers import Fleet, Reloading
+    from folkmoot.operations.row import Operation, Payload
+    from folkmoot.proxy.held import HeldMessages
     from folkmoot.proxy.tape.folder import TapeFolder
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms, Visitor
+    from folkmoot.rotation import KeyRing
+    from folkmoot.store import SqliteStore
+    from folkmoot.store.backup import Backup
 
 A = TypeVar("A", bound=Struct)
 T = TypeVar("T")
@@ -68,22 +81,58 @@ class EventFeed(Protocol):
         ...
 
 
+class Backups(Protocol):
+    """What copies the database."""
+
+    async def backup(
+        self, target: Path, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
+    ) -> Backup:
+        """Copy it into one file; being cancelled stops it."""
+        ...
+
+
 ABSENT: Any = None
 """In place of a service that is not here."""
 
 
 class Services(Struct, frozen=True, kw_only=True):
-    """What the handlers work with."""
+    """What the handlers work with.
 
-    accounts: Accounts
-    mail: Mail
-    rooms: Rooms
-    limits: RateLimits
-    store: Store = ABSENT
+    A hub has all of them. A stopped hub, and a proxy, have some: see `Operation.needs`.
+    """
+
+    accounts: Accounts = ABSENT
+    mail: Mail = ABSENT
+    rooms: Rooms = ABSENT
+    limits: RateLimits = ABSENT
     document: Callable[[], Raw] = Raw
     """Makes the OpenAPI document."""
     events: EventFeed | None = None
     tapes: TapeFolder | None = None
+    store: SqliteStore = ABSENT
+    clock: Clock = ABSENT
+    url: str = ""
+    """Where clients reach the hub."""
+    offline: bool = False
+    """Whether no hub runs: this process has no log, so the next hub logs the audit lines."""
+    present: Callable[[], dict[str, int]] = dict
+    """How many participants are in each room that is in use."""
+    status: Callable[[], HubStatus] = ABSENT
+    settings: Callable[[], ShownSettings] | None = None
+    granting: Granting = ABSENT
+    grant_views: GrantViews = ABSENT
+    fleet: Fleet = ABSENT
+    gateway: Gateway = ABSENT
+    reloading: Reloading | None = None
+    held: HeldMessages = ABSENT
+    backups: Backups = ABSENT
+    exporter: Exporter = ABSENT
+    key: Callable[[], KeyInUse] = ABSENT
+    key_ring: KeyRing = ABSENT
+
+    def has(self, row: Operation) -> bool:
+        """Whether an operation can be performed here."""
+        return all(getattr(self, name) is not None for name in row.needs)
 
 
 class Caller(Struct, kw_only=True):

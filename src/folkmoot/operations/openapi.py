@@ -44,6 +44,7 @@ from folkmoot.core.errors import (
     TokensDiffer,
 )
 from folkmoot.mcp.wire import EVENT_STREAM
+from folkmoot.operations.components import name_of
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint, Parameter
 from folkmoot.operations.schema import Schema
 from folkmoot.rooms.model import ref
@@ -173,10 +174,16 @@ def _content(each: Endpoint) -> dict[str, Any]:
     if each.route.media:
         return {each.route.media: {"schema": {"type": "string", "format": "binary"}}}
     if each.row.events is not None:
-        events = {"type": "string", "contentMediaType": JSON, "contentSchema": ref(each.reply)}
-        return {EVENT_STREAM: {"schema": events}}
-    answer = {JSON: {"schema": ref(each.reply)}}
-    return {**answer, EVENT_STREAM: {"schema": {"type": "string"}}} if each.row.progress else answer
+        return {EVENT_STREAM: {"schema": _events(each.reply)}}
+    answer: dict[str, Any] = {JSON: {"schema": ref(each.reply)}}
+    if each.row.progress is not None:
+        answer[EVENT_STREAM] = {"schema": _events(name_of(each.row.progress))}
+    return answer
+
+
+def _events(name: str) -> dict[str, Any]:
+    """A stream whose events hold objects of one kind, and where there is progress its result."""
+    return {"type": "string", "contentMediaType": JSON, "contentSchema": ref(name)}
 
 
 def _responses(each: Endpoint) -> Iterator[tuple[str, Any]]:

@@ -81,8 +81,13 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     @property
     def description(self) -> str:
-        """What it does."""
-        return self.route.description or self.row.description
+        """What it does, and for whom if not for everyone with an account."""
+        said = self.route.description or self.row.description
+        if self.row.local:
+            return f"{said} Only on the hub's own socket."
+        if self.row.who == "operator":
+            return f"{said} For operators: on the hub's socket, or with the scope operate."
+        return said
 
     @property
     def public(self) -> bool:

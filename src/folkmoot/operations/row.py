@@ -163,6 +163,12 @@ class Operation(Struct, frozen=True, kw_only=True):
     """What each event holds, where the answer is an `EventStream`."""
     judged: bool = True
     """Whether policy judges it by its name; a room's message is judged by what it says instead."""
+    needs: tuple[str, ...] = ()
+    """Members of `Services` without which it is not there: on a stopped hub, or in a proxy."""
+    local: bool = False
+    """Whether it is for the operator's socket alone: it touches files that the caller names, or the
+    master key.
+    """
     tool: Literal["model", "app", "finder"] | Absent = "model"
     """Whom the tool is listed to: models, apps alone, or where it stands for all others."""
     app: str = ""

@@ -12,6 +12,7 @@ from folkmoot.operations.events import FOLLOWING
 from folkmoot.operations.finder import FINDERS
 from folkmoot.operations.hub import HUB
 from folkmoot.operations.mail import APP, MESSAGES
+from folkmoot.operations.operator import OPERATOR
 from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.rooms import ROOMS
 from folkmoot.operations.row import Absent
@@ -42,6 +43,7 @@ OPERATIONS: Final = (
     *HUB,
     *FOLLOWING,
     *TAPES,
+    *OPERATOR,
 )
 
 

@@ -129,6 +129,7 @@ TAPES: Final = (
         who="operator",
         effect="reads",
         errors=(TapeNotFound,),
+        needs=("tapes",),
         tool=NO_TOOL,
         routes=(Route("GET", PATH, "listTapes", "List tapes", answer="The tapes, by name."),),
         commands=NO_COMMAND,
@@ -144,6 +145,7 @@ TAPES: Final = (
         who="operator",
         effect="reads",
         errors=(TapeNotFound, TapeUnreadable),
+        needs=("tapes",),
         tool=NO_TOOL,
         routes=(
             Route("GET", PATH + "/{tape}", "readTape", "Read a tape", answer="Some of its lines."),

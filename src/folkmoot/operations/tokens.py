@@ -11,7 +11,6 @@ from msgspec.structs import asdict
 
 from folkmoot.accounts.model import LONGEST_LABEL, LONGEST_LIFE
 from folkmoot.core.errors import (
-    CapabilityDenied,
     CredentialNotFound,
     QuotaExceeded,
     UserNotFound,
@@ -133,11 +132,6 @@ class CredentialFor(NewCredential, frozen=True, kw_only=True):
 async def create_token_for(call: Call[CredentialFor]) -> CreatedCredential:
     """A token of any account, of any scope; asked for on the hub's own machine alone."""
     given, accounts = call.arguments, call.services.accounts
-    if not call.caller.operator:
-        raise CapabilityDenied(
-            "A token for someone else is created on the hub's own machine alone.",
-            attempted_kind="mcp.request.tools/call:folkmoot/create_token_for",
-        )
     made = await accounts.authentication.create(
         await accounts.named(given.handle),
         given.label or "",
@@ -222,6 +216,8 @@ TOKENS = (
         who="operator",
         effect="adds",
         errors=(UserNotFound, QuotaExceeded),
+        needs=("accounts",),
+        local=True,
         tool=SECRET,
         routes=(
             Route(

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from folkmoot.bus import MemoryBus
-from folkmoot.control import ControlServer
-from folkmoot.control.held import held_commands
-from folkmoot.control.proxies import proxy_socket
 from folkmoot.core.events import HELD
 from folkmoot.core.transport import Headers
 from folkmoot.proxy.chain import Chain
@@ -160,10 +157,12 @@ async def intercepting(
     rules = None if wanted.rules is None else Rules.load(wanted.rules, clock=clock)
     plugins = load_plugins(wanted.plugins)
     beside = await stack.enter_async_context(aside())
-    control = ControlServer(proxy_socket(), held_commands(held))
-    control.listen()
-    stack.callback(control.close)
-    beside.run(control.serve())
+    # A web server takes its time to import, which a proxy without rules need not wait for.
+    from folkmoot.relay.proxy_operator import ProxyOperator
+
+    operator = ProxyOperator(held, clock)
+    stack.callback(operator.close)
+    beside.run(operator.serve())
     if rules is not None:
         interceptors += rules.interceptors
         beside.run(rules.watch())

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.audit import log_kept
-from folkmoot.control.backends import backend_commands
-from folkmoot.control.grants import grant_commands
 from folkmoot.core.errors import SettingsError
 from folkmoot.gateway.audit import Audit
 from folkmoot.gateway.gateway import Gateway
@@ -30,7 +28,6 @@ from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
-    from folkmoot.control.wire import Command
     from folkmoot.core.ports import Clock, PeekingStore
     from folkmoot.gateway.listing import Own
     from folkmoot.gateway.model import What
@@ -49,6 +46,9 @@ class Behind:
     rights: HubRights
     policy: HubPolicy
     service: GatewayService
+    fleet: Fleet
+    granting: Granting
+    grant_views: GrantViews
 
     def __init__(
         self, settings: Settings, clock: Clock, spec: GatewaySpec, loaded: Loaded | None
@@ -57,7 +57,8 @@ class Behind:
         self._own_files = own_files(settings)
         self._clock = clock
         self._spec = spec
-        self._following = None if loaded is None else Following(loaded, self.apply)
+        self.following = None if loaded is None else Following(loaded, self.apply)
+        """What reads the settings again; None where the hub was not started from settings."""
 
     async def open(
         self,
@@ -85,35 +86,28 @@ class Behind:
             new_tools=self._settings.new_tools,
         )
         self.service = GatewayService(self.gateway, clock, Inputs(vault.derive(INPUTS)))
-        self._fleet = Fleet(self.gateway, clock, hidden=self._hidden)
-        self._granting = Granting(
+        self.fleet = Fleet(self.gateway, clock, hidden=self._hidden)
+        self.granting = Granting(
             self.rights,
             store,
             clock,
             accounts,
             canonical=lambda name: self.gateway.catalogue.names.canonical(name),
         )
-        self._views = GrantViews(self.rights, self._granting, store, clock)
+        self.grant_views = GrantViews(self.rights, self.granting, store, clock)
         await self._settle(self._spec)
-
-    def commands(self, url: str) -> Mapping[str, Command]:
-        """What an operator can ask; `url` is where the hub's pages are."""
-        return {
-            **backend_commands(self._fleet, self.gateway, self._following),
-            **grant_commands(self._granting, self._views, url),
-        }
 
     def numbers(self) -> list[dict[str, Any]]:
         """The members of what is known of each server, for measurements."""
         held = self.held()
         return [
             {**msgspec.structs.asdict(view), "held_tools": held.get(view.namespace, 0)}
-            for view in self._fleet.views()
+            for view in self.fleet.views()
         ]
 
     def health(self) -> dict[str, str]:
         """The state of each server, for whoever asks after the hub's health."""
-        return {view.namespace: view.state for view in self._fleet.views()}
+        return {view.namespace: view.state for view in self.fleet.views()}
 
     def held(self) -> dict[str, int]:
         """How many tools are held back until an operator accepts them, where there are any."""
@@ -123,23 +117,23 @@ class Behind:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Have the links live, and follow the settings, while entered."""
-        async with self._fleet.running(), aside() as beside:
+        async with self.fleet.running(), aside() as beside:
             if self._spec.backends:
                 self.gateway.checks.prepare()
-            await self._fleet.apply(self._spec.backends)
+            await self.fleet.apply(self._spec.backends)
             beside.run(self.gateway.follow_pins())
-            if self._following is not None:
-                beside.run(self._following.watch())
+            if self.following is not None:
+                beside.run(self.following.watch())
             yield
 
     async def apply(self, spec: GatewaySpec) -> None:
         """Go by other settings from now on; wrong ones change nothing and raise."""
         await self._settle(spec)
-        await self._fleet.apply(spec.backends)
+        await self.fleet.apply(spec.backends)
 
     def _hidden(self) -> tuple[str, ...]:
         """What of the hub's no sandbox shows: its data, its key, and the files of its settings."""
-        files = () if self._following is None else self._following.files
+        files = () if self.following is None else self.following.files
         return (*self._own_files, *files)
 
     async def _settle(self, spec: GatewaySpec) -> None:

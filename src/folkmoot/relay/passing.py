@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from folkmoot.control.held import held_commands
 from folkmoot.core.strict import Limits
 from folkmoot.operations.finder import taken_out
 from folkmoot.proxy.chain import Chain
@@ -24,7 +23,6 @@ from folkmoot.relay.tap import Tap
 from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
-    from folkmoot.control.wire import Command
     from folkmoot.core.ports import Bus, Clock, Interceptor
     from folkmoot.proxy.interceptors.base import Groups
     from folkmoot.settings import Settings
@@ -52,11 +50,6 @@ class Passing:
         self._canonical: Callable[[str], str] = str
         self.tap: Tap | None = None
         """What everything said at `/mcp` passes, if there is anything to do."""
-
-    @property
-    def commands(self) -> Mapping[str, Command]:
-        """What an operator can ask about held messages."""
-        return held_commands(self.held)
 
     def load(self, canonical: Callable[[str], str], groups: Groups) -> None:
         """Read the rules and load the plugins.

@@ -38,7 +38,7 @@ class Listener:
     """A listening socket whose connections are served by a protocol.
 
     `most` bounds the connections that are accepted and not served yet, be it that they wait or that
-    their TLS handshake does; further ones are closed.
+    their TLS handshake does; further ones are closed. So are those that `admits` does not admit.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Listener:
         most: int,
         address_of: Callable[[str], str],
         turned_away: Callable[[], None],
+        admits: Callable[[socket.socket], bool] | None = None,
         tls: ssl.SSLContext | None = None,
         handshake_seconds: float | None = None,
     ) -> None:
@@ -57,6 +58,7 @@ class Listener:
         self._most = most
         self._address_of = address_of
         self._turned_away = turned_away
+        self._admits = admits
         self._tls = tls
         self._handshake_seconds = handshake_seconds
         self._loop = asyncio.get_running_loop()
@@ -106,6 +108,9 @@ class Listener:
                     self._rest(error)
                     break
                 # The client has left before it was accepted.
+                continue
+            if self._admits is not None and not self._admits(connection):
+                connection.close()
                 continue
             self._enqueue(connection, self._address_of(peer[0]) if peer else "")
         if self._next_turn is None:

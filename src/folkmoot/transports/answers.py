@@ -94,20 +94,19 @@ def challenge(error: FolkmootError) -> str:
     return 'Bearer error="invalid_token"' if isinstance(error, TokenRefused) else "Bearer"
 
 
-def refusal(error: FolkmootError) -> dict[str, Any]:
-    """What a stranger is told of one of our errors."""
-    if error.http >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(
-        error, RequestError | QuotaExceeded
-    ):
+def refusal(error: FolkmootError, *, whole: bool = False) -> dict[str, Any]:
+    """What is told of one of our errors: less to a stranger than to the operator."""
+    is_ours = error.http >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if is_ours and not whole and not isinstance(error, RequestError | QuotaExceeded):
         # Its own sentence may name files; what its kind means is enough for a stranger.
         logger.warning("a request failed", extra={"error": error.message, "code": error.code})
         return {"error": {"code": error.code, "message": (type(error).__doc__ or "").strip()}}
     return error.as_http()
 
 
-def refused(error: FolkmootError) -> JsonResponse:
-    """The response for one of our errors, always JSON."""
-    told, headers = refusal(error), retry_after(error)
+def refused(error: FolkmootError, *, whole: bool = False) -> JsonResponse:
+    """The response for one of our errors, always JSON; `whole` is for the operator."""
+    told, headers = refusal(error, whole=whole), retry_after(error)
     if error.http == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = challenge(error)
     if isinstance(error, MethodNotAllowed):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.datastructures import Headers
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import FolkmootError, HubStopping
 from folkmoot.mcp.wire import EVENT_STREAM
 from folkmoot.operations.call import Event, EventStream, unless
 from folkmoot.transports.answers import refusal
@@ -28,6 +28,7 @@ HEADERS: Final = [
     (b"x-accel-buffering", b"no"),
 ]
 COMMENT: Final = b":\n\n"
+STOPPING: Final = "The hub is stopping; try again in a moment."
 PROGRESS: Final = "progress"
 RESULT: Final = "result"
 ERROR: Final = "error"
@@ -92,20 +93,27 @@ async def progressing(
     work: Coroutine[Any, Any, ToolResult],
     caller: Caller,
     waiting: Waiting,
+    receive: Receive,
 ) -> ASGIApp:
     """A long call as events: `progress`, and at the end `result` or `error`.
 
-    What fails before there is any progress is raised, and gets the status of its error.
+    What fails before there is any progress is raised, and gets the status of its error; so does
+    a hub that stops before.
     """
     told: asyncio.Queue[msgspec.Struct | None] = asyncio.Queue()
     caller.progress = told.put_nowait
     working = asyncio.ensure_future(work)
     working.add_done_callback(lambda _: told.put_nowait(None))
     try:
-        first = await told.get()
+        async with waiting.watched(caller, receive):
+            first = await unless(caller.leaving, told.get())
     except asyncio.CancelledError:
         working.cancel()
         raise
+    if first is None and not working.done():
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        raise HubStopping(STOPPING)
     if first is None and (working.cancelled() or working.exception() is not None):
         await working
 
@@ -115,7 +123,7 @@ async def progressing(
             while so_far is not None:
                 yield Event(so_far, PROGRESS)
                 so_far = await told.get()
-            yield outcome(working)
+            yield outcome(working, whole=caller.operator)
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
@@ -123,9 +131,9 @@ async def progressing(
     return EventResponse(EventStream(events()), caller, waiting)
 
 
-def outcome(working: asyncio.Future[ToolResult]) -> Event:
+def outcome(working: asyncio.Future[ToolResult], *, whole: bool) -> Event:
     """The last event of a long call."""
     error = working.exception()
     if isinstance(error, FolkmootError):
-        return Event(refusal(error), ERROR)
+        return Event(refusal(error, whole=whole), ERROR)
     return Event(working.result().payload, RESULT)

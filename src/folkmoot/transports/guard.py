@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from folkmoot.core.errors import HostNotAllowed, OriginNotAllowed, RequestError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from folkmoot.transports.answers import Answers
 
+OPERATOR: Final = "folkmoot.operator"
+"""The member of a request's scope that says that it came on the operator's socket."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 ADVICE = (
@@ -33,6 +35,11 @@ _HOST = re.compile(
 )
 """A name or an address, and a port; anything else could be read as two hosts, or as markup."""
 MOST_PORT = 65_535
+
+
+def is_operator(scope: Scope) -> bool:
+    """Whether a request came on the operator's socket."""
+    return scope.get(OPERATOR) is True
 
 
 def host_of(netloc: str) -> str:
@@ -154,7 +161,10 @@ def foreign_origin(hosts: Hosts, scope: Scope) -> OriginNotAllowed | None:
 
 
 class HostGuard:
-    """Keeps web pages from using a hub that only their reader's machine can reach."""
+    """Keeps web pages from using a hub that only their reader's machine can reach.
+
+    No page reaches the operator's socket, and those who use it name any host.
+    """
 
     def __init__(self, app: ASGIApp, *, hosts: Hosts, answers: Answers) -> None:
         self._app = app
@@ -163,7 +173,8 @@ class HostGuard:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 421 or 403, or let the request through."""
-        error = refusal(self._hosts, scope) if scope["type"] in {"http", "websocket"} else None
+        guarded = scope["type"] in {"http", "websocket"} and not is_operator(scope)
+        error = refusal(self._hosts, scope) if guarded else None
         app = self._app if error is None else self._answers.error(scope, error)
         return app(scope, receive, send)
 

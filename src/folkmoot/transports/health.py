@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from folkmoot.core.errors import AuthenticationRequired, FolkmootError, NotFound
 from folkmoot.transports.answers import JsonResponse
+from folkmoot.transports.guard import is_operator
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -50,7 +51,8 @@ class Health:
         count_users: CountUsers,
         checks: Mapping[str, Check],
         details: Mapping[str, Detail] | None = None,
-        metrics: Metrics | None,
+        metrics: Metrics,
+        serves_metrics: bool,
         operators: Operators,
     ) -> None:
         self._version = version
@@ -60,6 +62,7 @@ class Health:
         self._checks = checks
         self._details = details or {}
         self._metrics = metrics
+        self._serves_metrics = serves_metrics
         self._operators = operators
         self._checking = asyncio.Lock()
         self._found: dict[str, dict[str, object]] = {}
@@ -122,8 +125,11 @@ class Health:
         return {"ok": True}
 
     async def metrics(self, request: Request) -> Response:
-        """The metrics, for Prometheus; 404 when they are switched off, or for whom they are not."""
-        if self._metrics is None:
+        """The metrics, for Prometheus; 404 when they are switched off, or for whom they are not.
+
+        On the operator's socket they are never switched off.
+        """
+        if not self._serves_metrics and not is_operator(request.scope):
             raise NotFound("Metrics are switched off on this hub.")
         if not self._operators.admit(request.scope):
             if self._operators.has_token:

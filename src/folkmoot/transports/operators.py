@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from folkmoot.core.errors import SettingsError, TokensDiffer
 from folkmoot.settings.shapes import is_loopback
 from folkmoot.transports.credentials import read_token
-from folkmoot.transports.guard import host_of
+from folkmoot.transports.guard import host_of, is_operator
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -30,8 +30,6 @@ FORWARDED: Final = frozenset(
     }
 )
 """And those that have names of their own."""
-OPERATED: Final = "folkmoot.operated"
-"""The member of a scope that the hub's own socket sets: whoever reaches it is the operator."""
 MOST_TOKEN: Final = 4_096
 LEAST_TOKEN: Final = 16
 
@@ -53,7 +51,9 @@ class Operators:
 
     def admit(self, scope: Scope) -> bool:
         """Whether a request is an operator's."""
-        return self._everyone or self._shows_token(scope) or self._is_direct(scope)
+        if self._everyone or is_operator(scope):
+            return True
+        return self._shows_token(scope) or self._is_direct(scope)
 
     def _shows_token(self, scope: Scope) -> bool:
         if not self._token:

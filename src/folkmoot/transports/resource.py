@@ -17,7 +17,9 @@ from folkmoot.core import strict
 from folkmoot.core.errors import (
     ArgumentInvalid,
     AuthenticationRequired,
+    CapabilityDenied,
     FolkmootError,
+    HubStopping,
     MethodNotAllowed,
     RewriteRefused,
     RoomNotFound,
@@ -25,19 +27,21 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.events import about
 from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.core.scopes import OPERATE
+from folkmoot.core.scopes import scope as scope_of
 from folkmoot.core.strict import Limits
 from folkmoot.operations.arguments import shown, unknown_names
-from folkmoot.operations.call import Caller, EventStream, FileAnswer
+from folkmoot.operations.call import Caller, EventStream, FileAnswer, unless
 from folkmoot.operations.routes import NAMED, NO_CONTENT
 from folkmoot.rooms.spec import ROOM_NAME as ROOM
 from folkmoot.transports.answers import FileResponse, JsonResponse, refused
 from folkmoot.transports.bodies import read_body
 from folkmoot.transports.connections import sign_in
-from folkmoot.transports.event_streams import EventResponse, progressing, wants_events
-from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
+from folkmoot.transports.event_streams import STOPPING, EventResponse, progressing, wants_events
+from folkmoot.transports.guard import SAFE_METHODS, foreign_origin, is_operator
 from folkmoot.transports.operations import arguments_left
-from folkmoot.transports.operators import OPERATED, is_direct
-from folkmoot.transports.reading import check_media_type, read_query
+from folkmoot.transports.operators import is_direct
+from folkmoot.transports.reading import WHOLE, check_media_type, read_query
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -150,7 +154,7 @@ class Resource:
         try:
             response = await self._answer(scope, receive)
         except FolkmootError as error:
-            response = refused(error)
+            response = refused(error, whole=is_operator(scope))
         if response is not None:
             await response(scope, receive, send)
 
@@ -160,7 +164,8 @@ class Resource:
             allowed = ", ".join(sorted(self._endpoints))
             raise MethodNotAllowed(f"This address answers only to {allowed}.", allow=allowed)
         # The guard lets pages of other origins look; here a look is what was said in a room.
-        foreign = foreign_origin(self._hosts, scope) if scope["method"] in SAFE_METHODS else None
+        looks = scope["method"] in SAFE_METHODS and not is_operator(scope)
+        foreign = foreign_origin(self._hosts, scope) if looks else None
         if foreign is not None:
             raise foreign
         # Before anyone is authenticated: a body may take its time, and a token be void then.
@@ -168,14 +173,20 @@ class Resource:
         if raw is None:
             return None
         token, query = read_query(scope, endpoint.query)
-        changes = self._rooms.changes
-        caller = await self._caller(scope, endpoint, token)
+        row, dispatcher = endpoint.row, self._dispatcher
+        on_socket = is_operator(scope)
+        # A rule that holds messages must not hold the one that releases them: no interceptors.
+        operated = on_socket and row.who == "operator"
+        changes = 0 if operated else self._rooms.changes
+        caller = await self._caller(scope, endpoint, "" if operated else token)
         if endpoint.body:
             check_media_type(scope)
         given = read_arguments(endpoint, scope, query, raw)
-        row, dispatcher = endpoint.row, self._dispatcher
 
         async def perform(admitted: Admitted) -> ToolResult:
+            if row.local and not on_socket:
+                sentence = "Only an operator may do this, on the hub's own socket."
+                raise CapabilityDenied(sentence, attempted_kind=row.kind)
             left = given
             if admitted.ruling is not None:
                 left = rewritten(endpoint, given, arguments_left(admitted, row.name))
@@ -197,13 +208,20 @@ class Resource:
                 self._policy.check(caller.principal, row.name, left)
             return done
 
-        if not row.judged:
+        if operated or not row.judged:
             work = dispatcher.perform(row, given, caller)
         else:
             work = self._hub.ask(caller.principal, row.name, {**given}, perform)
-        if row.progress is not None and wants_events(scope):
-            return await progressing(work, caller, self._waiting)
-        done = await work
+        if row.progress is None:
+            done = await work
+        elif wants_events(scope):
+            return await progressing(work, caller, self._waiting, receive)
+        else:
+            async with self._waiting.watched(caller, receive):
+                found = await unless(caller.leaving, work)
+            if found is None:
+                raise HubStopping(STOPPING)
+            done = found
         if isinstance(done.payload, EventStream):
             return EventResponse(done.payload, caller, self._waiting)
         if isinstance(done.payload, FileAnswer):
@@ -215,7 +233,7 @@ class Resource:
             address=self._addresses.of(scope),
             base_url=self._public_url or _base_url(scope),
             is_direct=partial(is_direct, scope) if self._may_be_direct else None,
-            operator=scope.get(OPERATED) is True,
+            operator=is_operator(scope),
         )
         if caller.operator:
             caller.principal = OPERATOR
@@ -226,6 +244,8 @@ class Resource:
         visitor = caller.visitor = await self._rooms.authenticate(token)
         caller.account, caller.credential_id = visitor.account, visitor.credential_id
         caller.principal = visitor.principal
+        if endpoint.row.who == "operator":
+            caller.operator = scope_of(visitor.principal.scope).has(OPERATE)
         sign_in(scope, visitor.principal.account_id)
         return caller
 
@@ -258,7 +278,16 @@ def read_arguments(
     for header, name in route.headers.items():
         if value := Headers(scope=scope).get(header):
             given[name] = value
-    return {**given, **scope["path_params"], **route.fixed}
+    return {**given, **named_in(endpoint, scope), **route.fixed}
+
+
+def named_in(endpoint: Endpoint, scope: Scope) -> dict[str, Any]:
+    """The arguments that the path names; what is no number there is refused as any other value."""
+    named: dict[str, Any] = dict(scope["path_params"])
+    for each in endpoint.path_parameters:
+        if each.schema["type"] == "integer" and WHOLE.fullmatch(named[each.name]):
+            named[each.name] = int(named[each.name])
+    return named
 
 
 def rewritten(endpoint: Endpoint, given: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:

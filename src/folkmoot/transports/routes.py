@@ -6,8 +6,8 @@ say.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware.cors import CORSMiddleware
@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS
 from folkmoot.operations.routes import ENDPOINTS
+from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.resource import Resource, Waiting
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from folkmoot.operations.routes import Endpoint
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.transports.guard import Hosts
-    from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.operations import Operations
 
 EXPOSED = ("location", "retry-after", "www-authenticate", "x-request-id")
@@ -48,6 +48,22 @@ class MessageId(Convertor[str]):
 register_url_convertor("message_id", MessageId())
 
 
+def operator_routes(served: Iterable[Endpoint], dispatcher: Dispatcher) -> list[Route]:
+    """Routes for the operator alone, without a hub: nothing there asks for rooms or policy."""
+    absent: Any = None
+    routes = Routes(
+        rooms=absent,
+        hub=absent,
+        policy=absent,
+        dispatcher=dispatcher,
+        hosts=absent,
+        addresses=Addresses(),
+        bus=None,
+        endpoints=tuple(served),
+    )
+    return routes.routes()
+
+
 class Routes:
     """The routes of one hub."""
 
@@ -62,7 +78,7 @@ class Routes:
         addresses: Addresses,
         public_url: str = "",
         allowed_origins: Sequence[str] = (),
-        bus: Bus,
+        bus: Bus | None,
         endpoints: Sequence[Endpoint] = ENDPOINTS,
     ) -> None:
         self._rooms = rooms
@@ -75,8 +91,9 @@ class Routes:
         self._origins = tuple(allowed_origins)
         self._endpoints = endpoints
         self._waiting = Waiting()
-        bus.listen(ACCOUNTS, self._waiting.account_changed)
-        bus.listen(CREDENTIALS, self._waiting.credential_ended)
+        if bus is not None:
+            bus.listen(ACCOUNTS, self._waiting.account_changed)
+            bus.listen(CREDENTIALS, self._waiting.credential_ended)
 
     def routes(self) -> list[Route]:
         """Where the operations are served: one route for each path of the table."""

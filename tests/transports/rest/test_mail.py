@@ -172,8 +172,7 @@ def test_a_guest_of_a_room_has_no_mail(tmp_path: Path) -> None:
 
 async def deny(here: House, handle: str, pattern: str) -> None:
     """What the operator does with `folkmoot grant`."""
-    command = here.hub.behind.commands("")["grants.grant"]
-    await command({"handle": handle, "patterns": [pattern]}, lambda _: None)
+    await here.hub.behind.granting.grant(handle, [pattern])
 
 
 @pytest.mark.requirement("rest.mail", "rest.policy")

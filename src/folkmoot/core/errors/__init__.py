@@ -48,8 +48,8 @@ FolkmootError
 │   └── DataFolderUnwritable, DataFolderInUse, KeyUnusable, KeyMismatch
 ├── ServeError              the hub cannot listen
 │   └── PortTaken, AddressUnusable
-├── ControlError            the control socket cannot do what it was asked
-│   └── HubNotRunning, CommandInvalid, UnknownCommand, CommandFailed, ExportFailed
+├── ControlError            an operator's command cannot be carried out
+│   └── HubNotRunning, CommandInvalid, CommandFailed, ExportFailed
 ├── ClientError             a client of a hub cannot do what it was asked
 │   ├── HubUnreachable, AnswerInvalid, ToolRefused
 │   ├── NotSignedIn, CredentialsUnusable, ClientFileUnusable

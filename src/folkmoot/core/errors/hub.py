@@ -135,19 +135,15 @@ class AddressUnusable(ServeError, code="address_unusable"):
 
 
 class ControlError(FolkmootError):
-    """The control socket cannot do what it was asked."""
+    """An operator's command cannot be carried out."""
 
 
 class HubNotRunning(ControlError, code="hub_not_running"):
     """No hub is running on the data folder."""
 
 
-class CommandInvalid(ControlError, code="command_invalid"):
-    """The request, or one of its arguments, is not what the command takes."""
-
-
-class UnknownCommand(ControlError, code="unknown_command"):
-    """The running hub does not know the command."""
+class CommandInvalid(ControlError, code="command_invalid", http=400):
+    """An argument is not what the operator's command takes."""
 
 
 class CommandFailed(ControlError, code="command_failed"):

@@ -40,6 +40,11 @@ class Following:
         self._told: tuple[str, ...] = ()
 
     @property
+    def loaded(self) -> Loaded:
+        """The settings as they were last read."""
+        return self._loaded
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The settings file, and those that it imports."""
         return self._files

@@ -1,4 +1,4 @@
-"""Where running proxies are found: each listens on a socket of its own in the user's folder."""
+"""How the socket of a hub or a proxy is addressed, and where running proxies are found."""
 
 from __future__ import annotations
 
@@ -6,19 +6,40 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from folkmoot.control.wire import socket_address
-from folkmoot.core.errors import DataFolderUnwritable
+from folkmoot.core.errors import ControlError, DataFolderUnwritable
+
+MAX_ADDRESS: Final = 103
+"""The longest path every system takes as the address of a socket."""
+DESCRIPTORS: Final = Path("/proc/self/fd")
 
 FOLDER_MODE: Final = 0o700
 OTHERS: Final = 0o077
 MOST_PROXIES: Final = 1_000
 
 _NAME = re.compile(r"proxy-([0-9]{1,10})\.sock")
+
+
+@contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """An address for the socket at a path, however long: through its folder if need be."""
+    if len(os.fsencode(path)) <= MAX_ADDRESS:
+        yield str(path)
+        return
+    if not DESCRIPTORS.is_dir():
+        raise ControlError(
+            f"{path}: is too long for a socket (at most {MAX_ADDRESS} bytes); "
+            "use a data folder with a shorter path."
+        )
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield str(DESCRIPTORS / str(folder) / path.name)
+    finally:
+        os.close(folder)
 
 
 def runtime_folder(environ: Mapping[str, str] | None = None) -> Path:

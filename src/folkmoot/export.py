@@ -1,4 +1,4 @@
-"""`export`: everything the hub keeps of one person, as one JSON file for them to take away."""
+"""Everything the hub keeps of one person, as one JSON file for them to take away."""
 
 from __future__ import annotations
 
@@ -6,33 +6,29 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
+from msgspec import Struct
 
 from folkmoot.accounts import Account, Accounts
-from folkmoot.control.commands import convert
-from folkmoot.control.export_rooms import Said, room_pieces
-from folkmoot.control.wire import Command, Progress
-from folkmoot.core.errors import CommandInvalid, ExportFailed, UserNotFound
-from folkmoot.core.ports import Clock, Store
+from folkmoot.core.errors import ExportFailed, UserNotFound
+from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.mail import Mail, Thread
+from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms.model import Membership, RoomRecord
 
 FORMAT = "folkmoot-export/1"
 PAGE = 100
+ROOMS_PAGE = 100
+MESSAGES_PAGE = 32
+"""How many messages of a room are read at a time; each of them may be large."""
 
 
-class ExportArguments(msgspec.Struct, forbid_unknown_fields=True):
-    """Of whom, where to, and whether a file that is there may be replaced."""
-
-    handle: str
-    path: str
-    overwrite: bool = False
-
-
-class Exported(NamedTuple):
+class Exported(Struct, frozen=True):
     """What was written."""
 
     handle: str
@@ -154,19 +150,82 @@ def settle(part: BinaryIO) -> None:
     os.fsync(part.fileno())
 
 
-def export_command(exporter: Exporter) -> Command:
-    """`export`: write everything of a person into a file; tells how many conversations are done."""
+class Said:
+    """How much has been written."""
 
-    async def export(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        given = convert(arguments, ExportArguments)
-        target = Path(given.path)
-        if not target.is_absolute():
-            raise CommandInvalid("The path of an export must be absolute.")
+    def __init__(self) -> None:
+        self.rooms = 0
+        self.messages = 0
 
-        def told(done: int, total: int) -> None:
-            progress({"done": done, "total": total})
 
-        made = await exporter.export(given.handle, target, overwrite=given.overwrite, told=told)
-        return made._asdict()
+async def room_pieces(store: Store, account: Account, said: Said) -> AsyncIterator[bytes]:
+    """The entries of a JSON array: every room the account is something to or said something in.
 
-    return export
+    Rooms that are in memory alone keep nothing, so they have nothing to give.
+    """
+    last = 0
+    while found := await store.read(partial(_rooms, after=last, account=account), long=True):
+        last = found[-1][0].id
+        for record, membership in found:
+            async for piece in _room(store, account, record, membership, said):
+                yield piece
+
+
+async def _room(
+    store: Store,
+    account: Account,
+    record: RoomRecord,
+    membership: Membership | None,
+    said: Said,
+) -> AsyncIterator[bytes]:
+    begun = membership is not None
+    if begun:
+        yield _opening(account, record, membership, said)
+    count, after = 0, 0
+    while True:
+        query = partial(
+            queries_messages.said_in,
+            room_id=record.id,
+            account_id=account.id,
+            after=after,
+            limit=MESSAGES_PAGE,
+        )
+        page = await store.read(query, long=True)
+        if page.messages and not begun:
+            begun = True
+            yield _opening(account, record, membership, said)
+        if page.messages:
+            yield (b"," if count else b"") + b",".join(one.data for one in page.messages)
+            count += len(page.messages)
+        if page.next is None:
+            break
+        after = page.next
+    said.messages += count
+    if begun:
+        yield b"]}"
+
+
+def _opening(
+    account: Account, record: RoomRecord, membership: Membership | None, said: Said
+) -> bytes:
+    """What an entry says before the messages."""
+    entry: dict[str, Any] = {
+        "name": record.name,
+        "access": record.access,
+        "role": None if membership is None else membership.role.value,
+        "state": None if membership is None else membership.state,
+        "granted": record.grants.get(account.id, ()),
+        "created_by_you": record.created_by == account.id,
+    }
+    said.rooms += 1
+    comma = b"," if said.rooms > 1 else b""
+    return comma + msgspec.json.encode(entry)[:-1] + b',"messages":['
+
+
+async def _rooms(
+    tx: Tx, *, after: int, account: Account
+) -> list[tuple[RoomRecord, Membership | None]]:
+    return [
+        (record, await queries.membership(tx, record.id, account.id))
+        for record in await queries.rooms_after(tx, after, ROOMS_PAGE)
+    ]

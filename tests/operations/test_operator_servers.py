@@ -1,12 +1,13 @@
-"""What the control socket tells of changed tools fits into its answer, and says what does not."""
+"""What is told of changed tools fits into an answer, and says what does not."""
 
 from __future__ import annotations
 
 import msgspec
 
-from folkmoot.control.backends import told
-from folkmoot.control.wire import MAX_ANSWER
 from folkmoot.gateway.pindiff import PinDiff
+from folkmoot.operations.operator.servers import told
+
+MOST = 1024 * 1024
 
 
 def changed(number: int, *lines: str) -> PinDiff:
@@ -26,12 +27,12 @@ def changed(number: int, *lines: str) -> PinDiff:
 def test_as_many_differences_are_told_as_fit() -> None:
     tools = told([changed(number, "+" * 100_000) for number in range(30)])
     assert 1 < len(tools) < 30
-    assert len(msgspec.json.encode(tools)) < MAX_ANSWER
+    assert len(msgspec.json.encode(tools)) < MOST
 
 
 def test_one_that_is_too_long_is_cut_and_says_so() -> None:
     (tool,) = told([changed(1, "+ first", "+ " + "\x01" * 2_000_000, "+ never")])
-    assert tool["lines"][0] == "+ first"
-    assert tool["lines"][-1].startswith("… the rest is too long to be shown")
-    assert "+ never" not in tool["lines"]
-    assert len(msgspec.json.encode(tool)) < MAX_ANSWER
+    assert tool.lines[0] == "+ first"
+    assert tool.lines[-1].startswith("… the rest is too long to be shown")
+    assert "+ never" not in tool.lines
+    assert len(msgspec.json.encode(tool)) < MOST

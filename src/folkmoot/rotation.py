@@ -1,4 +1,4 @@
-"""`rotate-master`: a new master key in place of the old, which cannot be left half done.
+"""A new master key in place of the old: a change that cannot be left half done.
 
 The order makes it so. The new key waits on the disk beside the key file, the database *admits* it
 beside the old one, it takes the file's place in one step, and only then does the database *settle*
@@ -14,12 +14,10 @@ import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import msgspec
+from msgspec import Struct
 
-from folkmoot.control.commands import NoArguments, convert
-from folkmoot.control.wire import Command, Progress
 from folkmoot.core.errors import CommandFailed, CommandInvalid, FolkmootError, KeyUnusable
 from folkmoot.core.ports import Store
 from folkmoot.keys import (
@@ -49,7 +47,7 @@ class SyncedStore(Store, Protocol):
         ...
 
 
-class Rotated(NamedTuple):
+class Rotated(Struct, frozen=True):
     """A change of the master key, told by the ids of the keys."""
 
     old: str
@@ -228,54 +226,3 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
             logger.error("the master key was not rotated", extra={"reason": str(failure)})
         raise cancelled
     return task.result()
-
-
-class RotateArguments(msgspec.Struct, forbid_unknown_fields=True):
-    """The new key unless one is to be made, and what becomes of the old one."""
-
-    new: str | None = None
-    keep: str | None = None
-    discard: bool = False
-
-
-def key_command(ring: KeyRing) -> Command:
-    """`key`: the id of the master key in use, and where it comes from."""
-
-    async def key(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
-        convert(arguments, NoArguments)
-        return {"id": ring.key_id, "source": ring.source}
-
-    return key
-
-
-def rotate_command(ring: KeyRing) -> Command:
-    """`rotate-master`: change the master key; answers the ids of both."""
-
-    async def rotate(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
-        given = convert(arguments, RotateArguments)
-        keep = None if given.keep is None else Path(given.keep)
-        if keep is not None and (not keep.is_absolute() or "\0" in str(keep)):
-            raise CommandInvalid("The path of the file for the old key must be absolute.")
-        changed = await ring.rotate(given.new, keep=keep, discard=given.discard)
-        return changed._asdict()
-
-    return rotate
-
-
-def cancel_command(ring: KeyRing) -> Command:
-    """`cancel-rotation`: await the new master key no more; answers its id."""
-
-    async def cancel(arguments: dict[str, Any], _progress: Progress) -> dict[str, Any]:
-        convert(arguments, NoArguments)
-        return {"cancelled": await ring.cancel()}
-
-    return cancel
-
-
-def key_commands(ring: KeyRing) -> dict[str, Command]:
-    """The commands about the master key, by their names."""
-    return {
-        "key": key_command(ring),
-        "rotate-master": rotate_command(ring),
-        "cancel-rotation": cancel_command(ring),
-    }

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from folkmoot.control.keys import KeyRing, key_commands
 from folkmoot.core.errors import (
+    ArgumentInvalid,
     CommandFailed,
     CommandInvalid,
     DiskFailed,
@@ -29,6 +29,10 @@ from folkmoot.keys import (
     make_key,
     read_key,
 )
+from folkmoot.operations import Caller, Services
+from folkmoot.operations.dispatch import Dispatcher
+from folkmoot.operations.operator.data import DATA
+from folkmoot.rotation import KeyRing
 from folkmoot.store import SqliteStore, find_faults
 from folkmoot.telemetry.clean import redactor
 from folkmoot.vault import Vault
@@ -376,24 +380,27 @@ def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments"),
+    ("operation", "arguments"),
     [
-        ("key", {"more": 1}),
-        ("rotate-master", {"new": 5}),
-        ("rotate-master", {"keep": "relative"}),
-        ("rotate-master", {"keep": "/tmp/a\0b"}),
-        ("rotate-master", {"more": 1}),
-        ("cancel-rotation", {"more": 1}),
+        ("folkmoot/key", {"more": 1}),
+        ("folkmoot/rotate_key", {"new": 5}),
+        ("folkmoot/rotate_key", {"keep": "relative"}),
+        ("folkmoot/rotate_key", {"keep": "/tmp/a\0b"}),
+        ("folkmoot/rotate_key", {"more": 1}),
+        ("folkmoot/cancel_rotation", {"more": 1}),
     ],
 )
 def test_wrong_arguments_are_refused_and_change_nothing(
-    tmp_path: Path, command: str, arguments: dict[str, Any]
+    tmp_path: Path, operation: str, arguments: dict[str, Any]
 ) -> None:
+    row = next(row for row in DATA if row.name == operation)
+
     async def main() -> None:
         async with opened(tmp_path) as hub:
             old = hub.key()
-            with pytest.raises(CommandInvalid):
-                await key_commands(hub.ring)[command](arguments, lambda _: None)
+            dispatcher = Dispatcher(Services(key_ring=hub.ring))
+            with pytest.raises((CommandInvalid, ArgumentInvalid)):
+                await dispatcher.perform(row, arguments, Caller(operator=True))
             assert hub.key().id == old.id
             assert await hub.openers() == (old.id,)
 

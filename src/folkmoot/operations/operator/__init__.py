@@ -1,0 +1,18 @@
+"""What an operator does: the hub itself, its people and their rights, its servers, what is held.
+
+Each module has its rows. They are served on the operator's socket, and by commands where no hub
+runs; a hub, a stopped hub and a proxy have those whose services they have.
+"""
+
+from __future__ import annotations
+
+from folkmoot.operations.operator.data import DATA
+from folkmoot.operations.operator.grants import GRANTS
+from folkmoot.operations.operator.held import HELD
+from folkmoot.operations.operator.hub import HUB
+from folkmoot.operations.operator.people import PEOPLE
+from folkmoot.operations.operator.servers import SERVERS
+
+OPERATOR = (*HUB, *PEOPLE, *GRANTS, *SERVERS, *HELD, *DATA)
+
+__all__ = ["OPERATOR"]

@@ -1,0 +1,271 @@
+"""What reads and writes files of the hub's machine: backups, exports, the master key.
+
+These are for the operator's socket alone. A token that operates a hub over the network must not
+choose the files that its process writes, nor read or change its key.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Struct
+
+from folkmoot.core.errors import (
+    BackupFailed,
+    CommandFailed,
+    CommandInvalid,
+    ExportFailed,
+    KeyUnusable,
+    UserNotFound,
+)
+from folkmoot.operations.operator.row import Handle, operated
+from folkmoot.operations.row import Arguments, Nothing, Route, says
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+Overwrite = Annotated[bool, says("Whether a file that is there may be replaced.")]
+
+
+class Backup(Arguments, frozen=True, kw_only=True):
+    """Where to, and whether a file that is there may be replaced."""
+
+    path: Annotated[str, says("The file to write, as an absolute path.")]
+    overwrite: Overwrite = False
+
+
+class BackedUp(Struct, frozen=True):
+    """A backup, and what whoever keeps it must know."""
+
+    path: str
+    size: int
+    master_key_id: str | None
+    warning: str
+
+
+class Copied(Struct, frozen=True):
+    """How far a backup is, in pages of the database."""
+
+    copied: int
+    pages: int
+
+
+class Export(Arguments, frozen=True, kw_only=True):
+    """Of whom, where to, and whether a file that is there may be replaced."""
+
+    handle: Handle
+    path: Annotated[str, says("The file to write, as an absolute path.")]
+    overwrite: Overwrite = False
+
+
+class ExportedPerson(Struct, frozen=True):
+    """What was written; `said` is how many messages to rooms."""
+
+    handle: str
+    threads: int
+    messages: int
+    rooms: int
+    said: int
+
+
+class Written(Struct, frozen=True):
+    """How far an export is, in conversations."""
+
+    done: int
+    total: int
+
+
+class KeyInUse(Struct, frozen=True):
+    """The id of the master key, and where it comes from."""
+
+    id: str
+    source: str
+
+
+class RotateKey(Arguments, frozen=True, kw_only=True):
+    """The new key unless one is to be made, and what becomes of the old one."""
+
+    new: Annotated[str, says("The new key. By default one is made.")] | None = None
+    keep: Annotated[str, says("The file that keeps the old key, as an absolute path.")] | None = (
+        None
+    )
+    discard: Annotated[bool, says("Keep no copy of the old key.")] = False
+
+
+class RotatedKey(Struct, frozen=True):
+    """A change of the master key, told by the ids of the keys."""
+
+    old: str
+    new: str
+    settled: bool
+    kept: str | None
+    withdrawn: str | None
+
+
+class CancelledRotation(Struct, frozen=True):
+    """The key that is awaited no more."""
+
+    cancelled: str
+
+
+async def backup(call: Call[Backup]) -> BackedUp:
+    """Copy the database into one file while it is in use."""
+    given = call.arguments
+    target = absolute(given.path, "The path of a backup")
+
+    def tell(copied: int, pages: int) -> None:
+        call.progress(Copied(copied, pages))
+
+    made = await call.services.backups.backup(target, overwrite=given.overwrite, progress=tell)
+    return BackedUp(made.path, made.size, made.master_key_id, key_warning(made.master_key_id))
+
+
+def key_warning(key_id: str | None) -> str:
+    """What whoever keeps a backup must know."""
+    named = f" (id {key_id})" if key_id else ""
+    return (
+        f"The master key{named} is not in the backup, and mail in it cannot be read without the "
+        "key. Keep a copy of the key in another place."
+    )
+
+
+async def export_person(call: Call[Export]) -> ExportedPerson:
+    """Write everything the hub keeps of someone into a file."""
+    given = call.arguments
+    target = absolute(given.path, "The path of an export")
+
+    def tell(done: int, total: int) -> None:
+        call.progress(Written(done, total))
+
+    made = await call.services.exporter.export(
+        given.handle, target, overwrite=given.overwrite, told=tell
+    )
+    return ExportedPerson(made.handle, made.threads, made.messages, made.rooms, made.said)
+
+
+async def key(call: Call[Nothing]) -> KeyInUse:
+    """Which key is in use."""
+    return call.services.key()
+
+
+async def rotate_key(call: Call[RotateKey]) -> RotatedKey:
+    """Change the master key."""
+    given = call.arguments
+    keep = None
+    if given.keep is not None:
+        keep = absolute(given.keep, "The path of the file for the old key")
+    done = await call.services.key_ring.rotate(given.new, keep=keep, discard=given.discard)
+    return RotatedKey(done.old, done.new, done.settled, done.kept, done.withdrawn)
+
+
+async def cancel_rotation(call: Call[Nothing]) -> CancelledRotation:
+    """Await the new key no more."""
+    return CancelledRotation(await call.services.key_ring.cancel())
+
+
+def absolute(path: str, what: str) -> Path:
+    """The path of a file, which does not depend on where the hub was started."""
+    target = Path(path)
+    if not target.is_absolute():
+        raise CommandInvalid(f"{what} must be absolute.")
+    if not target.name or "\0" in path:
+        raise CommandInvalid(f"{what} must name a file.")
+    return target
+
+
+DATA = (
+    operated(
+        name="folkmoot/backup",
+        description="Back up the database to a file, while the hub keeps working. The master key "
+        "is not in it.",
+        takes=Backup,
+        gives=BackedUp,
+        handler=backup,
+        effect="acts",
+        errors=(BackupFailed, CommandInvalid),
+        needs=("backups",),
+        local=True,
+        progress=Copied,
+        routes=(
+            Route(
+                "POST",
+                "/v1/backup",
+                "backUp",
+                "Back up the database",
+                example={"path": "/srv/backups/folkmoot.db"},
+            ),
+        ),
+        commands=("backup",),
+    ),
+    operated(
+        name="folkmoot/export_person",
+        description="Write everything the hub stores about a person into a JSON file, their mail "
+        "decrypted. Nothing is marked as read.",
+        takes=Export,
+        gives=ExportedPerson,
+        handler=export_person,
+        effect="acts",
+        errors=(CommandInvalid, ExportFailed, UserNotFound),
+        needs=("exporter",),
+        local=True,
+        progress=Written,
+        routes=(
+            Route(
+                "POST",
+                "/v1/accounts/{handle}/export",
+                "exportAccount",
+                "Export someone's data",
+                example={"path": "/home/alice/folkmoot.json"},
+            ),
+        ),
+        commands=("export",),
+    ),
+    operated(
+        name="folkmoot/key",
+        description="Show the id of the master key in use, and where it comes from.",
+        takes=Nothing,
+        gives=KeyInUse,
+        handler=key,
+        effect="reads",
+        needs=("key",),
+        local=True,
+        routes=(Route("GET", "/v1/key", "getKey", "Show the master key's id"),),
+        commands=("keys show",),
+    ),
+    operated(
+        name="folkmoot/rotate_key",
+        description="Replace the master key with a new one. At every moment the key in the key "
+        "file opens the database.",
+        takes=RotateKey,
+        gives=RotatedKey,
+        handler=rotate_key,
+        effect="acts",
+        errors=(CommandFailed, CommandInvalid, KeyUnusable),
+        needs=("key_ring",),
+        local=True,
+        routes=(
+            Route(
+                "POST",
+                "/v1/key/rotate",
+                "rotateKey",
+                "Replace the master key",
+                example={"discard": False},
+            ),
+        ),
+        commands=("keys rotate-master",),
+    ),
+    operated(
+        name="folkmoot/cancel_rotation",
+        description="Cancel a pending rotation: only the present key opens the database.",
+        takes=Nothing,
+        gives=CancelledRotation,
+        handler=cancel_rotation,
+        effect="destroys",
+        errors=(CommandFailed, CommandInvalid),
+        needs=("key_ring",),
+        local=True,
+        routes=(Route("POST", "/v1/key/cancel", "cancelRotation", "Cancel a pending rotation"),),
+        commands=("keys rotate-master",),
+    ),
+)

@@ -1,0 +1,198 @@
+"""The hub itself: how it is, whether its database is whole, what its settings are, what was done.
+
+Metrics and readiness stay where monitoring expects them: at `/metrics` and `/health/ready`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from folkmoot.operations.operator.row import After, operated
+from folkmoot.operations.row import Absent, Arguments, Nothing, Route, says
+from folkmoot.rooms.queries_operator import RoomRow, rooms_overview
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+PAGE = 200
+MOST_LINES = 500
+
+
+class Use(Struct, frozen=True):
+    """How much of a quota of the hub is used; a limit of 0 is none."""
+
+    used: int
+    limit: int
+
+
+class HubStatus(Struct, frozen=True):
+    """Who runs here, since when, and how much of each quota is used."""
+
+    pid: int
+    version: str
+    uptime: Annotated[float, Meta(ge=0)]
+    """Seconds since the start."""
+    url: str
+    """Where it listens; empty for a proxy."""
+    quotas: dict[str, Use] = {}
+
+
+class Checked(Struct, frozen=True):
+    """What is wrong with the database."""
+
+    whole: bool
+    faults: list[str]
+
+
+class ShownSetting(Struct, frozen=True):
+    """A setting as it is in effect, and where it comes from; secrets are masked."""
+
+    value: Any
+    origin: str
+
+
+class ShownSettings(Struct, frozen=True):
+    """All settings by their paths."""
+
+    file: str | None
+    settings: dict[str, ShownSetting]
+
+
+class ListRooms(Arguments, frozen=True, kw_only=True):
+    """After which room."""
+
+    after: After = ""
+
+
+class RoomOfHub(RoomRow, frozen=True, kw_only=True):
+    """A room as its hub's operator sees it."""
+
+    present: int = 0
+    """How many are in it now."""
+
+
+class RoomRows(Struct, frozen=True):
+    """A page of rooms by name."""
+
+    rooms: list[RoomOfHub]
+    next: str | None
+
+
+class ReadAudit(Arguments, frozen=True, kw_only=True):
+    """Which lines: the newest that fit."""
+
+    limit: Annotated[int, says(f"How many. Default 50, max {MOST_LINES}.", ge=1, le=MOST_LINES)] = (
+        50
+    )
+    before: Annotated[int, says("Only lines older than the one with this id.")] | None = None
+    since: Annotated[int, says("Only lines since then, in seconds since 1970.")] | None = None
+    by: Annotated[str, says("Only what this handle did; `operator` is the operator.")] | None = None
+    action: Annotated[str, says("Only these actions; `*` stands for anything.")] | None = None
+    room: Annotated[str, says("Only lines about this room.")] | None = None
+    about: Annotated[str, says("Only lines about this; `*` stands for anything.")] | None = None
+
+
+class AuditLines(Struct, frozen=True):
+    """Lines of the audit log, the newest first."""
+
+    lines: list[dict[str, Any]]
+
+
+async def status(call: Call[Nothing]) -> HubStatus:
+    """How the hub is."""
+    return call.services.status()
+
+
+async def check(call: Call[Nothing]) -> Checked:
+    """Read the whole database."""
+    faults = await call.services.store.check()
+    return Checked(not faults, faults)
+
+
+async def settings(call: Call[Nothing]) -> ShownSettings:
+    """The settings in effect."""
+    assert call.services.settings is not None  # noqa: S101 - see `needs`
+    return call.services.settings()
+
+
+async def rooms(call: Call[ListRooms]) -> RoomRows:
+    """A page of every room, private ones among them."""
+    services, after = call.services, call.arguments.after
+    found = await services.store.read(lambda tx: rooms_overview(tx, after, PAGE), long=True)
+    here = services.present()
+    rows = [
+        RoomOfHub(**msgspec.structs.asdict(room), present=here.get(room.name, 0)) for room in found
+    ]
+    return RoomRows(rows, found[-1].name if len(found) == PAGE else None)
+
+
+async def read_audit(call: Call[ReadAudit]) -> AuditLines:
+    """The newest lines that fit."""
+    from folkmoot.audit import Wanted, read
+
+    wanted = Wanted(**msgspec.structs.asdict(call.arguments))
+    found = await call.services.store.read(lambda tx: read(tx, wanted), long=True)
+    return AuditLines([msgspec.to_builtins(line) for line in found])
+
+
+HUB = (
+    operated(
+        name="folkmoot/status",
+        description="Show who runs here, since when, and how much of each quota is used.",
+        takes=Nothing,
+        gives=HubStatus,
+        handler=status,
+        effect="reads",
+        needs=("status",),
+        routes=(Route("GET", "/v1/status", "getStatus", "Show the hub's status"),),
+        commands=("status",),
+    ),
+    operated(
+        name="folkmoot/check",
+        description="Read the whole database and tell its faults. A large one takes a while.",
+        takes=Nothing,
+        gives=Checked,
+        handler=check,
+        effect="reads",
+        needs=("store",),
+        routes=(Route("POST", "/v1/check", "checkDatabase", "Check the database"),),
+        commands=Absent("'folkmoot doctor' reads the database itself, also of a stopped hub."),
+    ),
+    operated(
+        name="folkmoot/settings",
+        description="Show every setting that is in effect, and where it comes from. Secrets are "
+        "masked; references to them are shown.",
+        takes=Nothing,
+        gives=ShownSettings,
+        handler=settings,
+        effect="reads",
+        needs=("settings",),
+        routes=(Route("GET", "/v1/settings", "getSettings", "Show the settings"),),
+        commands=Absent("'folkmoot config show' reads the files and the environment itself."),
+    ),
+    operated(
+        name="folkmoot/rooms",
+        description="List every room of the hub, including private ones.",
+        takes=ListRooms,
+        gives=RoomRows,
+        handler=rooms,
+        effect="reads",
+        needs=("store",),
+        routes=(Route("GET", "/v1/hub/rooms", "listAllRooms", "List every room"),),
+        commands=("rooms",),
+    ),
+    operated(
+        name="folkmoot/audit",
+        description="Read the audit log: who did what, the newest line first.",
+        takes=ReadAudit,
+        gives=AuditLines,
+        handler=read_audit,
+        effect="reads",
+        needs=("store",),
+        routes=(Route("GET", "/v1/audit", "readAudit", "Read the audit log"),),
+        commands=("audit",),
+    ),
+)

@@ -1,0 +1,274 @@
+"""Accounts as the operator sees them: list, add, suspend, restore, remove.
+
+Each change is stored with its line in the audit log. Where no hub runs, the next one logs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import Struct
+
+from folkmoot.accounts.model import PersonRow
+from folkmoot.core.errors import CommandInvalid, HandleInvalid, HandleTaken, UserNotFound
+from folkmoot.operations.operator.row import After, Handle, Reason, operated
+from folkmoot.operations.row import Arguments, Route, says
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from folkmoot.accounts import Account
+    from folkmoot.audit import Line
+    from folkmoot.core.ports import Tx
+    from folkmoot.operations.call import Call, Services
+
+PAGE = 200
+
+
+class ListPeople(Arguments, frozen=True, kw_only=True):
+    """After which handle, and whether those alone who are suspended."""
+
+    after: After = ""
+    suspended: Annotated[bool, says("Only suspended accounts.")] = False
+
+
+class AddPerson(Arguments, frozen=True, kw_only=True):
+    """Under which handle."""
+
+    handle: Handle
+    account_type: Annotated[
+        Literal["person", "agent"], says("Whether a person uses it, or a program.")
+    ] = "person"
+
+
+class OnePerson(Arguments, frozen=True, kw_only=True):
+    """Whom, and why."""
+
+    handle: Handle
+    reason: Reason = ""
+
+
+class PersonRows(Struct, frozen=True):
+    """A page of accounts by handle."""
+
+    people: list[PersonRow]
+    next: str | None
+
+
+class AddedPerson(Struct, frozen=True):
+    """A new account, and what opens it; neither secret is shown again."""
+
+    handle: str
+    token: str
+    recovery_code: str
+    hub: str
+
+
+class SuspendedPerson(Struct, frozen=True):
+    """Whether an account was changed, and since when it is suspended."""
+
+    handle: str
+    changed: bool
+    suspended_at: int | None
+
+
+class RemovedPerson(Struct, frozen=True):
+    """Who was removed."""
+
+    handle: str
+
+
+async def people(call: Call[ListPeople]) -> PersonRows:
+    """A page of accounts."""
+    given = call.arguments
+    found = await call.services.accounts.list_people(given.after, PAGE, suspended=given.suspended)
+    return PersonRows(found, found[-1].handle if len(found) == PAGE else None)
+
+
+async def add_person(call: Call[AddPerson]) -> AddedPerson:
+    """Make an account, without invitation and without limits."""
+    services, given = call.services, call.arguments
+    lines: list[Line] = []
+    made = await services.accounts.add(
+        given.handle,
+        account_type=given.account_type,
+        also=recording(services, "account.added", lines),
+    )
+    log(services, lines)
+    hub = services.url.rstrip("/")
+    return AddedPerson(made.account.handle, made.token, made.recovery_code, hub)
+
+
+async def suspend_person(call: Call[OnePerson]) -> SuspendedPerson:
+    """Let nobody use an account."""
+    return await set_suspended(call, suspended=True)
+
+
+async def restore_person(call: Call[OnePerson]) -> SuspendedPerson:
+    """Let an account be used again."""
+    return await set_suspended(call, suspended=False)
+
+
+async def set_suspended(call: Call[OnePerson], *, suspended: bool) -> SuspendedPerson:
+    """Suspend or restore an account, unless it is already."""
+    services, reason = call.services, call.arguments.reason
+    lines: list[Line] = []
+    account = await find(services, call.arguments.handle)
+    if (account.suspended_at is not None) != suspended:
+        action = "account.suspended" if suspended else "account.restored"
+        account = await services.accounts.suspend(
+            account, suspended=suspended, also=recording(services, action, lines, reason)
+        )
+    log(services, lines)
+    return SuspendedPerson(account.handle, bool(lines), account.suspended_at)
+
+
+async def remove_person(call: Call[OnePerson]) -> RemovedPerson:
+    """Delete an account as its owner would: with its mail and its place in every room."""
+    from folkmoot.rooms.farewell import leave_all_rooms
+
+    services, reason = call.services, call.arguments.reason
+    lines: list[Line] = []
+    account = await find(services, call.arguments.handle)
+    record = recording(services, "account.removed", lines, reason)
+
+    async def farewell(tx: Tx, leaving: Account) -> None:
+        await leave_all_rooms(tx, leaving)
+        await record(tx, leaving)
+
+    await services.mail.delete_account(account, also=farewell)
+    log(services, lines)
+    return RemovedPerson(account.handle)
+
+
+async def find(services: Services, handle: str) -> Account:
+    """Who has a handle now."""
+    from folkmoot.accounts import parse_handle
+    from folkmoot.accounts.queries import by_handle
+
+    name = parse_handle(handle)
+    if name is None:
+        raise CommandInvalid(f"{handle!r} is not a valid handle.")
+    now = int(services.clock.now())
+    account = await services.store.read(lambda tx: by_handle(tx, name, now))
+    if account is None:
+        raise UserNotFound(f"Nobody has the handle @{name}.")
+    if account.handle != name:
+        raise UserNotFound(f"@{name} is @{account.handle} now; use that handle.")
+    return account
+
+
+def recording(
+    services: Services, action: str, lines: list[Line], reason: str = ""
+) -> Callable[[Tx, Account], Awaitable[None]]:
+    """What stores the audit line in the change's own transaction, and keeps it for the log."""
+    from folkmoot import audit
+
+    async def record(tx: Tx, account: Account) -> None:
+        now = services.clock.now()
+        at = int(now) if services.offline else None
+        # A unit may be run again: the last line is the one that was committed.
+        lines[:] = [
+            audit.Line(action, audit.OPERATOR, account.handle, account.id, reason or None, at)
+        ]
+        await audit.record(tx, lines, now, offline=services.offline)
+
+    return record
+
+
+def log(services: Services, lines: list[Line]) -> None:
+    """Write lines to the log; without a hub this process has none, and the next hub logs them."""
+    if not services.offline:
+        for line in lines:
+            line.log()
+
+
+PEOPLE = (
+    operated(
+        name="folkmoot/people",
+        description="List everyone who has an account, and what they store.",
+        takes=ListPeople,
+        gives=PersonRows,
+        handler=people,
+        effect="reads",
+        needs=("accounts",),
+        routes=(Route("GET", "/v1/accounts", "listAccounts", "List all accounts"),),
+        commands=("people list",),
+    ),
+    operated(
+        name="folkmoot/add_person",
+        description="Create an account, without an invitation or limits. The token and the "
+        "recovery code are not shown again.",
+        takes=AddPerson,
+        gives=AddedPerson,
+        handler=add_person,
+        effect="adds",
+        errors=(HandleInvalid, HandleTaken),
+        needs=("accounts",),
+        routes=(
+            Route(
+                "PUT",
+                "/v1/accounts/{handle}",
+                "addAccount",
+                "Create an account",
+                status=201,
+                example={"account_type": "agent"},
+            ),
+        ),
+        commands=("people add",),
+    ),
+    operated(
+        name="folkmoot/suspend",
+        description="Lock an account until it is restored. Its tokens stop working and its "
+        "connections are closed immediately; nothing is deleted, and mail to it still arrives.",
+        takes=OnePerson,
+        gives=SuspendedPerson,
+        handler=suspend_person,
+        errors=(CommandInvalid, UserNotFound),
+        needs=("accounts",),
+        routes=(
+            Route(
+                "POST",
+                "/v1/accounts/{handle}/suspend",
+                "suspendAccount",
+                "Suspend an account",
+                example={"reason": "asked to"},
+            ),
+        ),
+        commands=("people suspend",),
+    ),
+    operated(
+        name="folkmoot/restore",
+        description="Unlock a suspended account; its tokens work again.",
+        takes=OnePerson,
+        gives=SuspendedPerson,
+        handler=restore_person,
+        errors=(CommandInvalid, UserNotFound),
+        needs=("accounts",),
+        routes=(
+            Route(
+                "POST",
+                "/v1/accounts/{handle}/restore",
+                "restoreAccount",
+                "Restore a suspended account",
+                example={"reason": "asked to"},
+            ),
+        ),
+        commands=("people restore",),
+    ),
+    operated(
+        name="folkmoot/remove_person",
+        description="Permanently delete an account and all its mail. Messages in rooms stay, and "
+        "older backups still contain the mail.",
+        takes=OnePerson,
+        gives=RemovedPerson,
+        handler=remove_person,
+        effect="destroys",
+        errors=(CommandInvalid, UserNotFound),
+        needs=("mail",),
+        routes=(
+            Route("DELETE", "/v1/accounts/{handle}", "removeAccount", "Delete an account for good"),
+        ),
+        commands=("people remove",),
+    ),
+)

@@ -1,0 +1,279 @@
+"""The servers behind the hub: how they are, reading their settings again, tools that changed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot.core.errors import BackendUnknown, CommandInvalid, SettingsError
+from folkmoot.operations.operator.row import operated
+from folkmoot.operations.row import Arguments, Nothing, Route, says
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.pindiff import PinDiff
+    from folkmoot.operations.call import Call
+
+audit_logger = logging.getLogger("folkmoot.audit")
+
+START_SECONDS: Final = 5.0
+"""How long an answer about held tools waits for servers that are still starting."""
+MOST_DIFF_BYTES: Final = 512 * 1024
+"""How much of differences one answer tells; the rest are left for the next time."""
+MOST_DIFF_CHARACTERS: Final = 128 * 1024
+"""How much of one difference is told: escaped, a character may take six bytes."""
+MOST_ACCEPTED: Final = 1_000
+
+
+class Fleet(Protocol):
+    """The links to the servers."""
+
+    def views(self) -> Sequence[Struct]:
+        """How it is with each of them."""
+        ...
+
+    async def settled(self, seconds: float, namespace: str = "") -> list[str]:
+        """Wait until one server, or every, was reached or could not be; those still starting."""
+        ...
+
+
+class Reloading(Protocol):
+    """What reads the settings of a running hub again."""
+
+    async def reload(self) -> Struct:
+        """Read and apply them; the answer tells what changed."""
+        ...
+
+
+class Pins(Arguments, frozen=True, kw_only=True):
+    """Of which server."""
+
+    namespace: Annotated[
+        str, says("Only those of one server, by its namespace.", max_length=64)
+    ] = ""
+
+
+class AcceptedTool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool, and the change of it that was looked at."""
+
+    namespace: Annotated[str, says("The namespace of its server.", max_length=64)]
+    name: Annotated[str, says("Its name there.", max_length=1024)]
+    changed_hash: Annotated[str, says("The hash of the change.", max_length=128)]
+
+
+class Accept(Arguments, frozen=True, kw_only=True):
+    """The tools to accept."""
+
+    tools: Annotated[
+        list[AcceptedTool], says("Which, as the list has them.", max_length=MOST_ACCEPTED)
+    ]
+
+
+class Servers(Struct, frozen=True):
+    """Every server: its state, what it offers, and how it is used."""
+
+    backends: list[dict[str, Any]]
+
+
+class Reloaded(Struct, frozen=True):
+    """What reading the settings again came to; servers are told by their namespaces."""
+
+    file: str | None
+    backends: int
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
+    rights: bool
+    """Whether groups or grants changed."""
+    restart: list[str]
+    """Other settings that changed, which count from the next start on."""
+    notes: list[str]
+
+
+class ChangedTool(Struct, frozen=True, kw_only=True):
+    """A tool that has changed or is new, and waits to be accepted."""
+
+    namespace: str
+    name: str
+    canonical: str
+    changed_hash: str
+    new: bool
+    findings: list[str]
+    """What its description has that it should not."""
+    since: int
+    lines: list[str]
+    """The difference as a person reads it."""
+
+
+class ChangedTools(Struct, frozen=True):
+    """Those of one answer, how many there are, and the servers that were not reached yet."""
+
+    tools: list[ChangedTool]
+    count: int
+    starting: list[str]
+
+
+class AcceptedTools(Struct, frozen=True):
+    """The names of tools that are shown again."""
+
+    accepted: list[str]
+
+
+async def servers(call: Call[Nothing]) -> Servers:
+    """How every server is."""
+    views = [msgspec.to_builtins(view) for view in call.services.fleet.views()]
+    gateway = call.services.gateway
+    return Servers([{**view, **shown(gateway, view["namespace"])} for view in views])
+
+
+async def reload(call: Call[Nothing]) -> Reloaded:
+    """Read the settings again; wrong ones change nothing."""
+    assert call.services.reloading is not None  # noqa: S101 - see `needs`
+    return msgspec.convert(msgspec.to_builtins(await call.services.reloading.reload()), Reloaded)
+
+
+async def pins(call: Call[Pins]) -> ChangedTools:
+    """The tools that are held back."""
+    fleet, namespace = call.services.fleet, call.arguments.namespace
+    check_known(fleet, namespace)
+    starting = await fleet.settled(START_SECONDS, namespace)
+    found = await call.services.gateway.pins.diff(namespace or None)
+    return ChangedTools(await asyncio.to_thread(told, found), len(found), starting)
+
+
+async def accept(call: Call[Accept]) -> AcceptedTools:
+    """List tools again, exactly as they were looked at."""
+    from folkmoot.audit import OPERATOR
+
+    accepted: list[str] = []
+    for tool in call.arguments.tools:
+        names = await call.services.gateway.accept(
+            tool.namespace, tool.name, changed_hash=tool.changed_hash
+        )
+        for name in names:
+            line = {"by": OPERATOR, "about": name, "detail": tool.changed_hash}
+            audit_logger.info("backend.accept", extra=line)
+        accepted += names
+    return AcceptedTools(accepted)
+
+
+def shown(gateway: Gateway, namespace: str) -> dict[str, Any]:
+    """How much of a server is shown here, and what cannot be; its lists may have more."""
+    part = gateway.catalogue.parts.get(namespace)
+    if part is None:
+        return {}
+    return {
+        **{what: len(rows) for what, rows in part.rows.items()},
+        "faults": list(part.faults),
+        "held": list(part.held),
+        "findings": part.findings,
+    }
+
+
+def check_known(fleet: Fleet, namespace: str) -> None:
+    """Refuse a namespace that no server has."""
+    names = [getattr(view, "namespace", "") for view in fleet.views()]
+    if namespace and namespace not in names:
+        raise BackendUnknown(f"No backend has the namespace {namespace}.")
+
+
+def told(found: Sequence[PinDiff]) -> list[ChangedTool]:
+    """As many differences as fit into an answer, and at least one."""
+    from folkmoot.proxy.interceptors.scrub import poisons_of
+
+    tools: list[ChangedTool] = []
+    size = 0
+    for each in found:
+        tool = ChangedTool(
+            namespace=each.namespace,
+            name=each.name,
+            canonical=each.canonical,
+            changed_hash=each.changed_hash,
+            new=each.new,
+            findings=list(poisons_of(each.changed)),
+            since=each.since,
+            lines=list(fitting(each.lines)),
+        )
+        size += len(msgspec.json.encode(tool))
+        if tools and size > MOST_DIFF_BYTES:
+            break
+        tools.append(tool)
+    return tools
+
+
+def fitting(lines: Sequence[str]) -> Iterator[str]:
+    """As many lines as fit into an answer; what is left out is told."""
+    left = MOST_DIFF_CHARACTERS
+    for line in lines:
+        if len(line) > left:
+            yield line[:left]
+            yield "… the rest is too long to be shown; look at what the server itself lists"
+            return
+        left -= len(line)
+        yield line
+
+
+SERVERS = (
+    operated(
+        name="folkmoot/servers",
+        description="List the servers behind the hub: their state, what they offer, and how they "
+        "are used.",
+        takes=Nothing,
+        gives=Servers,
+        handler=servers,
+        effect="reads",
+        needs=("fleet",),
+        routes=(Route("GET", "/v1/servers", "listServers", "List the servers"),),
+        commands=("backends list",),
+    ),
+    operated(
+        name="folkmoot/reload",
+        description="Read the settings again and apply them. Invalid settings change nothing.",
+        takes=Nothing,
+        gives=Reloaded,
+        handler=reload,
+        effect="changes",
+        errors=(SettingsError,),
+        needs=("reloading",),
+        routes=(Route("POST", "/v1/settings/reload", "reloadSettings", "Reload the settings"),),
+        commands=("backends reload",),
+    ),
+    operated(
+        name="folkmoot/pins",
+        description="List the tools that changed or were added, and are neither listed nor "
+        "callable until they are accepted.",
+        takes=Pins,
+        gives=ChangedTools,
+        handler=pins,
+        effect="reads",
+        errors=(BackendUnknown,),
+        needs=("fleet",),
+        routes=(Route("GET", "/v1/pins", "listPins", "List tools that are held back"),),
+        commands=("backends diff",),
+    ),
+    operated(
+        name="folkmoot/accept",
+        description="Accept tools that changed or were added, exactly as they were looked at; a "
+        "later change is held back again.",
+        takes=Accept,
+        gives=AcceptedTools,
+        handler=accept,
+        errors=(BackendUnknown, CommandInvalid),
+        needs=("fleet",),
+        routes=(
+            Route(
+                "POST",
+                "/v1/pins/accept",
+                "acceptTools",
+                "Accept tools that changed",
+                example={"tools": [{"namespace": "files", "name": "read", "changed_hash": "…"}]},
+            ),
+        ),
+        commands=("backends accept",),
+    ),
+)

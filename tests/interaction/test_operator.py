@@ -1,0 +1,133 @@
+"""Operating a hub from outside: on its socket, and over the network with a token that may."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.cli.operator import ask_socket, asked
+from folkmoot.operations import OPERATIONS
+from folkmoot.operations.row import Absent, Operation
+from tests.harness import Answer, ask, run
+from tests.mcp_harness import Meeting, meeting
+
+ARGUMENTS: dict[str, Any] = {
+    "handle": "bob",
+    "held_id": 1,
+    "path": "/nowhere/at/all",
+    "patterns": ["files"],
+    "everything": True,
+    "tools": [],
+    "tape": "one.tape",
+}
+OPERATOR = [row for row in OPERATIONS if row.who == "operator"]
+UNLIKELY = frozenset(("held/show", "folkmoot/settings", "folkmoot/tapes", "folkmoot/tape"))
+"""Nothing is held or recorded here, and the hub was not started from settings."""
+PRETENDING = {
+    "folkmoot.operator": "true",
+    "x-folkmoot-operator": "true",
+    "x-forwarded-for": "127.0.0.1",
+    "host": "localhost",
+}
+"""What someone may send who wants to be taken for the operator."""
+
+
+def given(row: Operation) -> dict[str, Any]:
+    names = row.takes.__struct_fields__
+    wanted = {name: value for name, value in ARGUMENTS.items() if name in names}
+    if row.name == "folkmoot/revoke":
+        del wanted["everything"]
+    return wanted
+
+
+async def over_the_network(there: Meeting, row: Operation, **headers: str) -> Answer:
+    request = asked(row, given(row))
+    return await ask(
+        there.port,
+        request.target,
+        method=request.method,
+        headers={**request.headers, **headers},
+        body=request.body,
+    )
+
+
+def code(answer: Answer) -> str:
+    return str(json.loads(answer.text)["error"]["code"])
+
+
+@pytest.mark.requirement("operator.table")
+def test_everything_an_operator_does_is_a_row_without_a_tool() -> None:
+    for row in OPERATOR:
+        assert (row.who, row.scope) == ("operator", "operate"), row.name
+        assert isinstance(row.tool, Absent), row.name
+        assert not isinstance(row.routes, Absent), row.name
+        assert row.needs, row.name
+
+
+@pytest.mark.requirement("operator.network", "credentials.operate")
+def test_over_the_network_only_a_token_that_says_so_operates_a_hub(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, _ = await there.people("alice", "bob")
+            socket = tmp_path / "control.sock"
+            await asyncio.to_thread(
+                ask_socket, socket, "folkmoot/grant", {"handle": "alice", "patterns": ["*"]}
+            )
+            made = await asyncio.to_thread(
+                ask_socket,
+                socket,
+                "folkmoot/create_token_for",
+                {"handle": "alice", "scope": "operate"},
+            )
+            everything = {"authorization": f"Bearer {alice.token}"}
+            operating = {"authorization": f"Bearer {made['token']}"}
+            for row in OPERATOR:
+                stranger = await over_the_network(there, row, **PRETENDING)
+                assert stranger.status == 401, row.name
+                # Not even someone who was granted everything.
+                member = await over_the_network(there, row, **PRETENDING, **everything)
+                assert (member.status, code(member)) == (403, "scope_missing"), row.name
+                if row.local:
+                    refused = await over_the_network(there, row, **operating)
+                    assert (refused.status, code(refused)) == (403, "capability_denied"), row.name
+                    assert "socket" in json.loads(refused.text)["error"]["message"]
+            allowed = [row for row in OPERATOR if row.effect == "reads" and not row.local]
+            assert len(allowed) > 5
+            for row in allowed:
+                if row.name not in UNLIKELY:
+                    answer = await over_the_network(there, row, **operating)
+                    assert answer.status == 200, (row.name, answer.text)
+            # A token that operates is no other: it reads nobody's mail.
+            inbox = await ask(there.port, "/v1/messages", headers=operating)
+            assert (inbox.status, code(inbox)) == (403, "scope_missing")
+            assert (tmp_path / "nowhere").exists() is False
+
+    run(main())
+
+
+@pytest.mark.requirement("operator.socket")
+def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            (bob,) = await there.people("bob")
+            socket = tmp_path / "control.sock"
+            for row in OPERATOR:
+                if row.effect == "reads" and row.name not in UNLIKELY:
+                    await asyncio.to_thread(ask_socket, socket, row.name, given(row))
+            # It is the whole application, and who has a token is whom the token says.
+            reader, writer = await asyncio.open_unix_connection(str(socket))
+            writer.write(
+                b"GET /v1/me HTTP/1.1\r\nhost: evil.example\r\norigin: https://evil.example\r\n"
+                b"connection: close\r\n"
+                b"authorization: Bearer " + bob.token.encode() + b"\r\n\r\n"
+            )
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+            writer.close()
+            assert b" 200 " in head.partition(b"\r\n")[0]
+            assert json.loads(body)["handle"] == "bob"
+
+    run(main())

@@ -1,0 +1,463 @@
+"""The operator's socket: who gets in, what comes back, and what a client that leaves ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from folkmoot.cli.operator import ask_socket, read_socket
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    BackupFailed,
+    CommandFailed,
+    CommandInvalid,
+    ControlError,
+    DataFolderInUse,
+    DataFolderUnwritable,
+    FolkmootError,
+    HubNotRunning,
+    HubStopping,
+    InternalError,
+)
+from folkmoot.operations import Services
+from folkmoot.operations.operator.hub import HubStatus
+from folkmoot.store import SqliteStore, find_faults
+from folkmoot.store.meta import MASTER_KEY_ID, put
+from folkmoot.transports import protocol
+from folkmoot.transports.operator_app import operator_app
+from folkmoot.transports.operator_socket import OperatorSocket
+from tests.harness import run
+
+STATUS = HubStatus(1, "1.2", 5.0, "http://127.0.0.1:1/")
+TOLD = {"pid": 1, "version": "1.2", "uptime": 5.0, "url": "http://127.0.0.1:1/", "quotas": {}}
+WANTED = {"path": "/srv/backup.db"}
+
+
+class Made(NamedTuple):
+    path: str
+    size: int = 1
+    master_key_id: str | None = None
+
+
+class Backups:
+    """Tells how far it is, and then waits, fails or is done."""
+
+    def __init__(self, steps: int = 0, failure: Exception | None = None) -> None:
+        self.started = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self.leave = asyncio.Event()
+        self.leave.set()
+        self._steps = steps
+        self._failure = failure
+
+    async def backup(
+        self, target: Path, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
+    ) -> Any:
+        for step in range(self._steps):
+            if progress is not None:
+                progress(step, self._steps)
+        self.started.set()
+        try:
+            await self.leave.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
+        if self._failure is not None:
+            raise self._failure
+        return Made(str(target))
+
+
+def waiting() -> Backups:
+    backups = Backups()
+    backups.leave.clear()
+    return backups
+
+
+def services(**more: Any) -> Services:
+    return Services(status=lambda: STATUS, **more)
+
+
+@asynccontextmanager
+async def serving(path: Path, **more: Any) -> AsyncIterator[OperatorSocket]:
+    listening = OperatorSocket(path)
+    listening.listen()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(listening.serve(operator_app(services(**more))))
+        try:
+            yield listening
+        finally:
+            task.cancel()
+            listening.close()
+
+
+async def ask(path: Path, name: str = "folkmoot/status", *given: Any, **options: Any) -> Any:
+    return await asyncio.to_thread(ask_socket, path, name, *given, **options)
+
+
+async def outcome(path: Path, *given: Any, **options: Any) -> Any:
+    try:
+        return await ask(path, *given, **options)
+    except FolkmootError as error:
+        return error
+
+
+async def raw(path: Path, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def post(body: bytes, target: bytes = b"/v1/backup", kind: bytes = b"application/json") -> bytes:
+    head = b"POST %s HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: %s\r\n"
+    return (head + b"content-length: %d\r\n\r\n") % (target, kind, len(body)) + body
+
+
+def test_an_operation_is_performed_and_told_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        async with serving(path):
+            assert await ask(path) == TOLD
+            status, body = await asyncio.to_thread(read_socket, path, "/v1/status")
+            assert (status, json.loads(body)) == (200, TOLD)
+
+    run(main())
+
+
+def test_long_operations_stream_how_far_they_are_then_what_came_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    told: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        async with serving(path, backups=Backups(3)):
+            made = await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
+            assert made["path"] == WANTED["path"]
+            assert told == [{"copied": step, "pages": 3} for step in range(3)]
+            # Whoever does not ask for a stream gets the result alone.
+            answer = await raw(path, post(json.dumps(WANTED).encode()))
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert b"application/json" in head
+            assert json.loads(body) == made
+        async with serving(path, backups=Backups(2, BackupFailed("/x: is full."))):
+            told.clear()
+            with pytest.raises(BackupFailed, match="/x: is full"):
+                await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
+            assert len(told) == 2
+            with pytest.raises(CommandInvalid, match="must be absolute"):
+                await ask(path, "folkmoot/backup", {"path": "here.db"})
+
+    run(main())
+
+
+def test_the_socket_is_private_and_gone_when_the_server_is(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        async with serving(path):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert not path.exists()
+
+    previous = os.umask(0)
+    try:
+        run(main())
+    finally:
+        os.umask(previous)
+
+
+def test_without_a_running_hub_the_client_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    with pytest.raises(HubNotRunning, match=f"No hub is running on {tmp_path}"):
+        ask_socket(path, "folkmoot/status")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with pytest.raises(HubNotRunning):
+        ask_socket(path, "folkmoot/status")
+    path.unlink()
+    path.write_text("")
+    with pytest.raises(HubNotRunning):
+        ask_socket(path, "folkmoot/status")
+
+
+def test_what_is_not_there_is_told_as_another_version(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        async with serving(path):
+            with pytest.raises(CommandFailed, match="is of another version"):
+                await ask(path, "folkmoot/key")
+
+    run(main())
+
+
+@pytest.mark.requirement("error.no-traceback")
+def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_sentence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        async with serving(path, backups=Backups(0, BackupFailed("/x: already exists."))):
+            for _ in range(2):
+                with pytest.raises(BackupFailed, match="/x: already exists"):
+                    await ask(path, "folkmoot/backup", WANTED)
+        async with serving(path, backups=Backups(0, ZeroDivisionError("secret detail"))):
+            with pytest.raises(InternalError, match="Its log has the details"):
+                await ask(path, "folkmoot/backup", WANTED)
+            answer = await raw(path, post(json.dumps(WANTED).encode()))
+            assert b"500 " in answer.partition(b"\r\n")[0]
+            assert b"secret detail" not in answer
+
+    run(main())
+    assert "secret detail" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"\n\n",
+        b"hello\r\n\r\n",
+        b'{"command": "status"}\n',
+        post(b""),
+        post(b"[]"),
+        post(b"{"),
+        post(b"\xff"),
+        post(b"[" * 60_000),
+        post(b'{"path": 1}'),
+        post(b'{"path": "/x", "y": 1}'),
+        post(b'{"path": "/x"}', kind=b"text/plain"),
+        post(b"{}", b"/v1/backup?path=/x"),
+        post(b"{}", b"/v1/status"),
+        b"GET /v1/status?x=1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        b"x" * 70_000,
+    ],
+)
+def test_a_request_that_is_none_is_refused_and_the_server_goes_on(
+    tmp_path: Path, request_: bytes
+) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        async with serving(path, backups=Backups()):
+            line = (await raw(path, request_)).partition(b"\r\n")[0]
+            assert line == b"" or line.split()[1][:1] == b"4", line
+            assert await ask(path) == TOLD
+
+    run(main())
+
+
+def test_wrong_arguments_are_told_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        async with serving(path, backups=Backups()):
+            for given, why in (
+                ({}, "Missing argument: path"),
+                ({"path": 1}, "path must be a string"),
+                ({"path": "/x", "y": 1}, "Unknown argument: y"),
+            ):
+                with pytest.raises(ArgumentInvalid, match=why):
+                    await ask(path, "folkmoot/backup", given)
+
+    run(main())
+
+
+def test_whoever_says_nothing_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "control.sock"
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with serving(path):
+            assert await raw(path, b"GET /v1/sta") == b""
+
+    run(main())
+
+
+def test_whoever_hangs_up_stops_what_was_asked(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        for accept in (b"", b"accept: text/event-stream\r\n"):
+            backups = waiting()
+            request = post(json.dumps(WANTED).encode()).replace(
+                b"host: x\r\n", b"host: x\r\n" + accept
+            )
+            async with serving(path, backups=backups):
+                _, writer = await asyncio.open_unix_connection(str(path))
+                writer.write(request)
+                await backups.started.wait()
+                writer.close()
+                await backups.stopped.wait()
+                assert await ask(path) == TOLD
+
+    run(main())
+
+
+def test_a_hub_that_stops_tells_the_operator_who_waits(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        backups = waiting()
+        async with asyncio.TaskGroup() as tasks:
+            async with serving(path, backups=backups):
+                waits = tasks.create_task(outcome(path, "folkmoot/backup", WANTED))
+                await backups.started.wait()
+            result = await waits
+        assert isinstance(result, HubStopping)
+
+    run(main())
+
+
+def test_a_client_may_set_how_long_the_hub_may_be_silent(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+
+    async def main() -> None:
+        async with serving(path, backups=waiting()):
+            with pytest.raises(CommandFailed, match=r"did not answer for 0\.05 seconds"):
+                await ask(path, "folkmoot/backup", WANTED, timeout=0.05)
+
+    run(main())
+
+
+def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+
+    async def main() -> None:
+        async with serving(path):
+            with pytest.raises(DataFolderInUse, match="another hub listens"):
+                OperatorSocket(path).listen()
+            assert await ask(path) == TOLD
+
+    run(main())
+
+
+def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    path.write_text("precious")
+    with pytest.raises(DataFolderUnwritable, match="is in the way"):
+        OperatorSocket(path).listen()
+    assert path.read_text() == "precious"
+    with pytest.raises(DataFolderUnwritable, match="cannot be created"):
+        OperatorSocket(tmp_path / "missing" / "control.sock").listen()
+
+
+def test_a_socket_must_listen_before_it_serves(tmp_path: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(ControlError, match="does not listen"):
+            await OperatorSocket(tmp_path / "control.sock").serve(operator_app(services()))
+
+    run(main())
+
+
+def test_a_data_folder_with_a_very_long_path_works(tmp_path: Path) -> None:
+    folder = tmp_path / ("d" * 120) / ("e" * 120)
+    folder.mkdir(parents=True)
+    path = folder / "control.sock"
+
+    async def main() -> None:
+        for _ in range(2):
+            async with serving(path):
+                assert path.is_socket()
+                assert await ask(path) == TOLD
+            assert not path.exists()
+
+    run(main())
+
+
+def test_where_the_system_offers_no_way_around_a_long_path_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.datafolder.sockets.DESCRIPTORS", tmp_path / "none")
+    with pytest.raises(ControlError, match="too long for a socket"):
+        OperatorSocket(tmp_path / ("d" * 120) / "control.sock").listen()
+
+
+@pytest.mark.requirement("key.backup-says-so")
+def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path: Path) -> None:
+    path, target = tmp_path / "control.sock", tmp_path / "backup.db"
+
+    async def main() -> None:
+        store = await SqliteStore.open(tmp_path / "folkmoot.db")
+        await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
+        async with serving(path, backups=store, store=store):
+            assert await ask(path, "folkmoot/check") == {"whole": True, "faults": []}
+            told: list[dict[str, Any]] = []
+            wanted = {"path": str(target)}
+            made = await ask(path, "folkmoot/backup", wanted, on_progress=told.append)
+            assert made["path"] == str(target)
+            assert made["size"] == target.stat().st_size
+            assert "0123456789abcdef" in made["warning"]
+            assert "not in the backup" in made["warning"]
+            assert told[-1]["copied"] == told[-1]["pages"] > 0
+            assert find_faults(target) == []
+            with pytest.raises(BackupFailed, match="already exists"):
+                await ask(path, "folkmoot/backup", wanted)
+            await ask(path, "folkmoot/backup", {**wanted, "overwrite": True})
+            for wrong in ("/", "/tmp/a\0b", "\0", "", "relative.db"):
+                with pytest.raises(CommandInvalid, match="The path of a backup must"):
+                    await ask(path, "folkmoot/backup", {"path": wrong, "overwrite": True})
+        await store.close()
+
+    run(main())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_sent_away_even_if_the_mode_would_let_them(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    path = tmp_path / "control.sock"
+    program = (
+        "import os, socket, sys\n"
+        "os.chdir(sys.argv[1])\n"
+        "os.setuid(65534)\n"
+        "s = socket.socket(socket.AF_UNIX)\n"
+        "s.connect('control.sock')\n"
+        "try:\n"
+        "    s.sendall(b'GET /v1/status HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')\n"
+        "    print(s.recv(100))\n"
+        "except OSError:\n"
+        "    print(b'')\n"
+    )
+
+    async def main() -> None:
+        async with serving(path):
+            os.chmod(path, 0o666)  # noqa: PTH101 - nothing waits for it
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", program, str(tmp_path), stdout=asyncio.subprocess.PIPE
+            )
+            out, _ = await child.communicate()
+            assert out == b"b''\n"
+
+    run(main())
+
+
+@pytest.mark.parametrize("request_", [b"a" * 70_000, b"a" * 500, post(b"{}") + b"more"])
+def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(
+    tmp_path: Path, request_: bytes
+) -> None:
+    path = tmp_path / "control.sock"
+
+    def hang_up() -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client, suppress(OSError):
+            client.connect(str(path))
+            client.sendall(request_)
+
+    async def main() -> None:
+        async with serving(path):
+            for _ in range(20):
+                await asyncio.to_thread(hang_up)
+            assert await ask(path) == TOLD
+
+    run(main())
