@@ -104,7 +104,7 @@ class Dispatcher:
     async def perform(self, row: Operation, arguments: Any, caller: Caller) -> ToolResult:
         """The answer of one operation, whether it has a tool or not; a refusal is raised."""
         check_caller(row, caller)
-        if not self._services.has(row):
+        if row.needs and not self._services.has(row):
             raise CommandInvalid("This hub was not started from settings.")
         call: Call[Any] = Call(
             services=self._services,
