@@ -88,7 +88,9 @@ class HttpLink(WebLink):
         self._lets_go = lets_go
         self._listening: asyncio.Task[None] | None = None
         self._exchanges: dict[MessageId, Exchange] = {}
-        self._slots = asyncio.Semaphore(most_open)
+        self._most_open = most_open
+        self._settled = asyncio.Event()
+        """Set when an exchange has ended; cleared by who waits for that."""
         self._mirror = Mirror()
         self._stateless: str | None = None
         """The version of the stateless era that was spoken last."""
@@ -118,10 +120,8 @@ class HttpLink(WebLink):
                 self._abandon(exchange)
 
     async def _ask(self, request: Request, sender: dict[str, str], version: str | None) -> None:
-        if self._slots.locked():
+        if len(self._exchanges) >= self._most_open:
             await self._turn()
-        else:
-            await self._slots.acquire()
         handshake = request.method == wire.INITIALIZE and version is None
         if handshake:
             self._begin_anew(sender)
@@ -144,7 +144,9 @@ class HttpLink(WebLink):
     async def _turn(self) -> None:
         try:
             async with asyncio.timeout(TURN_SECONDS):
-                await self._slots.acquire()
+                while len(self._exchanges) >= self._most_open:
+                    self._settled.clear()
+                    await self._settled.wait()
         except TimeoutError:
             raise TooManyInFlight("The server already has too many open requests.") from None
 
@@ -175,9 +177,9 @@ class HttpLink(WebLink):
         if exchange.settled:
             return
         exchange.settled = True
-        self._slots.release()
         if self._exchanges.get(exchange.request.id) is exchange:
             del self._exchanges[exchange.request.id]
+            self._settled.set()
 
     def heard(self, exchange: Exchange, answer: Answer) -> None:
         """The head of an answer is there."""
