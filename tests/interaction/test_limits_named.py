@@ -38,6 +38,7 @@ WITHOUT_ERROR = {
     "quotas.memory_room_bytes": "trims a room",
     "quotas.memory_bytes_per_account": "trims a room",
     "quotas.memory_bytes": "trims a room",
+    "events.max_bytes": "has a client told to read anew",
 }
 """Limits that nobody is told of, and what they do instead."""
 
@@ -203,6 +204,19 @@ async def stream(there: Meeting, _: str) -> str:
     return (await there.ask("GET", headers={**named, "last-event-id": dropped})).text
 
 
+async def followed(there: Meeting, token: str) -> str:
+    asked = f"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
+    reader, first = await asyncio.open_connection("127.0.0.1", there.port)
+    try:
+        first.write(asked.encode())
+        await reader.readuntil(b"\r\n\r\n")
+        answer = await ask(there.port, "/v1/events", headers={"authorization": f"Bearer {token}"})
+        assert answer.status in (429, 503)
+        return answer.text
+    finally:
+        first.close()
+
+
 async def tool(there: Meeting, token: str, called: str, /, **arguments: Any) -> str:
     ada = await there.returning(token)
     return await ada.refused(called, **arguments)
@@ -233,6 +247,8 @@ PROVOKED: dict[str, Provoke] = {
     "http.max_connections": at_a_hub(1, connections),
     "http.max_connections_per_address": at_a_hub(1, connections),
     "http.max_connections_per_account": at_a_hub(1, connections_of_one),
+    "events.max_streams": at_a_hub(1, followed),
+    "events.max_streams_per_account": at_a_hub(1, followed),
     "mcp.max_sessions": at_a_hub(1, sessions),
     "mcp.max_anonymous_sessions": at_a_hub(1, sessions),
     "mcp.max_session_bytes": session,

@@ -76,7 +76,7 @@ async def held(there: Meeting) -> int:
     """The number of the first message that is held."""
     waiting = there.hub._passing.held
     seen = asyncio.Event()
-    end = waiting.subscribe(lambda *_: seen.set())
+    end = there.hub.bus.listen("held", lambda _: seen.set())
     if not len(waiting):
         await seen.wait()
     end()

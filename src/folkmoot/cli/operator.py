@@ -27,6 +27,7 @@ from folkmoot.core.errors import (
     PatternSyntax,
 )
 from folkmoot.datafolder import Paths, running_hub
+from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +41,6 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 MAX_ANSWER = 16 * 1024 * 1024
 JSON = "application/json"
-EVENTS = "text/event-stream"
 WORDS = {True: "true", False: "false"}
 QUOTING = "Put patterns in single quotes: a shell reads * and ! itself."
 HUNG_UP = "The hub hung up before it answered."
@@ -186,7 +186,7 @@ def asked(row: Operation, arguments: dict[str, Any]) -> Asked:
     for name in list(given):
         if f"{{{name}}}" in target:
             target = target.replace(f"{{{name}}}", quote(str(given.pop(name)), safe=""))
-    headers = {"accept": f"{EVENTS}, {JSON}" if row.progress else JSON}
+    headers = {"accept": f"{EVENT_STREAM}, {JSON}" if row.progress else JSON}
     if route.method in ("GET", "DELETE"):
         words = {name: WORDS.get(value, value) if type(value) is bool else value
                  for name, value in given.items()}  # fmt: skip
@@ -209,7 +209,7 @@ class Answer:
     def begin(self, status: int, content_type: str) -> None:
         """The head is here."""
         self.status = status
-        self._streams = content_type.partition(";")[0].strip().lower() == EVENTS
+        self._streams = content_type.partition(";")[0].strip().lower() == EVENT_STREAM
 
     def feed(self, data: bytes) -> None:
         """Take a part of the body."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import members
+from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.operations.operator.row import operated
 from folkmoot.operations.row import Arguments, Nothing, Route, says
 from folkmoot.proxy.held import MOST_REASON, HeldView
@@ -132,7 +133,7 @@ HELD = (
                 "/v1/held/{held_id}/release",
                 "releaseHeld",
                 "Release a held message",
-                example={"message": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
+                example={"message": {"jsonrpc": "2.0", "id": 1, "method": TOOLS_LIST}},
             ),
         ),
         commands=("proxy held release",),
