@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from folkmoot.accounts.model import Identity
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 MOST_KNOWN: Final = 10_000
 
 
-class Ready(NamedTuple):
+class Ready(Struct, frozen=True, gc=False):
     """What an account may do with a credential of some scope, and until when that is so."""
 
     handle: str
