@@ -27,6 +27,7 @@ from docs.pages import (
     events,
     http,
     kinds,
+    made_commands,
     messages,
     metrics,
     naming,
@@ -50,8 +51,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/rest.md": rest.page,
     "reference/tools.md": tools.page,
     client.PATH: client.page,
+    made_commands.PATH: made_commands.page,
 }
-"""The pages that are made whole, and the source of the client's methods."""
+"""The pages that are made whole, and the source of the client's methods and of some commands."""
 
 BLOCKS: dict[str, Callable[[], str]] = {
     **architecture.BLOCKS,

@@ -10,8 +10,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from folkmoot.cli.program import WRITTEN as WRITTEN_COMMANDS
-from folkmoot.operations import Absent
 from folkmoot.operations.components import WRITTEN, name_of, structs_in
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, NAMED
 from folkmoot.operations.schema import nulls_of
@@ -53,35 +51,26 @@ RENAMED = {"from": "sender"}
 
 def page() -> str:
     """The whole module."""
-    source = "\n\n".join([HEAD, *structs(), *methods(), commands()])
-    return ruff(ruff(source, "check", "--fix-only", "--quiet"), "format")
+    source = "\n\n".join([HEAD, *structs(), *methods()])
+    return in_order(source, PATH)
 
 
-def ruff(source: str, *command: str) -> str:
+def in_order(source: str, path: str) -> str:
+    """The source as everything here is written."""
+    return ruff(ruff(source, path, "check", "--fix-only", "--quiet"), path, "format")
+
+
+def ruff(source: str, path: str, *command: str) -> str:
     """The source, put in order."""
     program = Path(sys.executable).with_name("ruff")
     done = subprocess.run(  # noqa: S603
-        [program, *command, "--stdin-filename", DOCS / PATH, "-"],
+        [program, *command, "--stdin-filename", DOCS / path, "-"],
         input=source,
         capture_output=True,
         text=True,
         check=True,
     )
     return done.stdout
-
-
-def commands() -> str:
-    """The commands that nobody has written, and the methods they are made from."""
-    made = {
-        name: snake(each.id)
-        for each in served()
-        for name in (() if isinstance(each.row.commands, Absent) else each.row.commands)
-        if " " not in name and name not in WRITTEN_COMMANDS
-    }
-    told = (
-        '"""Commands that are made from methods: operations for which none is written by hand."""'
-    )
-    return f"COMMANDS: dict[str, str] = {made!r}\n{told}\n"
 
 
 def served() -> list[Endpoint]:

@@ -69,3 +69,15 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(
     assert [it["label"] for it in json.loads(folkmoot("tokens", "--json", **mine).out)] == [
         "recovered"
     ]
+
+
+def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(
+    start_hub: Callable[..., Hub], folkmoot: Callable[..., Ran], tmp_path: Path
+) -> None:
+    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
+    mine = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "ada.json")}
+    folkmoot("register", "ada", "--url", hub.url, **mine)
+    ran = folkmoot("digest", **mine)
+    assert (ran.code, ran.err) == (0, "")
+    assert re.search(r"^total_unread +0$", ran.out, re.MULTILINE), ran.out
+    assert json.loads(folkmoot("digest", "--json", **mine).out)["total_unread"] == 0

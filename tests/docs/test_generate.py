@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from docs.pages import client
+from docs.pages import client, made_commands
 from tests.docs.pages import ROOT, pages
 
 
@@ -19,9 +19,10 @@ from tests.docs.pages import ROOT, pages
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the documentation, which is made there."""
     copy = shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.py*"))
-    made = copy / client.PATH
-    made.resolve().parent.mkdir(parents=True)
-    shutil.copy(ROOT / "docs" / client.PATH, made.resolve())
+    for source in (client.PATH, made_commands.PATH):
+        made = copy / source
+        made.resolve().parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "docs" / source, made.resolve())
     monkeypatch.setattr(generate, "DOCS", copy)
     return copy
 

@@ -28,6 +28,7 @@ from folkmoot.cli import (
     export,
     grants,
     keys,
+    made,
     mail,
     mail_changes,
     operator_audit,
@@ -41,13 +42,11 @@ from folkmoot.cli import (
     tokens,
 )
 from folkmoot.cli.exits import ExitCode, exit_code
-from folkmoot.cli.from_routes import command_of
 from folkmoot.cli.names import commands as names
 from folkmoot.cli.names import new
 from folkmoot.cli.output import PROGRAM, Complaints, complain, say
 from folkmoot.cli.room import commands as room
 from folkmoot.cli.tape import commands as tape
-from folkmoot.client.methods import COMMANDS as FROM_ROUTES
 from folkmoot.core.errors import FolkmootError
 
 INVALID = re.compile(r"^Invalid value for '([^']+)': must")
@@ -115,9 +114,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
 }
 """Every command and group of commands by its name, under the heading where the help lists it."""
 WRITTEN = frozenset(name for section in COMMANDS.values() for name in section)
-COMMANDS["Mail and people"] |= {
-    name: command_of(method) for name, method in FROM_ROUTES.items() if name not in WRITTEN
-}
+COMMANDS["Mail and people"] |= made.COMMANDS
 
 OLD_NAMES: dict[str, tuple[str, ...]] = {
     "whoami": ("account", "whoami"),

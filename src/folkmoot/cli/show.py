@@ -10,8 +10,10 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from folkmoot.cli.output import aligned, console, on_terminal, say
-from folkmoot.cli.text import lines, moment, one_line
+from folkmoot.cli.text import lines, moment, one_line, say_data
 from folkmoot.core.uuids import SHORT, WHOLE
 
 if TYPE_CHECKING:
@@ -189,3 +191,21 @@ def tell_fields(fields: Iterable[tuple[str, Any]]) -> None:
             continue
         wrapped = wrap(value, width - begin, break_on_hyphens=False)
         say(line[:begin] + f"\n{' ' * begin}".join(wrapped))
+
+
+def tell_answer(answer: Any, *, as_json: bool) -> None:
+    """What an operation answers that no command shows in a way of its own."""
+    if as_json:
+        say_data(answer)
+        return
+    members = msgspec.to_builtins(answer)
+    for line in aligned([(name, shown(value)) for name, value in members.items()]):
+        say(line)
+
+
+def shown(value: Any) -> str:
+    """A member of an answer in one line."""
+    if value is None or type(value) is bool:
+        return "yes" if value else "-" if value is None else "no"
+    plain = isinstance(value, str | int | float)
+    return word(value if plain else msgspec.json.encode(value).decode())

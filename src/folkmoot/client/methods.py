@@ -1670,7 +1670,3 @@ class Hub(Http):
     def cancel_rotation(self) -> CancelledRotation:
         """Cancel a pending rotation."""
         return self.ask("POST", "/v1/key/cancel", CancelledRotation)
-
-
-COMMANDS: dict[str, str] = {"digest": "get_digest"}
-"""Commands that are made from methods: operations for which none is written by hand."""
