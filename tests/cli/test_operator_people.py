@@ -151,6 +151,32 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
         )
 
 
+@pytest.mark.requirement("credentials.operate", "hub.audit-table")
+def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
+    folkmoot: Run, data: Path
+) -> None:
+    assert data.is_dir()
+    wanted = ("tokens", "create", "--for", "@Alice", "--scope", "operate", "--label", "deploys")
+    ran = folkmoot(*wanted)
+    assert (ran.code, ran.err) == (0, "")
+    assert re.match(r"Token  sk_[0-9a-f]{64}\nID     c_[0-9a-f]{8}\nScope  operate\n", ran.out)
+    assert "can act as @alice within its scope. It is not shown again." in ran.out
+    (line,) = json.loads(folkmoot("audit", "--action", "token.*", "--json").out)["lines"]
+    assert (line["by"], line["about"]) == ("operator", "alice")
+    assert json.loads(folkmoot(*wanted, "--json").out)["scope"] == "operate"
+    folkmoot("people", "suspend", "robot")
+    for given, why in (
+        (("--for", "robot"), "@robot is suspended. Restore the account first."),
+        (("--for", "nobody"), "Nobody has the handle @nobody."),
+        (("--for", "alice", "--scope", "run"), "There is no scope 'run'."),
+        (("--data", str(data)), "--data and --config need --for"),
+        (("--for", "alice", "--as", "alice"), "--for cannot be combined with --url or --as"),
+    ):
+        refused = folkmoot("tokens", "create", *given)
+        assert refused.code in (ExitCode.FAILED, ExitCode.USAGE)
+        assert why in refused.err
+
+
 @pytest.mark.requirement("hub.suspended")
 @both_eras
 def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path) -> None:

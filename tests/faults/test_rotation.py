@@ -191,7 +191,7 @@ def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path: 
 
 
 def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_path: Path) -> None:
-    order = ["keys", "folkmoot/rotate_key", "--discard-old", "--data", str(tmp_path)]
+    order = ["keys", "rotate-master", "--discard-old", "--data", str(tmp_path)]
     with Process(tmp_path) as hub:
         started = [
             Forked(order, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())

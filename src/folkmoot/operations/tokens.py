@@ -11,11 +11,13 @@ from msgspec.structs import asdict
 
 from folkmoot.accounts.model import LONGEST_LABEL, LONGEST_LIFE
 from folkmoot.core.errors import (
+    CommandInvalid,
     CredentialNotFound,
     QuotaExceeded,
     UserNotFound,
 )
 from folkmoot.core.scopes import ALL, OPERATE
+from folkmoot.operations.operator.people import find, recording
 from folkmoot.operations.row import Absent, Arguments, Done, Nothing, Operation, Route, says
 from folkmoot.operations.scopes import MOST_CHARACTERS, check_scope
 from folkmoot.rooms.model import told
@@ -131,14 +133,21 @@ class CredentialFor(NewCredential, frozen=True, kw_only=True):
 
 async def create_token_for(call: Call[CredentialFor]) -> CreatedCredential:
     """A token of any account, of any scope; asked for on the hub's own machine alone."""
-    given, accounts = call.arguments, call.services.accounts
-    made = await accounts.authentication.create(
-        await accounts.named(given.handle),
+    given, services = call.arguments, call.services
+    account = await find(services, given.handle)
+    if account.suspended_at is not None:
+        raise CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
+    made = await services.accounts.authentication.create(
+        account,
         given.label or "",
         expires_in=given.expires_in or None,
         scope=check_scope(given.scope) if given.scope else ALL,
         operated=True,
     )
+    if services.offline:
+        # A hub that runs has logged it.
+        record = recording(services, "token.created", [], made.credential.id)
+        await services.store.write(lambda tx: record(tx, account))
     return CreatedCredential(**asdict(shown(made.credential, "")), token=made.token)
 
 
@@ -215,7 +224,7 @@ TOKENS = (
         scope=OPERATE,
         who="operator",
         effect="adds",
-        errors=(UserNotFound, QuotaExceeded),
+        errors=(CommandInvalid, UserNotFound, QuotaExceeded),
         needs=("accounts",),
         local=True,
         tool=SECRET,
