@@ -6,6 +6,8 @@ import asyncio
 import json
 import re
 import shutil
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from folkmoot.settings import load
 from tests.cli.conftest import Ran
 from tests.harness import ask, run
 from tests.mcp_harness import INITIALIZE, both_eras, meeting
+from tests.process import Forked
 
 Run = Callable[..., Ran]
 
@@ -80,6 +83,43 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     ]
     told = folkmoot("audit", "--action", "account.s*").out
     assert told.split()[2:] == ["account.suspended", "operator", "(deleted)", "It", "loops."]
+    ran = folkmoot("audit", "--by", "operator", "--export", "lines.jsonl")
+    assert (ran.code, ran.out) == (0, "Wrote 3 audit lines to lines.jsonl.\n")
+    file = data.parent / "lines.jsonl"
+    assert [json.loads(line) for line in file.read_text().splitlines()] == lines
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "already exists" in folkmoot("audit", "--export", "lines.jsonl").err
+
+
+@pytest.mark.requirement("hub.audit-table")
+def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_come(
+    start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    start_hub()
+    for handle in ("ann", "bob"):
+        assert folkmoot("people", "add", handle, "--no-keep").code == 0
+
+    def found(*options: str) -> list[str]:
+        lines = json.loads(folkmoot("audit", "--json", *options).out)["lines"]
+        return [line["about"] for line in lines]
+
+    assert found("--text", "nn") == ["ann"]
+    assert found("--until", "1h") == found("--outcome", "error") == []
+    following = Forked(
+        ("audit", "--follow", "--text", "b"),
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert following.stdout is not None
+    assert following.stdout.readline().split()[2:] == ["account.added", "operator", "bob"]
+    assert folkmoot("people", "suspend", "bob", "--reason", "Loops").code == 0
+    told = following.stdout.readline().split()[2:]
+    assert told == ["account.suspended", "operator", "bob", "Loops"]
+    following.send_signal(signal.SIGINT)
+    assert following.communicate(timeout=60) == ("", "")
+    assert following.wait() == 0
 
 
 def test_on_a_narrow_terminal_nothing_is_cut_and_numbers_are_named(
@@ -107,6 +147,7 @@ REFUSED = [
     (("people", "--json", "add", "zoe"), ExitCode.USAGE, "options come after 'add'"),
     (("audit", "--since", "soon"), ExitCode.USAGE, "must be a time such as 30m, 12h or 7d"),
     (("audit", "--last", "0"), ExitCode.USAGE, "must be a whole number from 1 to 10000"),
+    (("audit", "--follow", "--export", "x"), ExitCode.USAGE, "give --follow or --export, not both"),
 ]
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -12,12 +16,15 @@ import typer
 from folkmoot.cli.asking import checked_handle
 from folkmoot.cli.operator import Operated
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, number, option
-from folkmoot.cli.output import on_terminal
+from folkmoot.cli.output import on_terminal, say
 from folkmoot.cli.show import Column, tell_table, word
 from folkmoot.cli.text import moment, one_line, say_data
+from folkmoot.core.errors import ExportFailed
 
 MOST = 10_000
 PAGE = 500
+FOLLOW_SECONDS = 1.0
+"""How often the hub is asked for new lines."""
 SPAN = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -46,6 +53,20 @@ RoomOption = Annotated[str | None, option("--room", "NAME", "Only lines about th
 AboutOption = Annotated[
     str | None, option("--about", "TEXT", "Only lines whose subject contains this text.")
 ]
+UntilOption = Annotated[
+    str | None, option("--until", "TIME", "Only lines older than 30m, 12h, 7d or 2w.", checked_span)
+]
+OutcomeOption = Annotated[
+    str | None, option("--outcome", "GLOB", "Only this outcome: ok, error for any but ok, a code.")
+]
+TextOption = Annotated[str | None, option("--text", "TEXT", "Only lines that contain this text.")]
+FollowOption = Annotated[
+    bool, typer.Option("--follow", "-f", help="Show new lines as they come.", show_default=False)
+]
+ExportOption = Annotated[
+    Path | None,
+    option("--export", "FILE", "Write every line that matches to a new file, as JSON lines."),
+]
 
 
 def audit(
@@ -55,16 +76,24 @@ def audit(
     action: ActionOption = None,
     room: RoomOption = None,
     about: AboutOption = None,
+    until: UntilOption = None,
+    outcome: OutcomeOption = None,
+    text: TextOption = None,
+    export: ExportOption = None,
     data: DataOption = None,
     config: ConfigOption = None,
     *,
+    follow: FollowOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show who did what, the newest line last.
 
     For the operator, on the hub's own machine, with or without a running hub. Lines are kept for 90
-    days; the setting audit.keep_days changes that.
+    days; the setting audit.keep_days changes that. With --follow, --json shows an object in each
+    line.
     """
+    if follow and export is not None:
+        raise typer.BadParameter("give --follow or --export, not both")
     hub = Operated(config, data)
     hub.require_database()
     wanted = {
@@ -73,8 +102,18 @@ def audit(
         "action": action,
         "room": room,
         "about": None if about is None else f"*{about}*",
+        "until": None if until is None else int(time.time()) - seconds(until),
+        "outcome": outcome,
+        "text": text,
     }
+    if export is not None:
+        count = write_all(hub, wanted, export.expanduser().absolute())
+        say(f"Wrote {count:,} audit line{'' if count == 1 else 's'} to {export}.")
+        return
     found = newest(hub, wanted, last)
+    if follow:
+        show_as_they_come(hub, wanted, found, as_json=as_json)
+        return
     if as_json:
         say_data({"lines": found})
         return
@@ -99,6 +138,51 @@ def newest(hub: Operated, wanted: dict[str, Any], most: int) -> list[dict[str, A
     return found[::-1]
 
 
+def later(hub: Operated, wanted: dict[str, Any], after: int) -> list[dict[str, Any]]:
+    """The first lines after an id that fit, the oldest first."""
+    found: list[dict[str, Any]] = hub.ask(
+        "folkmoot/audit", {**wanted, "limit": PAGE, "after": after}
+    )["lines"]
+    return found
+
+
+def show_as_they_come(
+    hub: Operated, wanted: dict[str, Any], found: list[dict[str, Any]], *, as_json: bool
+) -> None:
+    """Show lines, and then those that come, until interrupted."""
+    place = found[-1]["id"] if found else 0
+    with suppress(KeyboardInterrupt):
+        while True:
+            for line in found:
+                say(msgspec.json.encode(line).decode() if as_json else plain(line))
+            if not found:
+                time.sleep(FOLLOW_SECONDS)
+            found = later(hub, wanted, place)
+            place = found[-1]["id"] if found else place
+
+
+def plain(line: dict[str, Any]) -> str:
+    """A line by itself, without columns."""
+    parts = (moment(line["at"]), word(line["action"]), word(line["by"]), what(line), result(line))
+    return "  ".join(filter(None, parts))
+
+
+def write_all(hub: Operated, wanted: dict[str, Any], target: Path) -> int:
+    """Write every line that fits to a file that only its owner can read; how many there were."""
+    count = place = 0
+    try:
+        with open(target, "xb", opener=partial(os.open, mode=0o600)) as file:
+            while found := later(hub, wanted, place):
+                file.writelines(msgspec.json.encode(line) + b"\n" for line in found)
+                count += len(found)
+                place = found[-1]["id"]
+    except FileExistsError:
+        raise ExportFailed(f"{target}: already exists. Give the name of a new file.") from None
+    except OSError as error:
+        raise ExportFailed(f"{target}: cannot be written: {error.strerror}.") from error
+    return count
+
+
 def seconds(span: str) -> int:
     """A time span in seconds."""
     match = SPAN.fullmatch(span.strip().lower())
@@ -114,6 +198,8 @@ def what(line: dict[str, Any]) -> str:
 def result(line: dict[str, Any]) -> str:
     """What came of it, and what else is known."""
     told = [one_line(line["outcome"])] if line.get("outcome") else []
+    if line.get("seconds"):
+        told.append(f"{line['seconds']:.3g}s")
     for name, value in line.get("detail", {}).items():
         shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         if value not in (None, "", {}, []):

@@ -654,10 +654,28 @@ class RoomRows(Struct, frozen=True, omit_defaults=True):
     next: str | None
 
 
-class AuditLines(Struct, frozen=True, omit_defaults=True):
-    """Lines of the audit log, the newest first."""
+class AuditLine(Struct, frozen=True, omit_defaults=True):
+    """Who did what, and what came of it; what is not known is left out."""
 
-    lines: list[dict[str, Any]]
+    id: int
+    at: float
+    action: str
+    by: str
+    about: str
+    detail: dict[str, Any] | None = None
+    account: str | None = None
+    outcome: str | None = None
+    room: str | None = None
+    server: str | None = None
+    credential_id: str | None = None
+    request: str | None = None
+    seconds: float | None = None
+
+
+class AuditLines(Struct, frozen=True, omit_defaults=True):
+    """Lines of the audit log, the newest first unless others are asked for."""
+
+    lines: list[AuditLine]
 
 
 class PersonRow(Struct, frozen=True, omit_defaults=True):
@@ -1500,11 +1518,15 @@ class Hub(Http):
         *,
         limit: int | None = None,
         before: int | None = None,
+        after: int | None = None,
         since: int | None = None,
+        until: int | None = None,
         by: str | None = None,
         action: str | None = None,
         room: str | None = None,
         about: str | None = None,
+        outcome: str | None = None,
+        text: str | None = None,
     ) -> AuditLines:
         """Read the audit log."""
         return self.ask(
@@ -1514,11 +1536,15 @@ class Hub(Http):
             query={
                 "limit": limit,
                 "before": before,
+                "after": after,
                 "since": since,
+                "until": until,
                 "by": by,
                 "action": action,
                 "room": room,
                 "about": about,
+                "outcome": outcome,
+                "text": text,
             },
         )
 

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Iterable
 from typing import Final
 
+from folkmoot.audit import OPERATOR, Line, record
 from folkmoot.core.events import PINS, about, subject
 from folkmoot.core.ports import Bus, Clock, Event, Store, Tx
 from folkmoot.gateway import queries_pins as queries
@@ -24,6 +25,9 @@ from folkmoot.gateway.pindiff import PinDiff, difference
 from folkmoot.gateway.queries_pins import Changed, Definite
 
 logger = logging.getLogger("folkmoot.gateway")
+
+ACCEPT: Final = "backend.accept"
+"""The action of an operator who accepts what a tool has become."""
 
 MOST_TOLD: Final = 10
 """Changed tools that one line of the log names."""
@@ -158,6 +162,7 @@ class Pins:
         only that change is accepted and not one that came since.
         """
         accepted: list[Definite] = []
+        lines: list[Line] = []
         async with self._lock:
             wanted = [
                 Definite(own, pin.changed_hash, "")
@@ -170,14 +175,22 @@ class Pins:
 
             async def unit(tx: Tx) -> list[Definite]:
                 self._publish(tx, namespace, accepted=True)
-                return [
+                done = [
                     each
                     for each in wanted
                     if await queries.accept(tx, namespace, each.name, each.hash, now)
                 ]
+                lines[:] = [
+                    Line(ACCEPT, OPERATOR, pinned_name(namespace, each.name), detail=each.hash)
+                    for each in done
+                ]
+                await record(tx, lines, self._clock.now())
+                return done
 
             if wanted:
                 accepted = await self._store.write(unit)
+        for line in lines:
+            line.log()
         return sorted(pinned_name(namespace, each.name) for each in accepted)
 
     async def forget(self, namespace: str) -> int:

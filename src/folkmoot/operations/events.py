@@ -226,16 +226,28 @@ TOOLS_CHANGED: Final = EventRow(
     "folkmoot/find_tool",
 )
 HELD_CHANGED: Final = EventRow(
-    "held.changed", "A message is held, or was decided about.", HeldChanged, who="operator"
+    "held.changed", "A message is held, or was decided about.", HeldChanged, "held/list", "operator"
 )
 SERVER_CHANGED: Final = EventRow(
-    "server.changed", "A server behind the hub is in another state.", ServerChanged, who="operator"
+    "server.changed",
+    "A server behind the hub is in another state.",
+    ServerChanged,
+    "folkmoot/servers",
+    "operator",
 )
 PINS_CHANGED: Final = EventRow(
-    "pins.changed", "Tools of a server were pinned, or accepted.", PinsChanged, who="operator"
+    "pins.changed",
+    "Tools of a server were pinned, or accepted.",
+    PinsChanged,
+    "folkmoot/pins",
+    "operator",
 )
 SETTINGS_CHANGED: Final = EventRow(
-    "settings.changed", "The settings were read again.", SettingsChanged, who="operator"
+    "settings.changed",
+    "The settings were read again.",
+    SettingsChanged,
+    "folkmoot/settings",
+    "operator",
 )
 RELOAD: Final = EventRow(
     "reload", "Events may be missing: read again what you show.", Reload, who="guest"

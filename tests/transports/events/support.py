@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from tests.harness import Answer, read_answer
@@ -54,8 +55,13 @@ class Source:
         self._writer.close()
 
 
-async def connect(who: Asker, last: str = "", **headers: str) -> Source | Answer:
-    reader, writer = await asyncio.open_connection("127.0.0.1", who.port)
+async def connect(
+    who: Asker, last: str = "", socket: Path | None = None, **headers: str
+) -> Source | Answer:
+    if socket is None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", who.port)
+    else:
+        reader, writer = await asyncio.open_unix_connection(socket)
     named = {"host": f"localhost:{who.port}", "accept": "text/event-stream", **headers}
     if who.token:
         named["authorization"] = f"Bearer {who.token}"

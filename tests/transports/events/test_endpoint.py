@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core.scopes import OPERATE
+from folkmoot.datafolder import Paths
 from tests.harness import Answer, ask, run
 from tests.transports.events.support import EVENTS, Source, connect, following
 from tests.transports.rest.support import Asker, house, refused
@@ -184,5 +186,37 @@ def test_a_guest_follows_its_room_until_it_is_removed_from_it(tmp_path: Path) ->
             again = await connect(zoe)
             assert isinstance(again, Answer)
             refused(again, 401, "token_invalid")
+
+    run(main())
+
+
+@pytest.mark.requirement("events.own-only")
+def test_an_operator_hears_of_servers_on_the_hubs_socket_and_by_a_token_that_operates(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann = await here.hub.accounts.register("ann")
+            authentication = here.hub.accounts.authentication
+            made = await authentication.create(ann.account, scope=OPERATE, operated=True)
+            socket = Paths(here.hub.settings.data_folder).control_socket
+            at_socket = await connect(Asker(here.port), socket=socket)
+            assert isinstance(at_socket, Source), at_socket
+            async with (
+                following(Asker(here.port, made.token)) as by_token,
+                following(Asker(here.port, ann.token)) as plain,
+            ):
+                here.hub.behind.gateway.state_changed("files", "down")
+                down = ("server.changed", {"server": "files", "state": "down"})
+                assert await at_socket.event() == down
+                assert await by_token.event() == down
+                # Neither hears of mail: the one is nobody, and the other's scope has none.
+                here.hub.bus.emit(f"sent.{ann.account.id}", {"id": "m", "thread_id": "t"})
+                assert (await plain.event())[0] == "mail.sent"
+                here.hub.behind.gateway.state_changed("files", "up")
+                assert (await by_token.event())[1]["state"] == "up"
+                await authentication.revoke(ann.account, made.credential.id)
+                assert await by_token.ended()
+            at_socket.close()
 
     run(main())

@@ -88,17 +88,44 @@ class ReadAudit(Arguments, frozen=True, kw_only=True):
         50
     )
     before: Annotated[int, says("Only lines older than the one with this id.")] | None = None
+    after: (
+        Annotated[int, says("Only lines newer than the one with this id, the oldest first.")] | None
+    ) = None
     since: Annotated[int, says("Only lines since then, in seconds since 1970.")] | None = None
+    until: Annotated[int, says("Only lines before then, in seconds since 1970.")] | None = None
     by: Annotated[str, says("Only what this handle did; `operator` is the operator.")] | None = None
     action: Annotated[str, says("Only these actions; `*` stands for anything.")] | None = None
     room: Annotated[str, says("Only lines about this room.")] | None = None
     about: Annotated[str, says("Only lines about this; `*` stands for anything.")] | None = None
+    outcome: (
+        Annotated[str, says("Only this outcome: `ok`, `error` for any other, or a code with `*`.")]
+        | None
+    ) = None
+    text: Annotated[str, says("Only lines in which this text stands.")] | None = None
+
+
+class AuditLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who did what, and what came of it; what is not known is left out."""
+
+    id: int
+    at: float
+    action: str
+    by: str
+    about: str
+    detail: dict[str, Any] = {}
+    account: str | None = None
+    outcome: str | None = None
+    room: str | None = None
+    server: str | None = None
+    credential_id: str | None = None
+    request: str | None = None
+    seconds: float | None = None
 
 
 class AuditLines(Struct, frozen=True):
-    """Lines of the audit log, the newest first."""
+    """Lines of the audit log, the newest first unless others are asked for."""
 
-    lines: list[dict[str, Any]]
+    lines: list[AuditLine]
 
 
 async def status(call: Call[Nothing]) -> HubStatus:
@@ -135,7 +162,7 @@ async def read_audit(call: Call[ReadAudit]) -> AuditLines:
 
     wanted = Wanted(**msgspec.structs.asdict(call.arguments))
     found = await call.services.store.read(lambda tx: read(tx, wanted), long=True)
-    return AuditLines([msgspec.to_builtins(line) for line in found])
+    return AuditLines([AuditLine(**msgspec.structs.asdict(line)) for line in found])
 
 
 HUB = (

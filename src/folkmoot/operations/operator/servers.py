@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.pindiff import PinDiff
     from folkmoot.operations.call import Call
-
-audit_logger = logging.getLogger("folkmoot.audit")
 
 START_SECONDS: Final = 5.0
 """How long an answer about held tools waits for servers that are still starting."""
@@ -148,17 +145,11 @@ async def pins(call: Call[Pins]) -> ChangedTools:
 
 async def accept(call: Call[Accept]) -> AcceptedTools:
     """List tools again, exactly as they were looked at."""
-    from folkmoot.audit import OPERATOR
-
     accepted: list[str] = []
     for tool in call.arguments.tools:
-        names = await call.services.gateway.accept(
+        accepted += await call.services.gateway.accept(
             tool.namespace, tool.name, changed_hash=tool.changed_hash
         )
-        for name in names:
-            line = {"by": OPERATOR, "about": name, "detail": tool.changed_hash}
-            audit_logger.info("backend.accept", extra=line)
-        accepted += names
     return AcceptedTools(accepted)
 
 
