@@ -2,7 +2,7 @@
 
 - `steps`: what every message takes; `conversation`: its session, and the requests that are open
 - `carrying`, `pump`: one conversation between two carriers
-- `forward`, `exchange`, `replies`, `contexts`: exchanges with a Streamable HTTP server
+- `forward`, `replies`, `contexts`: exchanges with a Streamable HTTP server
 - `era_switch`: which of them must be bridged
 - `proxy`, `listening`, `assemble`, `recording`: a proxy put together, on pipes or on a port
 - `tap`, `passing`: the same steps at the hub's own endpoint

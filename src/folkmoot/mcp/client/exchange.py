@@ -74,8 +74,6 @@ class Exchange:
         self._sender = sender
         self._headers = headers
         self._transport: TransportContext | None = None
-        self.stream = f"post-{link.count()}"
-        """The name of the stream that answers it."""
         self._stream: Stream | None = None
 
     async def run(self) -> None:
@@ -148,7 +146,8 @@ class Exchange:
         """Read a stream to its end, or for a little longer than its answer."""
         if self._stream is None:
             link = self._link
-            self._stream = Stream(self.stream, link.limits, self._take, link.unreadable)
+            name = f"post-{link.count()}"
+            self._stream = Stream(name, link.limits, self._take, link.unreadable)
         try:
             async with asyncio.timeout(None) as self._limit:
                 await self._stream.read(answer)

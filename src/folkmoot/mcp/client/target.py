@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from msgspec import Struct
 from yarl import URL
 
 from folkmoot import __version__
@@ -176,25 +177,22 @@ class HttpTarget:
         )
 
 
-class Asking:
+class Asking(Struct, eq=False):
     """One request on its way."""
 
-    def __init__(
-        self,
-        target: HttpTarget,
-        method: str,
-        headers: Said,
-        body: bytes | None,
-        url: URL,
-        patience: float | None,
-    ) -> None:
-        self._target = target
-        self._request = method, headers, body, url, patience
-        self._answer: Answer | None = None
+    _target: HttpTarget
+    _method: str
+    _headers: Said
+    _body: bytes | None
+    _url: URL
+    _patience: float | None
+    _answer: Answer | None = None
 
     async def __aenter__(self) -> Answer:
         try:
-            self._answer = await self._target.send(*self._request)
+            self._answer = await self._target.send(
+                self._method, self._headers, self._body, self._url, self._patience
+            )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise failure_of(self._target.shown, error) from None
         return self._answer

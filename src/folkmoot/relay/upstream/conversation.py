@@ -215,8 +215,11 @@ class Conversation(Hearing):
         sender = waiting.sending = asyncio.current_task()
         try:
             asked = requests.request_of(waiting.wanted, waiting.id)
-            for message in self.to_server(asked, waiting):
-                await self.link.send(message)
+            if self.bridge.transparent:
+                self._said(asked, waiting)
+                await self.link.send(asked)
+            else:
+                await self.say(self.to_server(asked, waiting))
         except asyncio.CancelledError:
             if sender is not None and waiting.late and not sender.uncancel():
                 raise Late(waiting.seconds) from None

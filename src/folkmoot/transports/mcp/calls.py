@@ -6,7 +6,7 @@ What backends have not answered is an `OpenCall`: whose it is, and how it is end
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.accounts.events import read_change
 from folkmoot.core.errors import (
@@ -51,14 +51,6 @@ class OpenCall(Interruptible, eq=False):
     _calls: dict[str, set[OpenCall]]
     _asked: Asked
     _owner: str
-
-    def __enter__(self) -> Self:
-        self._calls.setdefault(self._owner, set()).add(self)
-        exchange: Exchange = self._asked.caller
-        if exchange.session is not None:
-            exchange.session.calls += 1
-        self._asked.stop = self.stop
-        return super().__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._asked.stop = None
@@ -145,7 +137,7 @@ class Calls:
             raise
 
     def opened(self, asked: Asked) -> OpenCall:
-        """A call to a backend, to be entered; raises the refusal of one too many."""
+        """A call to a backend, to be entered at once; raises the refusal of one too many."""
         exchange: Exchange = asked.caller
         account, session = exchange.caller.account, exchange.session
         owner = account.id if account is not None else ""
@@ -159,7 +151,12 @@ class Calls:
                 f"This session has {MOST_OF_SESSION} calls to backends open at once; "
                 "wait until one is answered."
             )
-        return OpenCall(self._open, asked, owner)
+        call = OpenCall(self._open, asked, owner)
+        self._open.setdefault(owner, set()).add(call)
+        if session is not None:
+            session.calls += 1
+        asked.stop = call.stop
+        return call
 
     def account_changed(self, event: Event) -> None:
         """End the calls of an account whose tokens are good no more, or that is no more."""
