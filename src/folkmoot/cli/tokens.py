@@ -105,7 +105,7 @@ def list_tokens(
     columns = (
         Column("ID", "bold"),
         Column("Label", wide=True),
-        Column("Scope", wide=True),
+        Column("Scope", named=True),
         Column("Created", named=True),
         Column("Used", named=True),
         Column("Expires", named=True),
