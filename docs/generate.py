@@ -35,6 +35,7 @@ from docs.pages import (
     requirements,
     rest,
     rooms,
+    schema,
     security,
     settings,
     tools,
@@ -52,8 +53,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/tools.md": tools.page,
     client.PATH: client.page,
     made_commands.PATH: made_commands.page,
+    schema.PATH: schema.page,
 }
-"""The pages that are made whole, and the source of the client's methods and of some commands."""
+"""The pages that are made whole, and sources: the client's methods, commands, the pages' types."""
 
 BLOCKS: dict[str, Callable[[], str]] = {
     **architecture.BLOCKS,

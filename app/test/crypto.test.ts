@@ -27,6 +27,7 @@ function message(change: Partial<Message>): Message {
     encryption_mode: "e2e",
     reply_to: null,
     created_at: 1,
+    unread: false,
     ...change,
   };
 }

@@ -16,6 +16,9 @@ function thread(id: string, change: Partial<Thread> = {}): Thread {
     last_message_at: 1,
     unread_count: 0,
     member_state: "active",
+    last_read_at: 0,
+    created_at: 1,
+    updated_at: 1,
     ...change,
   };
 }
@@ -31,6 +34,7 @@ function letter(id: string): Message {
     encryption_mode: "server_assisted",
     reply_to: null,
     created_at: 1,
+    unread: false,
   };
 }
 
@@ -160,4 +164,11 @@ describe("the mailbox", () => {
     mailbox.stop();
     vi.useRealTimers();
   });
+});
+
+it("keeps the reader's wish about the assistant", () => {
+  const storage = memoryStorage();
+  const around = { call: hub().call, openLink: () => {} };
+  new Mailbox(around, new Keyring(storage), storage).setInforms(false);
+  expect(new Mailbox(around, new Keyring(storage), storage).informs.value).toBe(false);
 });

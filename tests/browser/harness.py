@@ -133,11 +133,14 @@ class Desk:
         self.problems = problems
         self._contexts: list[BrowserContext] = []
 
-    def context(self, *, width: int = 1280, height: int = 800, **options: Any) -> BrowserContext:
-        """A browser profile of its own."""
+    def context(
+        self, *, width: int = 1280, height: int = 800, real_time: bool = False, **options: Any
+    ) -> BrowserContext:
+        """A browser profile of its own, with a clock that tests can turn unless told."""
         viewport = {"width": width, "height": height}
         context = self.browser.new_context(viewport=viewport, **options)  # type: ignore[arg-type]
-        context.clock.install()
+        if not real_time:
+            context.clock.install()
         self._contexts.append(context)
         return context
 
@@ -151,10 +154,11 @@ class Desk:
         width: int = 1280,
         height: int = 800,
         size: int | None = None,
+        real_time: bool = False,
         **options: Any,
     ) -> Inbox:
         """The inbox of whoever has this token; of nobody without one."""
-        page = (context or self.context(width=width, height=height)).new_page()
+        page = (context or self.context(width=width, height=height, real_time=real_time)).new_page()
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         page.on("requestfailed", lambda failed: self.problems.append(f"failed: {failed.url}"))

@@ -20,7 +20,7 @@ from tests.process import Process
 WIDTHS = {320: 640, 390: 760, 768: 800, 1280: 800}
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 DOCS = (("thread", "light", 1280), ("thread", "dark", 1280), ("list", "light", 390))
-FONTS = "--serif: 'P052', 'DejaVu Serif', serif; --sans: 'DejaVu Sans', sans-serif"
+FONTS = "--serif: 'DejaVu Serif'; --sans: 'DejaVu Sans'; --mono: 'DejaVu Sans Mono'"
 """The same letters wherever the pictures are made."""
 
 

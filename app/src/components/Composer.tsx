@@ -31,6 +31,7 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const key = useRef(draft?.key ?? newId());
+  const tried = useRef("");
   const { encryption } = mailbox;
   const obstacle = encryption.obstacle(to);
   const standing = encryption.standing(to);
@@ -43,14 +44,25 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
     mailbox.drafts.set(to, { text, key: key.current });
   }, [text, to]);
 
+  const write = (next: string) => {
+    // Another text is another message, even if the first may have been sent.
+    if (tried.current && next !== tried.current) {
+      tried.current = "";
+      key.current = newId();
+    }
+    setText(next);
+  };
+
   const send = async () => {
     if (busy || !text.trim() || !to || refused) return;
     setBusy(true);
     setError("");
+    tried.current = text;
     try {
       const outgoing = { to, body: text, priority, sealed, answers: answers?.id, key: key.current };
       const sent = await encryption.send(outgoing);
       key.current = newId();
+      tried.current = "";
       mailbox.drafts.delete(to);
       setText("");
       setPriority("normal");
@@ -78,14 +90,18 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
         hideLabel
         rows={3}
         value={text}
-        onInput={setText}
+        onInput={write}
         placeholder={to ? `Write to @${to}` : "Write a message"}
         error={error}
         inputRef={(element) => onText?.(element as HTMLTextAreaElement | null)}
       />
       <div class="line composer-tools">
         <div class="grow line">
-          {obstacle ? (
+          {refused ? (
+            <Check checked={false} onChange={() => setChosen(false)}>
+              <span class="small">Send it so that the hub can read it</span>
+            </Check>
+          ) : obstacle ? (
             <>
               <ProtectionMark protection="server" />
               {to && <span class="small soft">{obstacle}</span>}
@@ -96,11 +112,6 @@ export function Composer({ mailbox, to, answers, onSent, onText }: Props) {
                 protection={sealed ? "end_to_end" : "server"}
                 verified={sealed && standing === "verified"}
               />
-            </Check>
-          )}
-          {refused && (
-            <Check checked={false} onChange={() => setChosen(false)}>
-              <span class="small">Send it so that the hub can read it</span>
             </Check>
           )}
         </div>

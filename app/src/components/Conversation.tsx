@@ -12,8 +12,13 @@ import { PeerKey } from "./PeerKey";
 import { ProtectionMark } from "./Protection";
 
 const DELETED = "[deleted]";
+/** Pixels from an end of the messages that count as being there. */
 const NEAR = 80;
+/** Characters of a body that are shown at once. */
 const LONG = 2500;
+/** Messages that are drawn at the same time, and by how many that moves. */
+const DRAWN = 120;
+const STEP = 40;
 
 export function Conversation({ mailbox }: { mailbox: Mailbox }) {
   const shown = mailbox.conversation.value;
@@ -33,38 +38,60 @@ function Open({ mailbox, shown }: { mailbox: Mailbox; shown: Shown }) {
   const [answers, setAnswers] = useState<Message | null>(null);
   const [keyOpen, setKeyOpen] = useState(false);
   const [below, setBelow] = useState(false);
+  /** The last message that is drawn; null for the newest there is. */
+  const [until, setUntil] = useState<string | null>(null);
   const scroll = useRef<HTMLDivElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const text = useRef<HTMLTextAreaElement | null>(null);
-  const drawn = useRef({ first: "", last: "", height: 0, atEnd: true });
+  const last = useRef("");
+  const atEnd = useRef(true);
+  const toEnd = useRef(false);
   const fetching = useRef(false);
+  const found = until === null ? -1 : messages.findIndex((each) => each.message.id === until);
+  const end = found < 0 ? messages.length : found + 1;
+  const begin = Math.max(0, end - DRAWN);
+  const drawn = messages.slice(begin, end);
+  // What the reader looks at, before anything above it changes.
+  const anchor = firstVisible(scroll.current);
 
   useEffect(() => heading.current?.focus(), []);
 
   useLayoutEffect(() => {
     const box = scroll.current;
     if (!box) return;
-    const before = drawn.current;
-    const first = messages[0]?.message.id ?? "";
-    const last = messages.at(-1)?.message.id ?? "";
-    const lastIsMine = Boolean(messages.at(-1)?.outgoing);
-    if (before.last !== last && (before.atEnd || !before.last || lastIsMine)) {
+    const newest = messages.at(-1)?.message.id ?? "";
+    const isNew = newest !== last.current;
+    const follows = atEnd.current || !last.current || Boolean(messages.at(-1)?.outgoing);
+    last.current = newest;
+    if ((isNew && follows) || toEnd.current) {
+      // Where the end is not drawn yet, it is in the next round.
+      toEnd.current = until !== null;
+      if (until !== null) setUntil(null);
       box.scrollTop = box.scrollHeight;
-    } else if (before.first !== first && before.last === last) {
-      // Earlier messages came in above: stay where the reader was.
-      box.scrollTop += box.scrollHeight - before.height;
-    } else if (before.last !== last) {
-      setBelow(true);
+    } else {
+      if (isNew) setBelow(true);
+      const still = anchor && document.getElementById(anchor.id);
+      if (still) box.scrollTop += still.getBoundingClientRect().top - anchor.top;
     }
-    drawn.current = { first, last, height: box.scrollHeight, atEnd: isAtEnd(box) };
-  }, [messages]);
+    atEnd.current = until === null && isAtEnd(box);
+  }, [messages, until]);
 
   const onScroll = () => {
     const box = scroll.current;
     if (!box) return;
-    drawn.current.atEnd = isAtEnd(box);
-    if (drawn.current.atEnd) setBelow(false);
-    if (box.scrollTop < NEAR && earlier && !fetching.current) void fetchEarlier();
+    const down = isAtEnd(box);
+    atEnd.current = down && end === messages.length;
+    if (atEnd.current) setBelow(false);
+    if (box.scrollTop < 4 * NEAR && begin > 0) setUntil(messages[end - 1 - STEP]!.message.id);
+    else if (down && end < messages.length) {
+      setUntil(messages[end - 1 + STEP]?.message.id ?? null);
+    } else if (box.scrollTop < 4 * NEAR && earlier && !fetching.current) void fetchEarlier();
+  };
+  const goToEnd = () => {
+    toEnd.current = until !== null;
+    setUntil(null);
+    setBelow(false);
+    if (scroll.current) scroll.current.scrollTop = scroll.current.scrollHeight;
   };
   const fetchEarlier = async () => {
     fetching.current = true;
@@ -126,16 +153,16 @@ function Open({ mailbox, shown }: { mailbox: Mailbox; shown: Shown }) {
         aria-label="Messages"
         aria-live="off"
       >
-        {earlier && (
+        {earlier && begin === 0 && (
           <p class="more">
             <Button onClick={() => void fetchEarlier()}>Show earlier messages</Button>
           </p>
         )}
-        {messages.map((each, place) => {
+        {drawn.map((each, place) => {
           const { created_at: at, id } = each.message;
-          const before = messages[place - 1]?.message.created_at;
+          const before = messages[begin + place - 1]?.message.created_at;
           return (
-            <div key={id}>
+            <div key={id} id={`message-${id}`}>
               {(before === undefined || !sameDay(before, at)) && (
                 <h3 class="day small soft">{dayTitle(at)}</h3>
               )}
@@ -143,7 +170,11 @@ function Open({ mailbox, shown }: { mailbox: Mailbox; shown: Shown }) {
                 mailbox={mailbox}
                 shown={each}
                 name={name}
-                answered={messages.find((it) => it.message.id === each.message.reply_to)}
+                answered={
+                  each.message.reply_to
+                    ? messages.find((it) => it.message.id === each.message.reply_to)
+                    : undefined
+                }
                 onAnswer={() => answer(each.message)}
               />
             </div>
@@ -154,10 +185,7 @@ function Open({ mailbox, shown }: { mailbox: Mailbox; shown: Shown }) {
         <button
           type="button"
           class="button primary below"
-          onClick={() => {
-            scroll.current?.scrollTo({ top: scroll.current.scrollHeight });
-            setBelow(false);
-          }}
+          onClick={goToEnd}
         >
           New messages
         </button>
@@ -328,6 +356,17 @@ function Body({ mailbox, text }: { mailbox: Mailbox; text: string }) {
 function quote(messages: ShownMessage[], message: Message): string {
   const found = messages.find((each) => each.message.id === message.id);
   return oneLine(found?.body ?? "an encrypted message", 80);
+}
+
+/** The topmost message in view, and where it is. */
+function firstVisible(box: HTMLElement | null): { id: string; top: number } | null {
+  if (!box) return null;
+  const edge = box.getBoundingClientRect().top;
+  for (const each of box.children) {
+    const { bottom, top } = each.getBoundingClientRect();
+    if (each.id && bottom > edge) return { id: each.id, top };
+  }
+  return null;
 }
 
 function isAtEnd(box: HTMLElement): boolean {

@@ -45,7 +45,7 @@ export function Settings({ mailbox }: { mailbox: Mailbox }) {
         <Part title="Your assistant">
           <Check
             checked={mailbox.informs.value}
-            onChange={(checked) => (mailbox.informs.value = checked)}
+            onChange={(checked) => mailbox.setInforms(checked)}
           >
             Tell my assistant what arrives while the inbox is open. End-to-end encrypted text is never
             included.

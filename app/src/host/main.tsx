@@ -21,7 +21,8 @@ async function start(): Promise<void> {
   }
   let mailbox: Mailbox | null = null;
   const host = await connect(() => mailbox?.stop());
-  mailbox = new Mailbox(host.around, new Keyring(browserStorage()));
+  const storage = browserStorage();
+  mailbox = new Mailbox(host.around, new Keyring(storage), storage);
   render(<Inbox mailbox={mailbox} />, root);
   await mailbox.start(await host.opened);
 }

@@ -42,6 +42,7 @@ export class Encryption {
   readonly state = signal<KeyState>("off");
   readonly peers = signal<ReadonlyMap<string, Peer>>(new Map());
   private asked = new Map<string, Promise<Peer>>();
+  private strange = new Set<string>();
 
   constructor(private readonly mailbox: Mailbox) {}
 
@@ -100,6 +101,11 @@ export class Encryption {
     }
     const peer = await asking.catch((): Peer => ({ person: null, offered: null, standing: "none" }));
     const theirs = sealed?.sender_public_key;
+    if (theirs && peer.person && !keyring.keysOf(handle).includes(theirs) && !this.strange.has(theirs)) {
+      // They may have another key by now.
+      this.strange.add(theirs);
+      return this.meetAgain(handle);
+    }
     if (!peer.person && !keyring.pinOf(handle) && isPublicKey(theirs) && !keyring.ownKey(theirs)) {
       // Their profile is hidden from us; their first message names their key.
       keyring.accept(handle, theirs);
@@ -154,6 +160,7 @@ export class Encryption {
 
   /** Why nothing can be encrypted end to end for someone; empty if it can. */
   obstacle(handle: string): string {
+    if (this.state.value === "elsewhere") return "Your key is on another device. Restore it in Settings.";
     if (this.state.value !== "on") return "Turn on end-to-end encryption in Settings to use it.";
     switch (this.standing(handle)) {
       case undefined:
@@ -161,9 +168,9 @@ export class Encryption {
       case "none":
         return `@${handle} has no key, so end-to-end is not possible yet.`;
       case "changed":
-        return `The key of @${handle} has changed. Check it before you write.`;
+        return `The key of @${handle} has changed.`;
       case "gone":
-        return `The hub no longer names a key of @${handle}. Check it before you write.`;
+        return `The hub no longer names a key of @${handle}.`;
       default:
         return "";
     }
@@ -172,6 +179,7 @@ export class Encryption {
   async send(outgoing: Outgoing): Promise<{ thread_id: string }> {
     const { call } = this.mailbox.around;
     const { answers, priority } = outgoing;
+    if (outgoing.sealed) await this.meetAgain(outgoing.to);
     const content = {
       priority,
       idempotency_key: outgoing.key || newId(),

@@ -4,6 +4,7 @@ import { batch, computed, signal } from "@preact/signals";
 import { Refused, sentence, type Surroundings, Unreachable } from "../api/call";
 import type { Digest, Message, Opened as OpenedInbox, Profile, Thread } from "../api/types";
 import type { Keyring } from "../crypto/keyring";
+import { memoryStorage, type Storage } from "../crypto/storage";
 import { open, type Opened } from "../crypto/opening";
 import { oneLine } from "../text/names";
 import { arrivalsNote, draftRequest } from "./assistant";
@@ -13,6 +14,7 @@ export const POLL_SECONDS = 15;
 const RETRY_SECONDS = 5;
 const PAGE = 50;
 const MOST_PAGES = 50;
+const INFORMS = "mmp_informs";
 
 export type View =
   | { name: "inbox" }
@@ -58,6 +60,7 @@ export class Mailbox {
   readonly trouble = signal("");
   /** What just happened, for everyone, and read out to those who cannot see it. */
   readonly said = signal<{ text: string; bad: boolean }>({ text: "", bad: false });
+  /** Whether the assistant is told what arrives. */
   readonly informs = signal(true);
   readonly drafts = new Map<string, Draft>();
   readonly encryption: Encryption;
@@ -71,8 +74,15 @@ export class Mailbox {
   constructor(
     readonly around: Surroundings,
     readonly keyring: Keyring,
+    private readonly storage: Storage = memoryStorage(),
   ) {
     this.encryption = new Encryption(this);
+    this.informs.value = storage.read(INFORMS) !== "no";
+  }
+
+  setInforms(wanted: boolean): void {
+    this.informs.value = wanted;
+    this.storage.write(INFORMS, wanted ? null : "no");
   }
 
   readonly unread = computed(() => this.digest.value?.total_unread ?? 0);

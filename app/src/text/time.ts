@@ -8,15 +8,26 @@ interface Place {
 
 export const place = signal<Place>({});
 
+/** Making one takes longer than a hundred uses of it. */
+let formats = new Map<string, Intl.DateTimeFormat>();
+place.subscribe(() => {
+  formats = new Map();
+});
+
 function format(seconds: number, options: Intl.DateTimeFormatOptions): string {
   const { locale, timeZone } = place.value;
-  const date = new Date(seconds * 1000);
-  try {
-    return new Intl.DateTimeFormat(locale, { ...options, timeZone }).format(date);
-  } catch {
-    // A host may name a language or zone that this browser does not know.
-    return new Intl.DateTimeFormat(undefined, options).format(date);
+  const name = JSON.stringify(options);
+  let found = formats.get(name);
+  if (!found) {
+    try {
+      found = new Intl.DateTimeFormat(locale, { ...options, timeZone });
+    } catch {
+      // A host may name a language or zone that this browser does not know.
+      found = new Intl.DateTimeFormat(undefined, options);
+    }
+    formats.set(name, found);
   }
+  return found.format(new Date(seconds * 1000));
 }
 
 const DAY: Intl.DateTimeFormatOptions = { year: "numeric", month: "2-digit", day: "2-digit" };

@@ -1,0 +1,103 @@
+"""A conversation of ten thousand messages: it opens as fast as a short one, and stays smooth."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import pytest
+
+from folkmoot.app import Hub
+from tests.browser.conftest import variables
+from tests.browser.harness import Desk, Inbox, expect
+from tests.mcp_harness import settings
+from tests.process import Process
+
+pytestmark = pytest.mark.browser
+
+MANY, FEW = 10_000, 10
+RUNS = 5
+DRAWN = 120
+FRAMES = """async () => {
+  const box = document.querySelector(".messages");
+  let late = 0, last = await new Promise(requestAnimationFrame);
+  for (let n = 0; n < 120; n += 1) {
+    box.scrollTop -= 120;
+    const now = await new Promise(requestAnimationFrame);
+    if (now - last > 50) late += 1;
+    last = now;
+  }
+  return late / 120;
+}"""
+
+
+async def write(folder: Path) -> str:
+    """A mailbox with a long conversation and a short one; answers its token."""
+    async with Hub(settings(folder)).running() as hub:
+        made = await hub.accounts.register("ada", also=hub.mail.welcome)
+        for handle, number in (("many", MANY), ("few", FEW)):
+            other = (await hub.accounts.register(handle, also=hub.mail.welcome)).account
+            for start in range(0, number, 200):
+                await asyncio.gather(
+                    *(
+                        hub.mail.send(other, "ada", body=f"Message {n} of {handle}")
+                        for n in range(start, min(start + 200, number))
+                    )
+                )
+        return made.token
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, host: str) -> Iterator[tuple[str, str]]:
+    """A hub with the two conversations, and the token of their reader."""
+    folder = tmp_path_factory.mktemp("long")
+    tokens: list[str] = []
+    # The driver of the browser has this thread's event loop.
+    writing = threading.Thread(target=lambda: tokens.append(asyncio.run(write(folder))))
+    writing.start()
+    writing.join()
+    with Process(folder, **variables(host)) as running:
+        yield f"http://127.0.0.1:{running.port}", tokens[0]
+
+
+def seconds_to_show(inbox: Inbox, handle: str, text: str) -> float:
+    inbox.frame.locator(".home").click()
+    inbox.frame.locator(".row").first.wait_for()
+    before = perf_counter()
+    inbox.frame.locator(".row", has_text=f"@{handle}").click()
+    inbox.frame.locator(".letter", has_text=text).first.wait_for()
+    return perf_counter() - before
+
+
+def test_ten_thousand_messages_open_like_ten_and_stay_smooth(
+    place: tuple[str, str], desk: Desk
+) -> None:
+    inbox = desk.open(*place, size=800, real_time=True)
+    inbox.frame.locator(".row").nth(1).wait_for()
+    # Messages of one moment are stored in no certain order.
+    times = {
+        handle: median(seconds_to_show(inbox, handle, f"of {handle}") for _ in range(RUNS))
+        for handle in ("few", "many")
+    }
+    assert times["many"] <= 1.5 * times["few"] + 0.05, times
+    letters = inbox.frame.locator(".letter")
+    log = inbox.frame.locator(".messages")
+    shown = set()
+    for _ in range(8):
+        log.evaluate("it => it.scrollTop = 0")
+        first = letters.first.inner_text()
+        expect(letters.first).not_to_have_text(first)
+        shown.update(letters.all_inner_texts())
+        assert letters.count() <= DRAWN
+    assert len(shown) >= 250
+    late = [inbox.page.frames[1].evaluate(FRAMES) for _ in range(RUNS)]
+    assert median(late) <= 0.05, late
+    assert letters.count() <= DRAWN
+    inbox.frame.locator(".composer textarea").fill("Back to the end.")
+    inbox.button("Send", exact=True).click()
+    expect(letters.last).to_contain_text("Back to the end.")
+    expect(letters.last).to_be_in_viewport()
