@@ -34,7 +34,11 @@ VERDICTS: Final = {
     AuthenticationRequired().message: "anonymous",
 }
 """By the code of a refusal; those of the specification have but a sentence."""
-REFUSALS: Final = ("your capabilities covers mcp.request.tools/call", "A deny at the hub", "guest has no account")
+REFUSALS: Final = (
+    "your capabilities covers mcp.request.tools/call",
+    "A deny at the hub",
+    "guest has no account",
+)
 Asking: TypeAlias = Literal["allowed", "denied", "outside", "inside", "dead", "guest", "anonymous"]
 ASKING: Final[tuple[Asking, ...]] = (
     "allowed", "denied", "outside", "inside", "dead", "guest", "anonymous",

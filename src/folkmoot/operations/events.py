@@ -193,13 +193,13 @@ ROOM_MEMBERSHIP: Final = EventRow(
     "room.membership",
     "You were invited to a room, joined it, left it or were removed from it.",
     RoomMembership,
-    "room/list",
+    "room/show",
 )
 ROOM_CHANGED: Final = EventRow(
     "room.changed",
     "A room that you are in was set otherwise or removed.",
     RoomChanged,
-    "room/list",
+    "room/show",
     "guest",
 )
 ROOM_MESSAGE: Final = EventRow(

@@ -88,6 +88,11 @@ def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(tmp_path: 
                 assert await source.names(3) == ["mail.received", "room.message", "room.message"]
                 told = await bots.event()
                 assert (told[0], told[1]["room"]) == ("room.message", "square")
+                for room in ("garden", "square"):
+                    await done(ann, "PATCH", f"/v1/rooms/{room}", {"access": "invite"})
+                    told = await source.event()
+                    assert told == ("room.changed", {"room": room, "change": "settings"})
+                assert await bots.event() == told
                 await done(ann, "DELETE", f"/v1/me/credentials/{made['id']}")
                 assert await bots.ended()
                 assert await source.event() == (
