@@ -20,7 +20,7 @@ FolkmootError
 │   ├── PatternSyntax, ConstraintSyntax, CapabilityReserved, TooManyCapabilities
 │   └── GrantExceedsRights
 ├── PolicyError             the message is well formed, and not allowed
-│   ├── CapabilityDenied, ProposalRequired
+│   ├── CapabilityDenied, below it ScopeMissing, ProposalRequired
 │   └── BlockedByInterceptor, RewriteRefused, MessageDropped
 ├── RoomError               the message does not fit what is so in the room
 │   ├── SenderForged, IdUsed, RecipientUnknown, RecipientInvalid
