@@ -34,7 +34,7 @@ Made by `make docs` from the table of operations: what is changed here is writte
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import IO, Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -74,8 +74,8 @@ def ruff(source: str, path: str, *command: str) -> str:
 
 
 def served() -> list[Endpoint]:
-    """The routes that have a method: an answer that goes on, or is a file, has none."""
-    return [each for each in ENDPOINTS if each.row.events is None and not each.route.media]
+    """The routes that have a method: an answer that goes on has none."""
+    return [each for each in ENDPOINTS if each.row.events is None]
 
 
 def structs() -> Iterator[str]:
@@ -200,6 +200,8 @@ def method(each: Endpoint) -> str:
         return "dict[str, Any]" if name == route.body else kind(schema)
 
     given = ["self", *(f"{name}: {hint(name)}" for name in needed)]
+    if route.media:
+        given.append("file: IO[bytes]")
     if others:
         given.append("*")
     for name in others:
@@ -230,6 +232,8 @@ def method(each: Endpoint) -> str:
         parts.append(f"nulls={(*kept,)!r}")
     if row.waits in arguments:
         parts.append(f"wait={row.waits} or 0")
+    if route.media:
+        parts.append("into=file")
     for header, name in route.headers.items():
         parts.append(f"headers={{{header!r}: {name}}}")
     answering = "return " if each.reply else ""

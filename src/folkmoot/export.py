@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from tempfile import mkstemp
+from tempfile import TemporaryFile, mkstemp
 from typing import Any, BinaryIO
 
 import msgspec
@@ -71,6 +71,21 @@ class Exporter:
             with suppress(OSError):
                 name.unlink()
         return written
+
+    async def copy_of(self, account: Account) -> tuple[BinaryIO, int]:
+        """Everything of a person in a file without a name, which is gone when it is closed."""
+        try:
+            file: BinaryIO = await asyncio.to_thread(TemporaryFile)
+            try:
+                await self._write(account, file, lambda _done, _of: None)
+                size = await asyncio.to_thread(file.tell)
+                await asyncio.to_thread(file.seek, 0)
+            except BaseException:
+                file.close()
+                raise
+        except OSError as error:
+            raise ExportFailed(f"The copy: {(error.strerror or 'unwritable').lower()}.") from error
+        return file, size
 
     async def _write(self, account: Account, part: BinaryIO, told: Told) -> Exported:
         threads = messages = 0

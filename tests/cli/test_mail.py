@@ -224,3 +224,23 @@ def test_the_page_of_the_hub_answers_beside_the_mail(hub: Hub) -> None:
     assert f"{hub.url}/mcp" in page
     status, document = read(hub.url, "/.well-known/mmp.json")
     assert json.loads(document)["mcp_endpoint"] == "/mcp"
+
+
+@pytest.mark.requirement("mail.export-own")
+def test_someone_downloads_all_that_is_theirs(
+    hub: Hub, person: Callable[[str], Person], tmp_path: Path
+) -> None:
+    ada = person("ada")
+    assert ada("register", "ada", "--url", hub.url).code == 0
+    file = tmp_path / "ada-copy.json"
+    ran = ada("account", "export", "-o", str(file))
+    assert (ran.code, ran.out) == (0, f"Exported your data to {file}.\n")
+    assert "holds decrypted mail" in ran.err
+    assert json.loads(file.read_bytes())["account"]["handle"] == "ada"
+    assert file.stat().st_mode & 0o777 == 0o600
+    again = ada("account", "export", "-o", str(file))
+    assert (again.code, "--overwrite replaces it" in again.err) == (ExitCode.FAILED, True)
+    assert ada("account", "export", "-o", str(file), "--overwrite").code == 0
+    nowhere = ada("account", "export", "-o", str(tmp_path / "no" / "file"))
+    assert (nowhere.code, "no such file" in nowhere.err) == (ExitCode.FAILED, True)
+    assert sorted(tmp_path.glob(".ada-copy*")) == []

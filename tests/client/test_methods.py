@@ -7,8 +7,9 @@ import inspect
 import re
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
@@ -36,9 +37,16 @@ class Asked(Hub):
     """Answers nothing, and remembers what was asked."""
 
     def exchange(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+        into: IO[bytes] | None = None,
     ) -> tuple[int, Any]:
         self.asked = method, urlsplit(path), body, headers, seconds
+        self.into = into
         raise AnswerInvalid("Nothing is answered.")
 
 
@@ -62,11 +70,14 @@ def test_a_method_asks_what_its_route_takes(name: str) -> None:
     if each.body:
         given |= {each.route.body: each.route.example} if each.route.body else each.route.example
     taken = inspect.signature(getattr(Hub, name)).parameters
-    assert {*taken} - {"self"} == {*properties} - {*each.route.fixed}
+    assert {*taken} - {"self", "file"} == {*properties} - {*each.route.fixed}
+    if each.route.media:
+        given["file"] = BytesIO()
     with pytest.raises(AnswerInvalid):
         getattr(hub, name)(**given)
     method, where, body, headers, _ = hub.asked
     assert method == each.method
+    assert hub.into is given.get("file")
     assert headers["authorization"] == "Bearer sk_1"
     pattern = re.sub(r"\\\{\w+\\\}", "([^/]+)", re.escape(each.path))
     found = re.fullmatch(f"/moot{pattern}", f"/moot{where.path}")
@@ -105,6 +116,11 @@ def test_a_hub_is_used_by_its_methods(tmp_path: Path) -> None:
                     {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Hello"}},
                 )
                 assert [it["id"] for it in ann.read_messages("tea").messages] == [said["id"]]
+                kept = BytesIO()
+                ann.export_me(kept)
+                everything = msgspec.json.decode(kept.getvalue())
+                assert everything["account"]["handle"] == "ann"
+                assert "Gladly." in kept.getvalue().decode()
                 ann.delete_room("tea")
                 assert ann.list_rooms().rooms == []
 

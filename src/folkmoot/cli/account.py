@@ -22,6 +22,7 @@ from folkmoot.cli.asking import (
 )
 from folkmoot.cli.credentials import Keyring, Login, changing, credentials_path, read_keyring
 from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.export import export_own
 from folkmoot.cli.options import JsonOption, check_place, choice, flag
 from folkmoot.cli.output import aligned, complain, say
 from folkmoot.cli.show import Column, tell_fields, tell_table
@@ -349,6 +350,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "profile": profile,
     "change-handle": change_handle,
     "recover": recover,
+    "export": export_own,
     "delete": delete_account,
 }
 """Every command of the group by its name."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated
 
 import typer
 
-from folkmoot.cli.asking import HandleArgument
+from folkmoot.cli.asking import AsOption, HandleArgument, UrlOption, signed_in
 from folkmoot.cli.backup import progress_bar
 from folkmoot.cli.operator import Operated
 from folkmoot.cli.options import ConfigOption, DataOption
@@ -52,6 +53,38 @@ def export(
     if made["rooms"]:
         counted += f" and {number(made['said'], 'message')} in {number(made['rooms'], 'room')}"
     say(f"Exported the data of @{made['handle']}, with {counted}, to {target}.")
+    complain(
+        f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
+    )
+
+
+def export_own(
+    output: OutputOption,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Download everything the hub stores about you, as JSON.
+
+    That is your profile, contacts, blocks, invites and rooms, all your mail (decrypted), and your
+    messages in rooms. Nothing is marked as read. Only you can read FILE.
+    """
+    hub, _ = signed_in(url, handle)
+    target = output.expanduser().absolute()
+    if target.exists() and not overwrite:
+        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
+    try:
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as part:
+            try:
+                hub.export_me(part)
+                Path(part.name).replace(target)
+            except BaseException:
+                Path(part.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from None
+    say(f"Exported your data to {target}.")
     complain(
         f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -22,6 +22,7 @@ MAX_ANSWER: Final = 64 * 1024 * 1024
 PATIENCE: Final = 30.0
 """Seconds without a byte after which a hub counts as unreachable."""
 FIRST_REFUSAL: Final = 400
+PIECE: Final = 65_536
 
 
 class Http:
@@ -46,8 +47,12 @@ class Http:
         nulls: tuple[str, ...] = (),
         wait: float = 0,
         headers: dict[str, Any] | None = None,
+        into: IO[bytes] | None = None,
     ) -> T:
-        """What a route answers; what is None is left out, but for the `nulls` of the body."""
+        """What a route answers; what is None is left out, but for the `nulls` of the body.
+
+        An answer that is a file goes `into` one.
+        """
         where = f"{path}?{written(query)}" if query and written(query) else path
         sent = {"accept": JSON, "user-agent": f"folkmoot/{__version__}"}
         if self.token:
@@ -57,7 +62,7 @@ class Http:
             sent["content-type"] = JSON
             data = msgspec.json.encode(given(body, nulls))
         sent |= {name: str(value) for name, value in (headers or {}).items() if value is not None}
-        status, told = self.exchange(method, where, data, sent, PATIENCE + wait)
+        status, told = self.exchange(method, where, data, sent, PATIENCE + wait, into)
         if status >= FIRST_REFUSAL:
             raise self.refused(status, told)
         try:
@@ -68,7 +73,13 @@ class Http:
         return read  # type: ignore[no-any-return]
 
     def exchange(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+        into: IO[bytes] | None = None,
     ) -> tuple[int, Any]:
         """One request: the status and the JSON of its answer, None where it has no body."""
         # A tenth of a second to import, which help and errors need not wait for.
@@ -87,6 +98,10 @@ class Http:
             connection.request(method, f"{parts.path}{path}", body, headers)
             response = connection.getresponse()
             if response.status == HTTPStatus.NO_CONTENT:
+                return response.status, None
+            if into is not None and response.status < FIRST_REFUSAL:
+                while piece := response.read(PIECE):
+                    into.write(piece)
                 return response.status, None
             return response.status, self.read(response)
         except TimeoutError:

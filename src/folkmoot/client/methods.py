@@ -5,7 +5,7 @@ Made by `make docs` from the table of operations: what is changed here is writte
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import IO, Any, Literal
 from urllib.parse import quote
 
 from msgspec import UNSET, Struct, UnsetType
@@ -987,6 +987,10 @@ class Hub(Http):
         """Delete your account."""
         return self.ask("DELETE", "/v1/me", AccountDeleted, query={"confirm": confirm})
 
+    def export_me(self, file: IO[bytes]) -> None:
+        """Download everything the hub keeps of you."""
+        self.ask("GET", "/v1/me/export", None, into=file)
+
     def send_message(
         self,
         to: str,
@@ -1496,6 +1500,13 @@ class Hub(Http):
             TapeEntries,
             query={"limit": limit, "cursor": cursor},
         )
+
+    def download_tape(self, tape: str, file: IO[bytes]) -> None:
+        """Download a tape.
+
+        The whole tape as it is stored, compressed if it is.
+        """
+        self.ask("GET", f"/v1/tapes/{quote(tape, safe='')}/file", None, into=file)
 
     def get_status(self) -> HubStatus:
         """Show the hub's status."""

@@ -32,10 +32,11 @@ FINDERS: Final = (
     "mcp.request.tools/call:folkmoot/call_tool",
 )
 """To look for tools opens none: what is found, and what is called there, is judged by its name."""
-TOKENS: Final = tuple(
-    f"mcp.request.tools/call:folkmoot/{name}" for name in ("tokens", "create_token", "revoke_token")
+OWN: Final = tuple(
+    f"mcp.request.tools/call:folkmoot/{name}"
+    for name in ("tokens", "create_token", "revoke_token", "export_me")
 )
-"""One's own tokens. Only the first is a tool: the others are asked for by people."""
+"""One's own tokens and data. Only the first is a tool: the others are asked for by people."""
 EVENTS: Final = (
     "mcp.request.tools/call:folkmoot/events",
     "mcp.request.tools/call:folkmoot/activity",
@@ -46,7 +47,7 @@ one did.
 DEFAULTS: Final = (
     "mcp.request.tools/call:msg/*",
     "mcp.request.tools/call:room/*",
-    *TOKENS,
+    *OWN,
     *EVENTS,
     *FINDERS,
 )

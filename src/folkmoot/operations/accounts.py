@@ -11,6 +11,7 @@ from folkmoot.accounts.model import MOST_FORMATS, AccountType, Privacy
 from folkmoot.core.errors import (
     AlreadySignedIn,
     ArgumentInvalid,
+    ExportFailed,
     HandleInvalid,
     HandleNotFound,
     HandleTaken,
@@ -24,7 +25,7 @@ from folkmoot.core.errors import (
     TooManyHandleChanges,
 )
 from folkmoot.names.handles import parse_handle
-from folkmoot.operations.call import Bind
+from folkmoot.operations.call import Bind, FileAnswer
 from folkmoot.operations.limits import (
     MISSED,
     by_address,
@@ -36,6 +37,7 @@ from folkmoot.operations.limits import (
     when_wrong_code,
 )
 from folkmoot.operations.row import (
+    Absent,
     Arguments,
     Limit,
     Nothing,
@@ -347,6 +349,16 @@ async def delete_account(call: Call[DeleteAccount]) -> AccountDeleted:
     )
 
 
+class Copy(Struct, frozen=True):
+    """A file with everything of an account."""
+
+
+async def export_me(call: Call[Nothing]) -> Any:
+    """Everything that the hub keeps of the caller."""
+    file, size = await call.services.exporter.copy_of(call.account)
+    return FileAnswer(f"{call.account.handle}.json", size, file)
+
+
 ACCOUNTS = (
     Operation(
         name="msg/register",
@@ -476,5 +488,29 @@ ACCOUNTS = (
         asks="confirm",
         routes=(Route("DELETE", "/v1/me", "deleteAccount", "Delete your account"),),
         commands=("account delete",),
+    ),
+    Operation(
+        name="folkmoot/export_me",
+        description="Your profile, contacts, blocks, invites and rooms, all your mail, decrypted, "
+        "and what you said in rooms, as one JSON file. Nothing is marked as read.",
+        takes=Nothing,
+        gives=Copy,
+        handler=export_me,
+        scope="account",
+        effect="reads",
+        errors=(ExportFailed,),
+        needs=("exporter",),
+        tool=Absent("Everything of an account is a file to keep, and more than a model can read."),
+        routes=(
+            Route(
+                "GET",
+                "/v1/me/export",
+                "exportMe",
+                "Download everything the hub keeps of you",
+                answer="The file.",
+                media="application/octet-stream",
+            ),
+        ),
+        commands=("account export",),
     ),
 )

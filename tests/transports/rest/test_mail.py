@@ -154,6 +154,34 @@ def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(
     run(main())
 
 
+@pytest.mark.requirement("mail.export-own")
+def test_someone_takes_away_all_that_is_theirs_and_nothing_of_others(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ann, bob, cyd = await here.people("ann", "bob", "cyd")
+            await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Tea at five?"})
+            await did(cyd, "POST", "/v1/messages", {"to": "bob", "body": "Between us."})
+            answer = await ann.ask("GET", "/v1/me/export")
+            assert answer.status == 200
+            assert answer.headers["content-disposition"] == 'attachment; filename="ann.json"'
+            assert answer.headers["cache-control"] == "no-store"
+            taken = answer.json()
+            assert taken["account"]["handle"] == "ann"
+            assert "Tea at five?" in answer.text
+            for secret in ("Between us.", ann.token, "token_hash", "recovery_hash"):
+                assert secret not in answer.text
+            # Nothing of it is read by that.
+            (unread, _) = (await bob.get("/v1/messages"))["messages"]
+            await bob.ask("GET", "/v1/me/export")
+            assert (await bob.get("/v1/messages"))["messages"][0]["unread"] is unread["unread"]
+            assert code(await here.stranger.ask("GET", "/v1/me/export"))[0] == 401
+            narrow = await did(ann, "POST", "/v1/me/credentials", {"scope": "mail.read"})
+            reader = Asker(here.port, narrow["token"])
+            assert code(await reader.ask("GET", "/v1/me/export")) == (403, "scope_missing")
+
+    run(main())
+
+
 @pytest.mark.requirement("rest.mail")
 def test_a_guest_of_a_room_has_no_mail(tmp_path: Path) -> None:
     async def main() -> None:
