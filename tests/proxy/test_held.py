@@ -18,7 +18,14 @@ from typer.testing import CliRunner, Result
 
 from folkmoot.bus import MemoryBus
 from folkmoot.cli import proxy_held
-from folkmoot.core.errors import CommandInvalid, DataFolderUnwritable, MessageDropped
+from folkmoot.cli.operator import ask_socket
+from folkmoot.clock import SystemClock
+from folkmoot.core.errors import (
+    CommandFailed,
+    CommandInvalid,
+    DataFolderUnwritable,
+    MessageDropped,
+)
 from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, members
@@ -28,6 +35,7 @@ from folkmoot.operations import Services
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
 from folkmoot.relay.assemble import tell
+from folkmoot.relay.proxy_operator import ProxyOperator
 from folkmoot.transports.operator_app import operator_app
 from folkmoot.transports.operator_socket import OperatorSocket
 from tests.harness import run
@@ -303,6 +311,35 @@ def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path) -> None
             assert (await held("release", "1", "--data", str(data))).output == "Released 1.\n"
             assert await waiting == "released"
             serving.cancel()
+
+    run(main())
+
+
+@pytest.mark.requirement("operator.socket")
+def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(folder: Path) -> None:
+    async def main() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            waits = Waits(tasks)
+            operator = ProxyOperator(waits.held, SystemClock())
+            serving = tasks.create_task(operator.serve())
+            waiting = await waits.hold()
+            (path,) = running_proxies().values()
+            assert path.parent == folder
+
+            async def asked(name: str, **given: Any) -> Any:
+                return await asyncio.to_thread(ask_socket, path, name, given)
+
+            status = await asked("folkmoot/status")
+            assert (status["pid"], status["url"]) == (os.getpid(), "")
+            (view,) = (await asked("held/list"))["held"]
+            for absent in ("folkmoot/people", "folkmoot/key", "folkmoot/servers"):
+                with pytest.raises(CommandFailed, match="does not know this command"):
+                    await asked(absent)
+            await asked("held/release", held_id=view["id"])
+            assert await waiting == "released"
+            serving.cancel()
+        operator.close()
+        assert running_proxies() == {}
 
     run(main())
 
