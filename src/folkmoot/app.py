@@ -68,6 +68,7 @@ from folkmoot.telemetry.parts import (
     websocket_families,
 )
 from folkmoot.transports import http
+from folkmoot.transports.address import Addresses
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.credentials import Callers
 from folkmoot.transports.descriptors import make_room
@@ -76,7 +77,6 @@ from folkmoot.transports.guard import Hosts
 from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen
 from folkmoot.transports.mcp import McpEndpoint
-from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.mcp.lists import own_lists, server_info
 from folkmoot.transports.memory import collecting_seldom, return_large_buffers
 from folkmoot.transports.operations import Operations

@@ -20,8 +20,8 @@ from folkmoot.operations import Absent, Arguments, Call, Operation, Route
 from folkmoot.operations.call import Event, EventStream
 from folkmoot.operations.routes import endpoints
 from folkmoot.operations.row import says
+from folkmoot.transports.address import Addresses
 from folkmoot.transports.guard import OPERATOR
-from folkmoot.transports.mcp.address import Addresses
 from folkmoot.transports.routes import Routes
 from tests.harness import reached, run
 from tests.mcp_harness import settings

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from folkmoot.operations.dispatch import Dispatcher
     from folkmoot.operations.routes import Endpoint
     from folkmoot.rooms.rooms import Rooms
+    from folkmoot.transports.address import Addresses
     from folkmoot.transports.guard import Hosts
-    from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.operations import Operations
 
 OPERATOR: Final = Principal("", "operator", PrincipalType.GATEWAY)

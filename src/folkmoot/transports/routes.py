@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS
 from folkmoot.operations.routes import ENDPOINTS
-from folkmoot.transports.mcp.address import Addresses
+from folkmoot.transports.address import Addresses
 from folkmoot.transports.resource import Resource, Waiting
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import DatabaseUnwritable
 from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import Visitor
-from folkmoot.transports.mcp.address import Addresses
+from folkmoot.transports.address import Addresses
 from folkmoot.transports.rooms import RoomDoor, door
 from folkmoot.transports.websocket import Refusal, UpgradeRequest
 from tests.harness import run

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Accounts
     from folkmoot.names import NameStyle
+    from folkmoot.transports.address import Addresses
     from folkmoot.transports.connections import Peer
     from folkmoot.transports.guard import Hosts
-    from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.mcp.resumption import Resumption
     from folkmoot.transports.mcp.sessions import Session, Sessions
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from folkmoot.operations.call import Bind
     from folkmoot.pipeline import Pipeline
     from folkmoot.settings.model import McpSettings
+    from folkmoot.transports.address import Addresses
     from folkmoot.transports.guard import Hosts
-    from folkmoot.transports.mcp.address import Addresses
     from folkmoot.transports.mcp.exchange import Exchange
 
 Tap: TypeAlias = "Callable[[Exchange, bytes | None, Send, Serve, McpEndpoint], Awaitable[None]]"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Admitted
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms
-    from folkmoot.transports.mcp.address import Addresses
+    from folkmoot.transports.address import Addresses
     from folkmoot.transports.operations import Operations
     from folkmoot.transports.rooms.rates import Rate
     from folkmoot.transports.rooms.wish import Wish

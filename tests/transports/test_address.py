@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.transports.mcp.address import Addresses
+from folkmoot.transports.address import Addresses
 
 
 def scope(client: str | None, *forwarded: str) -> dict[str, object]:
