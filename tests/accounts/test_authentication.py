@@ -236,3 +236,28 @@ def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
         assert len(await here.accounts.authentication.list(ann.account)) == 1
 
     run(body, tmp_path)
+
+
+@pytest.mark.requirement("credentials.scope-child", "credentials.session-row")
+def test_a_session_has_the_scope_of_its_token_and_ends_no_later(tmp_path: Path) -> None:
+    async def body(here: World) -> None:
+        ann, tokens = await here.register("ann"), here.accounts.authentication
+        short = await tokens.create(ann.account, scope="rooms:square account", expires_in=60)
+        made = await tokens.bind(short.credential.id, "5" * 64, 2_000_000_000)
+        assert made is not None
+        assert (made.scope, made.expires_at) == (
+            "account rooms:square",
+            short.credential.expires_at,
+        )
+        who = await here.accounts.principal(made.id)
+        assert who is not None
+        assert (who.name, who.scope) == ("ann", "account rooms:square")
+        child = await tokens.create(ann.account, by=made.id, expires_in=30)
+        assert child.credential.scope == "account rooms:square"
+        here.clock.advance(60)
+        assert await here.accounts.principal(made.id) is None
+        await tokens.revoke(ann.account, short.credential.id)
+        with pytest.raises(TokenInvalid):
+            await tokens.create(ann.account, by=made.id)
+
+    run(body, tmp_path)
