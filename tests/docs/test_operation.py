@@ -18,7 +18,7 @@ import pytest
 from tests.docs.pages import ROOT, Page, pages
 
 MOST_LINES = 60
-NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.pyc")
+NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.pyc", "node_modules")
 FILE = re.compile(r"^Create `([^`]+)`", re.MULTILINE)
 TABLE = "src/folkmoot/operations/table.py"
 
@@ -45,7 +45,7 @@ class Clone:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "clone"
-        for name in ("src", "docs", "tests"):
+        for name in ("src", "docs", "tests", "app"):
             shutil.copytree(ROOT / name, self.folder / name, ignore=NOT_COPIED)
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
             shutil.copy(ROOT / name, self.folder / name)
