@@ -103,7 +103,7 @@ clean: ## Remove the environment and every cache; never the hub's data
 	rm -rf $(VENV) .node .bench app/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(MODULES): app/package.json app/package-lock.json $(VENV)/dev.stamp
+$(MODULES): app/package.json app/package-lock.json | $(VENV)/dev.stamp
 	@cd app && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 

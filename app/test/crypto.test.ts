@@ -7,6 +7,7 @@ import { Keyring, PRIVATE_KEY } from "../src/crypto/keyring";
 import { LETTER_FORMAT, readLetter, writeLetter } from "../src/crypto/letters";
 import { open } from "../src/crypto/opening";
 import { memoryStorage } from "../src/crypto/storage";
+import bridgeExport from "./bridge-export.json";
 
 const CHEAP = { passes: 1, memory: 64 * 1024 };
 
@@ -161,6 +162,14 @@ describe("a backup", () => {
     await expect(unpack("{}", "x")).rejects.toThrow("not a backup");
     const greedy = JSON.stringify({ ...JSON.parse(file), memory: 2 ** 40 });
     await expect(unpack(greedy, "x")).rejects.toThrow("more memory");
+  });
+
+  it("may be one that the bridge has written", async () => {
+    // folkmoot.bridge.transfer.pack of the key of thirty-two bytes of 7, at the least cost.
+    const restored = await unpack(JSON.stringify(bridgeExport), "correct horse battery");
+    expect(restored.handle).toBe("ada");
+    expect(fingerprint(restored.keys[0]!.public)).toBe(FINGERPRINT_OF_SEVEN);
+    expect(restored.pins).toMatchObject([{ handle: "bob", verified: true, until: null }]);
   });
 
   it("asks for a passphrase that is hard to guess", () => {
