@@ -191,7 +191,7 @@ def test_a_planned_restart_disturbs_nobody(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.requirement("room.resume")
 def test_a_hub_that_is_killed_in_a_burst_loses_nothing_and_repeats_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     async def people() -> tuple[str, str, int]:
         async with town(tmp_path) as hub:
@@ -201,13 +201,8 @@ def test_a_hub_that_is_killed_in_a_burst_loses_nothing_and_repeats_nothing(
 
     ann, bob, port = run(people())
 
-    def serving(folder: Path) -> list[str]:
-        return ["serve", "--port", str(port), "--data", str(folder)]
-
-    monkeypatch.setattr(process, "serving", serving)
-
     def start() -> process.Process:
-        return process.Process(tmp_path, FOLKMOOT_RATE_LIMITS="off")
+        return process.Process(tmp_path, port=port, FOLKMOOT_RATE_LIMITS="off")
 
     async def main(hub: process.Process, again: Callable[[], process.Process]) -> None:
         url, many = f"http://127.0.0.1:{port}", 300

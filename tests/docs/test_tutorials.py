@@ -39,6 +39,7 @@ ELSEWHERE = {
     "docs/tutorials/developer.md": "run by test_examples.py",
     "docs/tutorials/bridge.md": "followed by test_bridge.py",
     "docs/tutorials/server.md": "followed by test_server.py",
+    "docs/tutorials/inbox.md": "has nothing to paste; tests/browser does what it says",
     "docs/tutorials/operation.md": "followed by test_operation.py",
 }
 FOLLOWED = sorted(

@@ -74,6 +74,7 @@ class Races:
     def start(self) -> None:
         self._hub = process.Process(
             self.folder,
+            port=self.port,
             FOLKMOOT_RATE_LIMITS="off",
             FOLKMOOT_LOG_LEVEL="error",
             FOLKMOOT_ROOMS_RETURN_SECONDS="1.5",
@@ -197,7 +198,7 @@ def _end(outcome: Outcome) -> str:
 
 
 @contextmanager
-def races(folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> Iterator[Races]:
+def races(folder: Path, seed: int) -> Iterator[Races]:
     """A hub with a room in it, where it can be found again after each kill."""
 
     async def people() -> tuple[dict[str, str], int]:
@@ -209,9 +210,6 @@ def races(folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> Iterator[
             return tokens, int(hub.hub.base_url.rpartition(":")[2])
 
     tokens, port = run(people())
-    monkeypatch.setattr(
-        process, "serving", lambda data: ["serve", "--port", str(port), "--data", str(data)]
-    )
     there = Races(folder, port, tokens, seed)
     there.start()
     try:
@@ -220,10 +218,8 @@ def races(folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> Iterator[
         there.stop()
 
 
-def check(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, rounds: int, seed: int, seconds: float
-) -> Races:
-    with races(folder, monkeypatch, seed) as there:
+def check(folder: Path, rounds: int, seed: int, seconds: float) -> Races:
+    with races(folder, seed) as there:
         run(there.run(rounds), seconds)
     assert sum(there.ends.values()) == rounds * CALLS
     assert there.ends["done"] > rounds
@@ -234,7 +230,5 @@ def check(
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("serving.begun-once", "serving.take-over", "serving.interrupted")
 @pytest.mark.parametrize("seed", range(2))
-def test_each_call_is_begun_at_most_once_and_none_is_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    check(tmp_path, monkeypatch, 12, seed, 600)
+def test_each_call_is_begun_at_most_once_and_none_is_forgotten(tmp_path: Path, seed: int) -> None:
+    check(tmp_path, 12, seed, 600)
