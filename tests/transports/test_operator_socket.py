@@ -226,7 +226,7 @@ def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_senten
 @pytest.mark.parametrize(
     "request_",
     [
-        b"\n\n",
+        b"\n\nhello\r\n\r\n",
         b"hello\r\n\r\n",
         b'{"command": "status"}\n',
         post(b""),

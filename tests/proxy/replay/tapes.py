@@ -108,11 +108,21 @@ def tape(*script: Said) -> Tape:
     )
 
 
+class Ticking(SystemClock):
+    """A clock that tells no millisecond twice: a tape begins at one."""
+
+    latest = 0.0
+
+    def now(self) -> float:
+        Ticking.latest = max(super().now(), Ticking.latest + 0.001)
+        return Ticking.latest
+
+
 def record(path: Path, *script: Said) -> Path:
     """The same in a file, as a recorder writes it."""
     recorder = TapeRecorder.open(
         path,
-        clock=SystemClock(),
+        clock=Ticking(),
         client=Side("stdio"),
         server=Side("stdio"),
         program="test",
