@@ -79,5 +79,6 @@ def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(
     folkmoot("register", "ada", "--url", hub.url, **mine)
     ran = folkmoot("digest", **mine)
     assert (ran.code, ran.err) == (0, "")
-    assert re.search(r"^total_unread +0$", ran.out, re.MULTILINE), ran.out
+    assert re.search(r"^Total unread +0$", ran.out, re.MULTILINE), ran.out
+    assert re.search(r"^Recent senders +-$", ran.out, re.MULTILINE), ran.out
     assert json.loads(folkmoot("digest", "--json", **mine).out)["total_unread"] == 0

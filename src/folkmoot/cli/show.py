@@ -199,7 +199,8 @@ def tell_answer(answer: Any, *, as_json: bool) -> None:
         say_data(answer)
         return
     members = msgspec.to_builtins(answer)
-    for line in aligned([(name, shown(value)) for name, value in members.items()]):
+    rows = [(name.replace("_", " ").capitalize(), shown(it)) for name, it in members.items()]
+    for line in aligned(rows):
         say(line)
 
 
@@ -207,5 +208,7 @@ def shown(value: Any) -> str:
     """A member of an answer in one line."""
     if value is None or type(value) is bool:
         return "yes" if value else "-" if value is None else "no"
+    if type(value) is list and all(type(each) is str for each in value):
+        return ", ".join(map(word, value)) or "-"
     plain = isinstance(value, str | int | float)
     return word(value if plain else msgspec.json.encode(value).decode())
