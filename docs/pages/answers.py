@@ -172,6 +172,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         "tokens": [
             {
                 "id": "c_0123456789abcdef01234567",
+                "kind": "token",
                 "label": "first token",
                 "scope": "*",
                 "created_at": 1767225600,

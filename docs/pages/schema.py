@@ -15,6 +15,8 @@ WANTED: Final = (
     "ProfileChange", "SendMessage", "ReplyToMessage", "Sent", "MailMessage", "Thread",
     "ThreadPage", "ThreadMessages", "ThreadState", "Digest", "Contact", "ContactPage",
     "PublicProfile", "FoundUser", "FoundUsers", "BlockedPage", "InviteMade",
+    "BrowserSession", "Credential", "Credentials", "CreatedCredential", "HandleChanged",
+    "AccountDeleted",
 )  # fmt: skip
 """What the pages use; what these refer to is added."""
 HEAD: Final = "/** Made by `make docs` from the hub's OpenAPI document; change it there. */\n"

@@ -22,7 +22,7 @@ import uvloop
 from starlette.middleware.cors import CORSMiddleware
 
 from folkmoot import __version__
-from folkmoot.accounts import Accounts
+from folkmoot.accounts import Accounts, SessionTimes
 from folkmoot.audit import AuditTable
 from folkmoot.bounds import body_bounds, link_limits, rate_limits, room_options
 from folkmoot.bus import MemoryBus
@@ -70,6 +70,7 @@ from folkmoot.telemetry.parts import (
 from folkmoot.transports import http
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.answers import Answers
+from folkmoot.transports.browsers import Browsers
 from folkmoot.transports.credentials import Callers
 from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.events import EventStreams, HubEvents
@@ -345,7 +346,11 @@ class Hub:
             policy=settings.registration_policy,
             max_message_characters=longest,
             quotas=self.quotas,
+            session_times=SessionTimes(
+                idle=settings.web.session_idle_seconds, longest=settings.web.session_seconds
+            ),
         )
+        self._browsers = Browsers(self.accounts, settings.public_url)
         self.mail = Mail(
             self.store,
             self.bus,
@@ -466,7 +471,7 @@ class Hub:
             options=settings.mcp,
             sessions_per_account=settings.quotas.sessions_per_account,
         )
-        self._callers = Callers(self.rooms, self.mcp.in_session)
+        self._callers = Callers(self.rooms, self.mcp.in_session, self._browsers)
 
     def _application(self) -> ASGIApp:
         settings = self.settings
@@ -480,6 +485,7 @@ class Hub:
                 self.behind.rights,
                 self.clock,
                 Addresses(settings.http.trusted_proxies).of,
+                self._browsers,
             ),
             policy=settings.registration_policy,
         )
@@ -541,6 +547,7 @@ class Hub:
             dispatcher=self._dispatcher,
             hosts=self._hosts,
             addresses=Addresses(settings.http.trusted_proxies),
+            browsers=self._browsers,
             public_url=settings.public_url,
             allowed_origins=settings.http.allowed_origins,
             bus=self.bus,
@@ -572,6 +579,7 @@ class Hub:
                 rate=rate,
                 limits=self._limits,
                 addresses=Addresses(settings.http.trusted_proxies),
+                browsers=self._browsers,
             ),
             hosts=self._hosts,
             answers=answers,

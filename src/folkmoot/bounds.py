@@ -34,6 +34,7 @@ def rate_limits(settings: Settings) -> dict[str, Limit]:
         "recover": limit(rates, "recover_per_hour"),
         "recover_address": limit(rates, "recover_address_per_hour"),
         "recover_handle": limit(rates, "recover_handle_per_day", slows=True),
+        "sign_in": limit(rates, "sign_in_per_hour"),
         "missed_handles": limit(rates, "missed_handles_per_hour"),
         "send": limit(rates, "send_per_minute"),
         "search": limit(rates, "search_per_minute"),

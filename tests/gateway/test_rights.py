@@ -55,6 +55,7 @@ def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
             "mcp.request.tools/call:folkmoot/tokens",
             "mcp.request.tools/call:folkmoot/create_token",
             "mcp.request.tools/call:folkmoot/revoke_token",
+            "mcp.request.tools/call:folkmoot/create_code",
             "mcp.request.tools/call:folkmoot/export_me",
             "mcp.request.tools/call:folkmoot/events",
             "mcp.request.tools/call:folkmoot/activity",

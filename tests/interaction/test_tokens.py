@@ -136,7 +136,7 @@ def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(
             [token] = (await ann.call("folkmoot/tokens"))["tokens"]
             assert (token["label"], token["current"]) == ("first token", True)
             assert token.keys() == {
-                "id", "label", "scope", "created_at", "used_at", "expires_at", "current",
+                "id", "kind", "label", "scope", "created_at", "used_at", "expires_at", "current",
             }  # fmt: skip
 
     run(main())

@@ -49,6 +49,7 @@ def test_the_limits_are_the_specifications_unless_told() -> None:
         "recover": Limit(5, HOUR),
         "recover_address": Limit(20, HOUR),
         "recover_handle": Limit(1_000, DAY, slows=True),
+        "sign_in": Limit(20, HOUR),
         "missed_handles": Limit(100, HOUR),
         "send": Limit(60, MINUTE),
         "search": Limit(30, MINUTE),

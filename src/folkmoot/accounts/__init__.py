@@ -36,6 +36,7 @@ from folkmoot.accounts.model import (
     Privacy,
     Recovered,
     Registered,
+    SessionTimes,
 )
 from folkmoot.lazily import loading
 
@@ -86,6 +87,7 @@ __all__ = [
     "Registered",
     "ReservedNames",
     "Sealer",
+    "SessionTimes",
     "Standing",
     "Welcome",
     "check_public_key",

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from folkmoot import audit
 from folkmoot.accounts import people, profiles, queries, queries_people, registration
 from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
+from folkmoot.accounts.browsers import BrowserSessions
 from folkmoot.accounts.credentials import (
     hash_invite_code,
     hash_secret,
@@ -39,6 +40,7 @@ from folkmoot.accounts.model import (
     Policy,
     Recovered,
     Registered,
+    SessionTimes,
 )
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
@@ -46,7 +48,13 @@ from folkmoot.accounts.queries_invites import state_of_invite
 from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
-from folkmoot.core.errors import CannotSend, HandleInvalid, UserNotFound
+from folkmoot.core.errors import (
+    AccountSuspended,
+    CannotSend,
+    HandleInvalid,
+    TokenInvalid,
+    UserNotFound,
+)
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas, used_by
@@ -72,6 +80,7 @@ class Accounts:
         reserved: ReservedNames | None = None,
         max_message_characters: int = 100_000,
         quotas: Quotas | None = None,
+        session_times: SessionTimes | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -81,7 +90,9 @@ class Accounts:
         self.reserved = reserved or ReservedNames()
         self._max_message_characters = max_message_characters
         self._quotas = quotas or Quotas()
-        self.authentication = Authentication(store, clock, self._quotas)
+        times = session_times or SessionTimes()
+        self.authentication = Authentication(store, clock, self._quotas, times)
+        self.browsers = BrowserSessions(store, clock, self._quotas, times)
 
     @property
     def policy(self) -> Policy:
@@ -180,6 +191,16 @@ class Accounts:
         token_hash = hash_token(token)
         identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
         return usable(identity)
+
+    async def identify(self, token: str) -> Identity:
+        """Who is behind a token, with the credential that it is; one that is none is refused."""
+        token_hash = hash_token(token.strip())
+        identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
+        if identity is None or identity.account is None:
+            raise TokenInvalid
+        if identity.account.suspended_at is not None:
+            raise AccountSuspended
+        return identity
 
     async def still_valid(self, credential_id: str) -> Account | None:
         """The account that a credential opens, if it still does."""

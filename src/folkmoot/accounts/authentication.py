@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.cache import KnownIdentities
-from folkmoot.accounts.credentials import hash_secret, new_token
+from folkmoot.accounts.credentials import hash_browser_secret, hash_secret, new_token
 from folkmoot.accounts.model import (
     LONGEST_LABEL,
     LONGEST_LIFE,
@@ -16,6 +16,7 @@ from folkmoot.accounts.model import (
     Credential,
     Identity,
     NewToken,
+    SessionTimes,
 )
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import OPERATOR, audit_logger
@@ -46,13 +47,18 @@ RECOVERED: Final = "recovered"
 class Authentication:
     """All credentials of accounts; most are answered from memory."""
 
-    def __init__(self, store: Store, clock: Clock, quotas: Quotas) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, quotas: Quotas, times: SessionTimes | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._quotas = quotas
+        self._times = times or SessionTimes()
         self.known = KnownIdentities()
         """The one table of those who were authenticated, and of what they may do."""
         self._used: set[str] = set()
+        self._browsers: dict[str, str | None] = {}
+        """Browser sessions that were used, and whose they are."""
         store.bus.listen(ACCOUNTS, self._account_changed)
         store.bus.listen(CREDENTIALS, self._credential_ended)
 
@@ -77,6 +83,11 @@ class Authentication:
             info.credential_id = identity.credential.id
         return identity
 
+    async def by_browser(self, secret: str) -> Identity | None:
+        """Who is behind the secret of a browser session, also where the account is suspended."""
+        hashed = hash_browser_secret(secret)
+        return None if hashed is None else await self.by_hash(hashed)
+
     async def by_id(self, credential_id: str) -> Identity | None:
         """Who is behind a credential, also where the account is suspended."""
         identity = self.known.get_by_id(credential_id)
@@ -94,7 +105,10 @@ class Authentication:
         credential = identity.credential
         if credential.expires_at is not None and credential.expires_at <= self._clock.now():
             return None
-        self._used.add(credential.parent_id or credential.id)
+        if credential.kind == "browser":
+            self._browsers[credential.id] = credential.account_id
+        else:
+            self._used.add(credential.parent_id or credential.id)
         return identity
 
     async def list(self, account: Account) -> list[Credential]:
@@ -144,7 +158,7 @@ class Authentication:
                     f"{held.text}.",
                     field="scope",
                 )
-            latest = None if asking is None else asking[1].credential.expires_at
+            latest = None if asking is None else await self._latest(tx, asking[1].credential)
             if latest is not None and (until is None or until > latest):
                 raise ArgumentInvalid(
                     "The token you use expires, so one that you create with it must too: give "
@@ -162,6 +176,16 @@ class Authentication:
         made = await self._store.write(unit)
         note("token.created", account, made.id, OPERATOR if operated else account.handle)
         return NewToken(made, token)
+
+    async def _latest(self, tx: Tx, asking: Credential) -> int | None:
+        """When a token expires at the latest that is made with a credential; None is never.
+
+        Someone in a browser may make one that outlasts the session, but not what opened that.
+        """
+        if asking.kind != "browser":
+            return asking.expires_at
+        parent = await queries.by_id(tx, asking.parent_id) if asking.parent_id else None
+        return None if parent is None else parent[1].credential.expires_at
 
     async def revoke(self, account: Account, credential_id: str) -> None:
         """End one of an account's credentials, and at once all that is open with it."""
@@ -216,11 +240,22 @@ class Authentication:
 
     async def upkeep(self) -> None:
         """Store which credentials were used, and remove those whose time is over."""
-        now, used = int(self._clock.now()), sorted(self._used)
+        now, used, browsers = int(self._clock.now()), sorted(self._used), self._browsers
         self._used.clear()
+        self._browsers = {}
+
+        async def renew(tx: Tx) -> None:
+            for credential_id in sorted(browsers):
+                await queries.renew_browser(tx, credential_id, now, self._times)
+
         try:
             if used:
                 await self._store.write(lambda tx: queries.note_used(tx, used, now))
+            if browsers:
+                await self._store.write(renew)
+                # What is known of them says when they would have ended.
+                for credential_id, account_id in browsers.items():
+                    self.known.forget(credential_id, account_id)
             # A hub that has nothing to remove writes nothing.
             while await self._store.read(lambda tx: queries.any_expired(tx, now)):
                 await self._store.write(lambda tx: queries.remove_expired(tx, now, REMOVED_AT_ONCE))

@@ -1,4 +1,4 @@
-"""Tokens, recovery codes and invite codes: how they are made, read and hashed."""
+"""Tokens, codes and the secrets of browser sessions: how they are made, read and hashed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ LONGEST_CODE = 64
 INVITE_BYTES = 16
 INVITE = re.compile(f"[0-9a-f]{{{INVITE_BYTES * 2}}}")
 
+BROWSER = re.compile(r"bs_[0-9a-f]{64}")
+ONE_TIME = re.compile(r"oc_[0-9a-f]{64}")
+"""Neither can be taken for a token: what is in a cookie opens nothing as a bearer token."""
+
 
 def new_token() -> str:
     """A fresh token."""
@@ -34,6 +38,16 @@ def new_invite_code() -> str:
     return secrets.token_hex(INVITE_BYTES)
 
 
+def new_browser_secret() -> str:
+    """The secret of a new browser session, which its cookie holds."""
+    return f"bs_{secrets.token_hex(TOKEN_BYTES)}"
+
+
+def new_one_time_code() -> str:
+    """A code that opens one browser session."""
+    return f"oc_{secrets.token_hex(TOKEN_BYTES)}"
+
+
 def hash_secret(secret: str) -> str:
     """The SHA-256 of a token or code as 64 hexadecimal digits: all that is ever stored of it."""
     return sha256(secret.encode()).hexdigest()
@@ -47,6 +61,16 @@ def is_token(text: str) -> bool:
 def hash_token(token: str) -> str | None:
     """The hash of a token; nothing where the text is not one."""
     return hash_secret(token) if is_token(token) else None
+
+
+def hash_browser_secret(text: str) -> str | None:
+    """The hash of a browser session's secret; nothing where the text is not one."""
+    return hash_secret(text) if BROWSER.fullmatch(text) else None
+
+
+def hash_one_time_code(text: str) -> str | None:
+    """The hash of a one-time code; nothing where the text is not one."""
+    return hash_secret(text) if ONE_TIME.fullmatch(text) else None
 
 
 def hash_invite_code(code: str) -> str | None:

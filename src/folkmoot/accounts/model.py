@@ -89,6 +89,30 @@ class NewToken(Struct, frozen=True, gc=False):
         return f"<NewToken {self.credential.id}>"
 
 
+class OneTimeCode(Struct, frozen=True, gc=False):
+    """A code that opens one browser session, and until when."""
+
+    code: str
+    expires_at: int
+
+    def __repr__(self) -> str:
+        return "<OneTimeCode>"
+
+
+class SessionTimes(Struct, frozen=True, gc=False):
+    """How long browser sessions last, in seconds."""
+
+    idle: int = 7 * 86_400
+    """After so long without use."""
+    longest: int = 30 * 86_400
+    """In any case."""
+
+    def until(self, created_at: int, now: int, parent_until: int | None) -> int:
+        """When a session ends that is used now, and not later than what it was opened with."""
+        ends = min(created_at + self.longest, now + self.idle)
+        return ends if parent_until is None else min(ends, parent_until)
+
+
 class PersonRow(Struct, frozen=True, gc=False):
     """An account as the operator sees it in a list."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from hmac import compare_digest
-from typing import Final
+from typing import Final, NamedTuple
 
-from folkmoot.accounts.model import Account, Credential, Identity, principal_of
+from folkmoot.accounts.model import Account, Credential, Identity, SessionTimes, principal_of
 from folkmoot.accounts.queries import ACCOUNT
 from folkmoot.core.events import CREDENTIALS, TOKENS, subject
 from folkmoot.core.policy import NOBODY
@@ -93,9 +93,10 @@ async def of_account(tx: Tx, account_id: str) -> list[Credential]:
 
 
 async def count_of(tx: Tx, account_id: str) -> int:
-    """How many of them there are."""
+    """How many of them there are, without browser sessions, which make room for each other."""
     row = await tx.fetch_one(
-        "SELECT COUNT(*) FROM credentials WHERE account_id = ? AND kind <> 'session'",
+        "SELECT COUNT(*) FROM credentials WHERE account_id = ? "
+        "AND kind NOT IN ('session', 'browser')",
         (account_id,),
     )
     return 0 if row is None else int(row[0])
@@ -103,12 +104,28 @@ async def count_of(tx: Tx, account_id: str) -> int:
 
 async def remove(tx: Tx, account_id: str, credential_id: str) -> bool:
     """Remove one of an account's credentials, and with it those that it is the parent of."""
+    children = await tx.fetch(
+        "SELECT id FROM credentials WHERE parent_id = ? AND kind = 'browser'", (credential_id,)
+    )
     removed = await tx.execute(
         "DELETE FROM credentials WHERE id = ? AND account_id = ?", (credential_id, account_id)
     )
     if removed:
         publish_end(tx, credential_id, account_id)
+        for (child,) in children:
+            publish_end(tx, child, account_id)
     return removed == 1
+
+
+async def remove_oldest_browsers(tx: Tx, account_id: str, kept: int) -> None:
+    """Remove browser sessions until an account has so many: those unused for longest first."""
+    rows = await tx.fetch(
+        "SELECT id FROM credentials WHERE account_id = ? AND kind = 'browser' "
+        "ORDER BY used_at DESC, id DESC LIMIT 1000 OFFSET ?",
+        (account_id, kept),
+    )
+    for (credential_id,) in rows:
+        await remove(tx, account_id, credential_id)
 
 
 async def remove_all(tx: Tx, account_id: str) -> None:
@@ -149,6 +166,63 @@ async def note_used(tx: Tx, credential_ids: Iterable[str], now: int) -> None:
     """Note when these were used last."""
     for credential_id in credential_ids:
         await tx.execute("UPDATE credentials SET used_at = ? WHERE id = ?", (now, credential_id))
+
+
+async def renew_browser(tx: Tx, credential_id: str, now: int, times: SessionTimes) -> None:
+    """Let a browser session that was used go on."""
+    row = await tx.fetch_one(
+        "SELECT c.created_at, p.expires_at FROM credentials c "
+        "LEFT JOIN credentials p ON p.id = c.parent_id WHERE c.id = ? AND c.kind = 'browser'",
+        (credential_id,),
+    )
+    if row is not None:
+        await tx.execute(
+            "UPDATE credentials SET used_at = ?, expires_at = ? WHERE id = ?",
+            (now, times.until(row[0], now, row[1]), credential_id),
+        )
+
+
+class Code(NamedTuple):
+    """A one-time code as it is stored."""
+
+    account_id: str
+    parent_id: str | None
+    expires_at: int
+
+
+async def insert_code(
+    tx: Tx, hashed: str, account_id: str, parent_id: str | None, until: int
+) -> None:
+    """Store a one-time code."""
+    await tx.execute(
+        "INSERT INTO browser_codes (hash, account_id, parent_id, expires_at) VALUES (?, ?, ?, ?)",
+        (hashed, account_id, parent_id, until),
+    )
+
+
+async def has_code(tx: Tx, hashed: str) -> bool:
+    """Whether there is a one-time code with this hash."""
+    row = await tx.fetch_one("SELECT 1 FROM browser_codes WHERE hash = ?", (hashed,))
+    return row is not None
+
+
+async def take_code(tx: Tx, hashed: str) -> Code | None:
+    """Remove a one-time code, and answer what it was; of two who try, one gets it."""
+    rows = await tx.fetch(
+        "DELETE FROM browser_codes WHERE hash = ? RETURNING account_id, parent_id, expires_at",
+        (hashed,),
+    )
+    return Code(*rows[0]) if rows else None
+
+
+async def remove_codes(tx: Tx, account_id: str, now: int, kept: int) -> None:
+    """Remove all codes whose time is over, and of one account those beyond so many."""
+    await tx.execute("DELETE FROM browser_codes WHERE expires_at <= ?", (now,))
+    await tx.execute(
+        "DELETE FROM browser_codes WHERE hash IN (SELECT hash FROM browser_codes "
+        "WHERE account_id = ? ORDER BY expires_at DESC, hash LIMIT 1000 OFFSET ?)",
+        (account_id, kept),
+    )
 
 
 def publish_end(tx: Tx, credential_id: str, account_id: str | None) -> None:

@@ -504,6 +504,8 @@ class Credential(Struct, frozen=True, omit_defaults=True):
 
     id: str
     """What it is revoked by."""
+    kind: str
+    """`token`, or `browser` for a browser that is signed in."""
     label: str
     """What it is for."""
     scope: str
@@ -530,6 +532,8 @@ class CreatedCredential(Struct, frozen=True, omit_defaults=True):
 
     id: str
     """What it is revoked by."""
+    kind: str
+    """`token`, or `browser` for a browser that is signed in."""
     label: str
     """What it is for."""
     scope: str
@@ -564,6 +568,39 @@ class Activity(Struct, frozen=True, omit_defaults=True):
     """What an account did, the newest first."""
 
     lines: list[ActivityLine]
+
+
+class BrowserSession(Struct, frozen=True, omit_defaults=True):
+    """Who is signed in in a browser; nobody where `handle` is null."""
+
+    handle: str | None
+    """The account that is signed in; null for none."""
+    display_name: str | None
+    """Its name."""
+    expires_at: int | None
+    """When the session ends unless it is used, in seconds since 1970."""
+    registration: str
+    """Who may register: everyone, those who were invited, or nobody."""
+
+
+class SignedIn(Struct, frozen=True, omit_defaults=True):
+    """A browser that is signed in."""
+
+    handle: str
+    """The account."""
+    display_name: str
+    """Its name."""
+
+
+class CreatedCode(Struct, frozen=True, omit_defaults=True):
+    """A code that opens one session."""
+
+    code: str
+    """The code. It is not shown again."""
+    expires_at: int
+    """When it can no longer be used, in seconds since 1970."""
+    url: str
+    """The page that uses it. Open it in the browser to be signed in."""
 
 
 class TapeRow(Struct, frozen=True, omit_defaults=True):
@@ -1481,6 +1518,30 @@ class Hub(Http):
             Activity,
             query={"limit": limit, "before": before, "credential": credential},
         )
+
+    def get_session(self) -> BrowserSession:
+        """Ask who is signed in."""
+        return self.ask("GET", "/v1/session", BrowserSession)
+
+    def sign_in(self, token: str) -> SignedIn:
+        """Sign a browser in."""
+        return self.ask("POST", "/v1/session", SignedIn, body={"token": token})
+
+    def sign_in_with_code(self, code: str) -> SignedIn:
+        """Sign a browser in with a one-time code."""
+        return self.ask("POST", "/v1/session/code", SignedIn, body={"code": code})
+
+    def sign_out(self) -> None:
+        """Sign the browser out."""
+        self.ask("DELETE", "/v1/session", None)
+
+    def create_code(self) -> CreatedCode:
+        """Create a link that signs a browser in."""
+        return self.ask("POST", "/v1/me/codes", CreatedCode)
+
+    def create_code_for(self, handle: str) -> CreatedCode:
+        """Create a link that signs a browser in for someone."""
+        return self.ask("POST", f"/v1/people/{quote(handle, safe='')}/codes", CreatedCode)
 
     def describe(self) -> dict[str, Any]:
         """Read this document."""

@@ -34,7 +34,7 @@ FINDERS: Final = (
 """To look for tools opens none: what is found, and what is called there, is judged by its name."""
 OWN: Final = tuple(
     f"mcp.request.tools/call:folkmoot/{name}"
-    for name in ("tokens", "create_token", "revoke_token", "export_me")
+    for name in ("tokens", "create_token", "revoke_token", "create_code", "export_me")
 )
 """One's own tokens and data. Only the first is a tool: the others are asked for by people."""
 EVENTS: Final = (

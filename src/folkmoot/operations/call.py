@@ -15,7 +15,7 @@ from folkmoot.core.policy import NOBODY, Principal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from folkmoot.accounts import Account, Accounts
+    from folkmoot.accounts import Account, Accounts, Identity
     from folkmoot.core.ports import Clock
     from folkmoot.export import Exporter
     from folkmoot.gateway.gateway import Gateway
@@ -157,6 +157,8 @@ class Caller(Struct, kw_only=True):
     """Whether what authenticated the caller still does; a call that waited asks again."""
     binds: bool = False
     """Whether the running session becomes an account's by registering or recovering in it."""
+    session: Identity | None = None
+    """Who is signed in in the browser, where an operation works without an account."""
     signed_in: bool = False
     """Whether the running session became the account's by registering or recovering in it."""
     find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
@@ -168,12 +170,13 @@ class Caller(Struct, kw_only=True):
 
 
 class Bind(Struct, frozen=True):
-    """The account that the running session becomes, while the token made in it is good."""
+    """The account that the running session, or the browser, becomes while a token is good."""
 
     account_id: str
     token_id: str
-    otherwise: Payload
-    """What is answered where the session could not be signed in."""
+    """Empty where no token opened it: an operator's one-time code did."""
+    otherwise: Payload | None
+    """What is answered where the session could not be signed in; None refuses."""
 
 
 class Call(Struct, Generic[A], kw_only=True):
@@ -187,7 +190,9 @@ class Call(Struct, Generic[A], kw_only=True):
     delivered: Delivered | None = None
     """Set by a handler that has something to do once its answer has arrived."""
     bind: Bind | None = None
-    """Set by a handler that signs the running session in."""
+    """Set by a handler that signs the running session in, or the browser."""
+    signs_out: bool = False
+    """Set by a handler that signs the browser out."""
 
     @property
     def visitor(self) -> Visitor:
@@ -209,6 +214,7 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     is_error: bool = False
     delivered: Delivered | None = None
     bind: Bind | None = None
+    signs_out: bool = False
 
     def text(self) -> str:
         """The payload as it goes over the wire."""

@@ -113,7 +113,12 @@ class Dispatcher:
             arguments=decode(row.takes, arguments),
         )
         payload = await self._within_limits(row, call)
-        return ToolResult(payload=payload, delivered=call.delivered, bind=call.bind)
+        return ToolResult(
+            payload=payload,
+            delivered=call.delivered,
+            bind=call.bind,
+            signs_out=call.signs_out,
+        )
 
     async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
         if not tool.limits:

@@ -14,7 +14,9 @@ from folkmoot.core.errors import (
     InviteClaimed,
     InviteRequired,
     InviteUnknown,
+    OneTimeCodeInvalid,
     RecoveryCodeInvalid,
+    TokenInvalid,
     UserNotFound,
 )
 from folkmoot.names.handles import parse_handle
@@ -64,6 +66,11 @@ def when_done(error: FolkmootError | None) -> bool:
 def when_wrong_code(error: FolkmootError | None) -> bool:
     """Count guesses at the code of an account, whether it exists or not."""
     return isinstance(error, (RecoveryCodeInvalid, HandleNotFound))
+
+
+def when_wrong_secret(error: FolkmootError | None) -> bool:
+    """Count tokens and one-time codes that open nothing."""
+    return isinstance(error, (TokenInvalid, OneTimeCodeInvalid))
 
 
 def when_refused(error: FolkmootError | None) -> bool:

@@ -17,6 +17,7 @@ from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.rooms import ROOMS
 from folkmoot.operations.row import Absent
 from folkmoot.operations.scopes import needs_of
+from folkmoot.operations.sessions import SESSIONS
 from folkmoot.operations.tapes import TAPES
 from folkmoot.operations.threads import THREADS
 from folkmoot.operations.tokens import TOKENS
@@ -39,6 +40,7 @@ OPERATIONS: Final = (
     *ROOMS,
     *TOKENS,
     *ACTIVITY,
+    *SESSIONS,
     *FINDERS,
     *HUB,
     *FOLLOWING,

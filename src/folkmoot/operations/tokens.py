@@ -4,7 +4,7 @@ would have read its secret.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
@@ -35,6 +35,10 @@ class Credential(Struct, frozen=True, kw_only=True):
     """A token as its owner sees it."""
 
     id: Annotated[str, told("What it is revoked by.")]
+    kind: Annotated[
+        Literal["token", "browser", "app", "device"],
+        told("`token`, or `browser` for a browser that is signed in."),
+    ]
     label: Annotated[str, told("What it is for.")]
     scope: Annotated[str, told(f"{SCOPE_SAYS}.")]
     created_at: Annotated[int, told("When it was created, in seconds since 1970.")]
@@ -76,6 +80,7 @@ def shown(stored: Stored, current: str) -> Credential:
     """A token as its owner sees it."""
     return Credential(
         id=stored.id,
+        kind=cast("Any", stored.kind),
         label=stored.label,
         scope=stored.scope,
         created_at=stored.created_at,

@@ -57,7 +57,7 @@ from folkmoot.rooms.model import (
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, Said
 from folkmoot.rooms.upkeep import Upkeep
-from folkmoot.rooms.visitors import guest_visitor, visitor_of
+from folkmoot.rooms.visitors import SIGNED_OUT, guest_visitor, visitor_behind, visitor_of
 from folkmoot.rooms.visits import Visit, Visits
 from folkmoot.taskgroups import group
 
@@ -195,16 +195,20 @@ class Rooms(Listing):
         if token_hash is not None:
             identity = await self._accounts.authentication.by_hash(token_hash)
             if identity is not None and identity.account is not None:
-                if identity.account.suspended_at is not None:
-                    raise AccountSuspended
-                shown = identity.credential.id
-                return Visitor(identity.principal, identity.account, None, shown)
+                return visitor_behind(identity, identity.account)
         credential = guests.hash_credential(token)
         if credential is not None:
             found = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))
             if found is not None:
                 return guest_visitor(*found)
         raise TokenInvalid
+
+    async def authenticate_browser(self, secret: str) -> Visitor:
+        """Whose browser session has this secret."""
+        identity = await self._accounts.authentication.by_browser(secret)
+        if identity is None or identity.account is None:
+            raise TokenInvalid(SIGNED_OUT)
+        return visitor_behind(identity, identity.account)
 
     async def exchange(self, name: str, token: str) -> tuple[Visitor, str]:
         """A guest's credential for the invitation it was sent; that is used up."""

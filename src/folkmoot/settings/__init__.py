@@ -35,6 +35,7 @@ from folkmoot.settings.model import (
     StoreSettings,
     TelemetrySettings,
     TlsSettings,
+    WebSettings,
 )
 from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
 from folkmoot.settings.schema import schema
@@ -66,6 +67,7 @@ __all__ = [
     "StoreSettings",
     "TelemetrySettings",
     "TlsSettings",
+    "WebSettings",
     "check",
     "load",
     "read_text",

@@ -285,6 +285,27 @@ class EventSettings(Section, frozen=True, kw_only=True):
     ] = 16_777_216
 
 
+class WebSettings(Section, frozen=True, kw_only=True):
+    """The pages for people, and browsers that are signed in there."""
+
+    session_idle_seconds: Annotated[
+        int,
+        Meta(
+            ge=900,
+            le=31_536_000,
+            description="How long a browser stays signed in without being used.",
+        ),
+    ] = 604_800
+    session_seconds: Annotated[
+        int,
+        Meta(
+            ge=900,
+            le=31_536_000,
+            description="How long a browser stays signed in at most; then it must sign in again.",
+        ),
+    ] = 2_592_000
+
+
 class RateSettings(Section, frozen=True, kw_only=True):
     """How often things may be done; `rate_limits` switches all of it."""
 
@@ -332,6 +353,15 @@ class RateSettings(Section, frozen=True, kw_only=True):
             "further attempts take two seconds each, and are never refused.",
         ),
     ] = 1_000
+    sign_in_per_hour: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Wrong tokens and one-time codes that one address may try to sign a "
+            "browser in with in an hour.",
+        ),
+    ] = 20
     missed_handles_per_hour: Annotated[
         int,
         Meta(
@@ -602,6 +632,7 @@ class Settings(Section, frozen=True, kw_only=True):
     tls: TlsSettings = field(default_factory=TlsSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
     events: EventSettings = field(default_factory=EventSettings)
+    web: WebSettings = field(default_factory=WebSettings)
     rates: RateSettings = field(default_factory=RateSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     rooms: RoomSettings = field(default_factory=RoomSettings)

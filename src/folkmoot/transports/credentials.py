@@ -6,7 +6,13 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
-from folkmoot.core.errors import AuthenticationRequired, StoreError, TokenRefused, TokensDiffer
+from folkmoot.core.errors import (
+    AuthenticationRequired,
+    RequestError,
+    StoreError,
+    TokenRefused,
+    TokensDiffer,
+)
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.guard import OPERATOR, is_operator
 
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from folkmoot.rooms import Rooms
+    from folkmoot.transports.browsers import Browsers
 
 BEARER = "bearer "
 MOST_PARAMETERS: Final = 50
@@ -31,9 +38,15 @@ class Callers:
     nobody's.
     """
 
-    def __init__(self, rooms: Rooms, in_session: Callable[[Scope, str], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        rooms: Rooms,
+        in_session: Callable[[Scope, str], Awaitable[str]],
+        browsers: Browsers,
+    ) -> None:
         self._rooms = rooms
         self._in_session = in_session
+        self._browsers = browsers
 
     async def identify(self, scope: Scope) -> str:
         """The id of the account or guest whose credential a request carries; empty for none."""
@@ -43,7 +56,7 @@ class Callers:
         if caller is None:
             try:
                 caller = await self._caller(scope)
-            except (AuthenticationRequired, TokensDiffer, StoreError, ValueError):
+            except (AuthenticationRequired, RequestError, StoreError, ValueError):
                 caller = ""
             scope[CALLER] = caller
             if caller:
@@ -54,6 +67,9 @@ class Callers:
         query = scope["query_string"].decode("latin-1")
         pairs = parse_qsl(query, max_num_fields=MOST_PARAMETERS) if query else ()
         token = read_token(scope, (value for name, value in pairs if name == "token"))
+        if secret := self._browsers.secret(scope, token):
+            found = await self._browsers.identity(secret)
+            return "" if found is None else found.principal.account_id
         if token:
             with contextlib.suppress(TokenRefused):
                 return (await self._rooms.authenticate(token)).principal.account_id

@@ -68,7 +68,8 @@ def _one_spelling(host: str) -> str:
     return str(address)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host, in its one spelling, is this machine itself."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -118,7 +119,7 @@ class Hosts:
     def allows(self, host: str, reached: str = "") -> bool:
         """Whether `host` is ours; `reached` is the address the connection came in on."""
         return bool(host) and (
-            _is_loopback(host)
+            is_loopback(host)
             or host in self._names
             or host == reached
             or host.endswith(self._suffixes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from folkmoot.operations.routes import Endpoint
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.transports.address import Addresses
+    from folkmoot.transports.browsers import Browsers
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.operations import Operations
 
@@ -134,6 +135,7 @@ class Resource:
         hosts: Hosts,
         addresses: Addresses,
         waiting: Waiting,
+        browsers: Browsers,
         public_url: str = "",
     ) -> None:
         self._public_url = public_url.rstrip("/")
@@ -148,6 +150,7 @@ class Resource:
         self._hosts = hosts
         self._addresses = addresses
         self._waiting = waiting
+        self._browsers = browsers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -178,7 +181,7 @@ class Resource:
         # A rule that holds messages must not hold the one that releases them: no interceptors.
         operated = on_socket and row.who == "operator"
         changes = 0 if operated else self._rooms.changes
-        caller = await self._caller(scope, endpoint, "" if operated else token)
+        caller, confirm = await self._caller(scope, endpoint, "" if operated else token)
         if endpoint.body:
             check_media_type(scope)
         given = read_arguments(endpoint, scope, query, raw)
@@ -191,7 +194,7 @@ class Resource:
             if admitted.ruling is not None:
                 left = rewritten(endpoint, given, arguments_left(admitted, row.name))
                 if self._rooms.changes != changes:
-                    await self._confirm(caller, token)
+                    await confirm()
             if not row.is_waiting(left):
                 try:
                     return await dispatcher.perform(row, left, caller)
@@ -202,9 +205,9 @@ class Resource:
                     raise RewriteRefused(why) from None
             async with self._waiting.watched(caller, receive):
                 # Again: a change of the account is noticed only from here on.
-                await self._confirm(caller, token)
+                await confirm()
                 done = await dispatcher.perform(row, left, caller)
-                await self._confirm(caller, token)
+                await confirm()
                 self._policy.check(caller.principal, row.name, left)
             return done
 
@@ -226,9 +229,23 @@ class Resource:
             return EventResponse(done.payload, caller, self._waiting)
         if isinstance(done.payload, FileAnswer):
             return FileResponse(done.payload, endpoint.route.media)
-        return answered(endpoint, done.payload)
+        payload, cookie = done.payload, {}
+        if done.bind is not None:
+            cookie = await self._browsers.sign_in(scope, done.bind, caller)
+            if not cookie:
+                if done.bind.otherwise is None:
+                    raise TokenInvalid
+                payload = done.bind.otherwise
+        elif done.signs_out:
+            cookie = self._browsers.sign_out(scope)
+        response = answered(endpoint, payload)
+        response.headers.update(cookie)
+        return response
 
-    async def _caller(self, scope: Scope, endpoint: Endpoint, token: str) -> Caller:
+    async def _caller(
+        self, scope: Scope, endpoint: Endpoint, token: str
+    ) -> tuple[Caller, Callable[[], Awaitable[None]]]:
+        """Who asks, and what refuses them once that was taken from them while they waited."""
         caller = Caller(
             address=self._addresses.of(scope),
             base_url=self._public_url or _base_url(scope),
@@ -237,25 +254,37 @@ class Resource:
         )
         if caller.operator:
             caller.principal = OPERATOR
-        if endpoint.public or (caller.operator and not token):
-            return caller
-        if not token:
+        if caller.operator and (endpoint.public or not token):
+            return caller, nothing_to_confirm
+        if endpoint.public:
+            caller.binds = self._browsers.is_page(scope)
+            caller.session = await self._browsers.identity(self._browsers.quietly(scope, token))
+            return caller, nothing_to_confirm
+        secret = "" if caller.operator else self._browsers.secret(scope, token)
+        if not token and not secret:
             raise AuthenticationRequired
-        visitor = caller.visitor = await self._rooms.authenticate(token)
+        rooms = self._rooms
+        authenticate = (
+            partial(rooms.authenticate_browser, secret)
+            if secret
+            else partial(rooms.authenticate, token)
+        )
+        visitor = caller.visitor = await authenticate()
         caller.account, caller.credential_id = visitor.account, visitor.credential_id
         caller.principal = visitor.principal
         if endpoint.row.who == "operator":
             caller.operator = scope_of(visitor.principal.scope).has(OPERATE)
         sign_in(scope, visitor.principal.account_id)
-        return caller
 
-    async def _confirm(self, caller: Caller, token: str) -> None:
-        """Refuse someone whose token was taken from them while they waited."""
-        if caller.visitor is None:
-            return
-        now = await self._rooms.authenticate(token)
-        if now.principal.account_id != caller.visitor.principal.account_id:
-            raise TokenInvalid
+        async def confirm() -> None:
+            if (await authenticate()).principal.account_id != visitor.principal.account_id:
+                raise TokenInvalid
+
+        return caller, confirm
+
+
+async def nothing_to_confirm() -> None:
+    """For an operation that works without an account."""
 
 
 def read_arguments(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from folkmoot.operations.dispatch import Dispatcher
     from folkmoot.operations.routes import Endpoint
     from folkmoot.rooms.rooms import Rooms
+    from folkmoot.transports.browsers import Browsers
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.operations import Operations
 
@@ -58,6 +59,7 @@ def operator_routes(served: Iterable[Endpoint], dispatcher: Dispatcher) -> list[
         dispatcher=dispatcher,
         hosts=absent,
         addresses=Addresses(),
+        browsers=absent,
         bus=None,
         endpoints=tuple(served),
     )
@@ -76,6 +78,7 @@ class Routes:
         dispatcher: Dispatcher,
         hosts: Hosts,
         addresses: Addresses,
+        browsers: Browsers,
         public_url: str = "",
         allowed_origins: Sequence[str] = (),
         bus: Bus | None,
@@ -88,6 +91,7 @@ class Routes:
         self._public_url = public_url
         self._hosts = hosts
         self._addresses = addresses
+        self._browsers = browsers
         self._origins = tuple(allowed_origins)
         self._endpoints = endpoints
         self._waiting = Waiting()
@@ -118,6 +122,7 @@ class Routes:
             hosts=self._hosts,
             addresses=self._addresses,
             waiting=self._waiting,
+            browsers=self._browsers,
             public_url=self._public_url,
         )
         path = path.replace("{proposal}", "{proposal:message_id}")

@@ -40,6 +40,8 @@ class Joined(Struct, frozen=True):
     recovery_code: str = ""
     error: str = ""
     status: int = 200
+    cookie: dict[str, str] = {}
+    """The header that signs the browser in; empty where it is not."""
 
     def __repr__(self) -> str:
         return f"<Joined {self.handle or self.status}>"

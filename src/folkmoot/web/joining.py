@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request as HttpRequest
     from starlette.types import Scope
 
+    from folkmoot.operations.call import Bind
+
 Locate: TypeAlias = Callable[["Scope"], str]
 """Where a request came from, as a key to count by."""
 
@@ -27,35 +29,61 @@ TOO_OFTEN = 429
 NOT_DONE = 400
 
 
+class Browsers(Protocol):
+    """Signs browsers in."""
+
+    def comes_from_here(self, scope: Scope) -> bool:
+        """Whether a form was sent by a page of the hub, in a browser that takes its cookie."""
+
+    async def sign_in(self, scope: Scope, bind: Bind, caller: Caller) -> dict[str, str]:
+        """The header that signs a browser in; empty where that cannot be."""
+
+
 class Joining:
     """Takes a form the one way through, so that policy, limits and interceptors hold for it too."""
 
-    def __init__(self, pipeline: Pipeline, rights: HubRights, clock: Clock, locate: Locate) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        rights: HubRights,
+        clock: Clock,
+        locate: Locate,
+        browsers: Browsers,
+    ) -> None:
         self._pipeline = pipeline
         self._rights = rights
         self._clock = clock
         self._locate = locate
+        self._browsers = browsers
 
     async def __call__(self, request: HttpRequest, base: str, handle: str, code: str) -> Joined:
-        """Register with an invite, for someone who has no account yet."""
+        """Register with an invite, for someone who has no account yet, and sign them in."""
         arguments = {"handle": handle, "invite_code": code}
         message = Request(
             id=1, method=METHOD, params={"name": "msg/register", "arguments": arguments}
         )
-        caller = Caller(address=self._locate(request.scope), base_url=base)
+        caller = Caller(
+            address=self._locate(request.scope),
+            base_url=base,
+            binds=self._browsers.comes_from_here(request.scope),
+        )
         principal, rights = self._rights.of(None)
         envelope = enveloped(self._clock, message, principal, extensions={CALLER: caller})
         try:
             result = await self._pipeline.run(envelope, principal, rights)
         except FolkmootError as error:
             return joined(failure(error))
-        return joined(result)
+        cookie: dict[str, str] = {}
+        if result.bind is not None:
+            cookie = await self._browsers.sign_in(request.scope, result.bind, caller)
+        return joined(result, cookie)
 
 
-def joined(result: ToolResult) -> Joined:
+def joined(result: ToolResult, cookie: dict[str, str] | None = None) -> Joined:
     """What the page says of a registration."""
     told = msgspec.to_builtins(result.payload)
     if result.is_error:
         status = TOO_OFTEN if "retry_after" in told else NOT_DONE
         return Joined(error=told["error"], status=status)
-    return Joined(told["handle"], told["token"], told["recovery_code"])
+    secrets = told["token"], told["recovery_code"]
+    return Joined(told["handle"], *secrets, cookie=cookie or {})

@@ -81,7 +81,8 @@ FolkmootError
 │   ├── TokenRefused        TokenInvalid, AccountSuspended
 │   ├── UnknownTool, ArgumentInvalid, RateLimited, QuotaExceeded
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
-│   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges, RecoveryCodeInvalid
+│   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges
+│   ├── RecoveryCodeInvalid, OneTimeCodeInvalid
 │   ├── UserNotFound, ContactNotFound, CannotSend, CannotAddSelf, CannotBlockSelf
 │   ├── CredentialNotFound, NothingToUpdate, PrivacyInvalid
 │   ├── ContentMissing, ContentTwice, CannotSendToSelf

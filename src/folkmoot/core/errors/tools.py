@@ -129,6 +129,12 @@ class RecoveryCodeInvalid(ToolError, code="recovery_code_invalid", http=403):
     sentence = "Invalid recovery code."
 
 
+class OneTimeCodeInvalid(ToolError, code="one_time_code_invalid", http=403):
+    """The link was used already, is too old, or never was one."""
+
+    sentence = "This link was used already or is too old. Make a new one with 'folkmoot open'."
+
+
 class UserNotFound(ToolError, code="user_not_found", http=404):
     """No user has this handle, or none whom the caller may see."""
 

@@ -193,6 +193,8 @@ class HubService:
         result = await self._calls.call(asked, tool, arguments)
         bind, session = result.bind, exchange.session
         if bind is not None and (session is None or not await self._sign_in(session, bind)):
+            if bind.otherwise is None:
+                raise TokenInvalid
             result = replace(result, payload=bind.otherwise)
         content = [{"type": "text", "text": result.text()}]
         told: dict[str, Any] = {"content": content, "isError": result.is_error}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms
     from folkmoot.transports.address import Addresses
+    from folkmoot.transports.browsers import Browsers
     from folkmoot.transports.operations import Operations
     from folkmoot.transports.rooms.rates import Rate
     from folkmoot.transports.rooms.wish import Wish
@@ -58,20 +59,25 @@ class RoomDoor:
         rate: Rate | None,
         limits: RateLimits,
         addresses: Addresses,
+        browsers: Browsers | None = None,
     ) -> None:
         self._rooms = rooms
         self._operations = operations
         self._rate = rate
         self._limits = limits
         self._addresses = addresses
+        self._browsers = browsers
 
     async def accept(self, request: UpgradeRequest) -> Entrance | Refusal:
         """Let a request in, or tell it why not; an own failure is told without its particulars."""
         try:
             wish = read_wish(request.query)
             token = read_token(request.scope, request.query.get("token", ()))
+            secret = ""
+            if self._browsers is not None:
+                secret = self._browsers.secret(request.scope, token, upgrade=True)
             async with asyncio.timeout(ACCEPT_SECONDS):
-                return await self._admit(wish, token, request.scope)
+                return await self._admit(wish, token, secret, request.scope)
         except TimeoutError:
             return TOO_LONG
         except FolkmootError as error:
@@ -80,8 +86,8 @@ class RoomDoor:
             logger.warning("nobody was let into a room", extra={"error": error.code})
             return Refusal(CloseCode.INTERNAL, CLOSE_REASONS[CloseCode.INTERNAL])
 
-    async def _admit(self, wish: Wish, token: str, scope: Scope) -> Entrance:
-        if not token:
+    async def _admit(self, wish: Wish, token: str, secret: str, scope: Scope) -> Entrance:
+        if not token and not secret:
             raise AuthenticationRequired
         rooms, credential = self._rooms, None
         changes = rooms.changes
@@ -90,6 +96,8 @@ class RoomDoor:
             await self._ask(NOBODY, ENTER_AS_GUEST, {"room": wish.room, "token": token})
             with self._limits.guessing(GUEST_LIMIT, address, InvitationInvalid):
                 visitor, credential = await rooms.exchange(wish.room, token)
+        elif secret:
+            visitor = await rooms.authenticate_browser(secret)
         else:
             visitor = await rooms.authenticate(token)
         sign_in(scope, visitor.principal.account_id)

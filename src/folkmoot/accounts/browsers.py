@@ -1,0 +1,143 @@
+"""Browser sessions: opened with a token, a recovery code or a one-time code, kept by a cookie.
+
+A session is a credential of kind `browser`. It ends with the token it was opened with, when it was
+not used for a while, and at the latest some time after it was opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.accounts import queries_credentials as queries
+from folkmoot.accounts.authentication import note
+from folkmoot.accounts.credentials import (
+    hash_one_time_code,
+    hash_secret,
+    new_browser_secret,
+    new_one_time_code,
+)
+from folkmoot.accounts.model import Account, Credential, NewToken, OneTimeCode
+from folkmoot.accounts.queries import by_id as account_by_id
+from folkmoot.audit import OPERATOR
+from folkmoot.core.errors import AccountSuspended, OneTimeCodeInvalid, TokenInvalid
+from folkmoot.core.scopes import ALL
+
+if TYPE_CHECKING:
+    from folkmoot.accounts.model import SessionTimes
+    from folkmoot.core.ports import Clock, Store, Tx
+    from folkmoot.quotas import Quotas
+
+CODE_SECONDS: Final = 120
+"""How long a one-time code can be used."""
+MOST_SESSIONS: Final = 20
+"""Browser sessions that an account may have; one more ends the one that was not used for longest.
+"""
+MOST_CODES: Final = 20
+"""One-time codes of an account that may wait to be used; one more ends the oldest."""
+
+
+class BrowserSessions:
+    """Opens browser sessions and makes the codes that open them."""
+
+    def __init__(self, store: Store, clock: Clock, quotas: Quotas, times: SessionTimes) -> None:
+        self._store = store
+        self._clock = clock
+        self._quotas = quotas
+        self.times = times
+
+    async def open(
+        self, account_id: str, parent_id: str = "", label: str = "", *, replaces: str = ""
+    ) -> NewToken | None:
+        """A new session, in place of the one that the browser had; None where it may not be now.
+
+        `parent_id` is the token that it is opened with; it can do no more, and ends with that.
+        """
+        self._quotas.check_disk()
+        now, secret = int(self._clock.now()), new_browser_secret()
+
+        async def unit(tx: Tx) -> tuple[Account, Credential] | None:
+            account = await account_by_id(tx, account_id)
+            parent = await queries.by_id(tx, parent_id) if parent_id else None
+            if account is None or account.suspended_at is not None or (parent_id and not parent):
+                return None
+            opened_with = None if parent is None else parent[1].credential
+            if opened_with is not None and opened_with.account_id != account_id:
+                return None
+            if replaces:
+                await queries.remove(tx, account_id, replaces)
+            await queries.remove_oldest_browsers(tx, account_id, MOST_SESSIONS - 1)
+            made = Credential(
+                id=queries.new_id(),
+                kind="browser",
+                account_id=account_id,
+                guest_id=None,
+                parent_id=parent_id or None,
+                label=label,
+                created_at=now,
+                used_at=now,
+                expires_at=self.times.until(
+                    now, now, None if opened_with is None else opened_with.expires_at
+                ),
+                scope=ALL if opened_with is None else opened_with.scope,
+            )
+            await queries.insert(tx, made, hash_secret(secret))
+            return account, made
+
+        opened = await self._store.write(unit)
+        if opened is None:
+            return None
+        account, made = opened
+        note("browser.signed_in", account, made.id, account.handle)
+        return NewToken(made, secret)
+
+    async def close(self, account: Account, credential_id: str) -> None:
+        """End a session that its browser signs out of; one that is gone is no error."""
+        if await self._store.write(lambda tx: queries.remove(tx, account.id, credential_id)):
+            note("browser.signed_out", account, credential_id, account.handle)
+
+    async def create_code(self, account: Account, by: str = "") -> OneTimeCode:
+        """A code that opens one session soon; `by` is the credential that it is made with.
+
+        Without one, an operator makes it.
+        """
+        self._quotas.check_disk()
+        now, code = int(self._clock.now()), new_one_time_code()
+
+        async def unit(tx: Tx) -> None:
+            current = await account_by_id(tx, account.id)
+            if current is None or (by and await queries.by_id(tx, by) is None):
+                raise TokenInvalid
+            if current.suspended_at is not None:
+                raise AccountSuspended
+            await queries.remove_codes(tx, account.id, now, MOST_CODES - 1)
+            await queries.insert_code(
+                tx, hash_secret(code), account.id, by or None, now + CODE_SECONDS
+            )
+
+        await self._store.write(unit)
+        note("browser.code_created", account, by, account.handle if by else OPERATOR)
+        return OneTimeCode(code, now + CODE_SECONDS)
+
+    async def use_code(self, code: str) -> tuple[Account, str]:
+        """Take a code: whose it is, and the credential it was made with.
+
+        Whoever gives it a second time, or too late, is refused.
+        """
+        hashed, now = hash_one_time_code(code.strip()), int(self._clock.now())
+        if hashed is None or not await self._store.read(lambda tx: queries.has_code(tx, hashed)):
+            # A wrong guess never makes the writer work.
+            raise OneTimeCodeInvalid
+
+        async def unit(tx: Tx) -> tuple[Account, str] | None:
+            found = await queries.take_code(tx, hashed)
+            account = None if found is None else await account_by_id(tx, found.account_id)
+            if found is None or account is None or found.expires_at <= now:
+                return None
+            return account, found.parent_id or ""
+
+        taken = await self._store.write(unit)
+        if taken is None:
+            raise OneTimeCodeInvalid
+        if taken[0].suspended_at is not None:
+            raise AccountSuspended
+        return taken

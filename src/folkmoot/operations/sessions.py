@@ -1,0 +1,314 @@
+"""Browser sessions: signing in and out on the hub's own pages.
+
+An account that is registered or recovered on a page is signed in there too. What sets the cookie is
+the transport's: a handler says which account the browser becomes, as those of MCP sessions do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Struct
+
+from folkmoot.accounts.model import Policy
+from folkmoot.core.errors import (
+    CommandInvalid,
+    OneTimeCodeInvalid,
+    OriginNotAllowed,
+    QuotaExceeded,
+    TokenInvalid,
+    UserNotFound,
+)
+from folkmoot.core.scopes import OPERATE
+from folkmoot.operations.call import Bind
+from folkmoot.operations.limits import by_address, when_wrong_secret
+from folkmoot.operations.operator.people import find
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Done,
+    Limit,
+    Nothing,
+    Operation,
+    Route,
+    says,
+)
+from folkmoot.rooms.model import told
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+PATH: Final = "/v1/session"
+FOR_PAGES: Final = "It is for the hub's own pages, in a browser."
+NO_TOOL: Final = Absent("A model has no browser to sign in.")
+NO_COMMAND: Final = Absent(FOR_PAGES)
+SECRET: Final = Absent("Whoever calls a tool reads its answer: the code is for its owner alone.")
+GUESSES: Final = Limit("sign_in", by_address, when_wrong_secret)
+
+
+class BrowserSession(Struct, frozen=True, kw_only=True):
+    """Who is signed in in a browser; nobody where `handle` is null."""
+
+    handle: Annotated[str | None, told("The account that is signed in; null for none.")]
+    display_name: Annotated[str | None, told("Its name.")]
+    expires_at: Annotated[
+        int | None, told("When the session ends unless it is used, in seconds since 1970.")
+    ]
+    registration: Annotated[
+        Policy, told("Who may register: everyone, those who were invited, or nobody.")
+    ]
+
+
+async def session(call: Call[Nothing]) -> BrowserSession:
+    """Who is signed in."""
+    policy, here = call.services.accounts.policy, call.caller.session
+    if here is None or here.account is None:
+        return BrowserSession(handle=None, display_name=None, expires_at=None, registration=policy)
+    return BrowserSession(
+        handle=here.account.handle,
+        display_name=here.account.display_name,
+        expires_at=here.credential.expires_at,
+        registration=policy,
+    )
+
+
+class SignIn(Arguments, frozen=True, kw_only=True):
+    """A token, for a session."""
+
+    token: Annotated[str, says("The account's token.", min_length=1, max_length=200)]
+
+
+class SignedIn(Struct, frozen=True, kw_only=True):
+    """A browser that is signed in."""
+
+    handle: Annotated[str, told("The account.")]
+    display_name: Annotated[str, told("Its name.")]
+
+
+async def sign_in(call: Call[SignIn]) -> SignedIn:
+    """Sign the browser in with a token."""
+    check_page(call)
+    identity = await call.services.accounts.identify(call.arguments.token)
+    account = identity.account
+    if account is None:
+        raise TokenInvalid
+    call.bind = Bind(account.id, identity.credential.id, otherwise=None)
+    return SignedIn(handle=account.handle, display_name=account.display_name)
+
+
+class UseCode(Arguments, frozen=True, kw_only=True):
+    """A one-time code, for a session."""
+
+    code: Annotated[str, says("The code of the link.", min_length=1, max_length=200)]
+
+
+async def use_code(call: Call[UseCode]) -> SignedIn:
+    """Sign the browser in with a one-time code, which is used up."""
+    check_page(call)
+    account, made_with = await call.services.accounts.browsers.use_code(call.arguments.code)
+    call.bind = Bind(account.id, made_with, otherwise=None)
+    return SignedIn(handle=account.handle, display_name=account.display_name)
+
+
+async def sign_out(call: Call[Nothing]) -> Done:
+    """End the session; a browser that has none is told to forget its cookie as well."""
+    here = call.caller.session
+    if here is not None and here.account is not None:
+        await call.services.accounts.browsers.close(here.account, here.credential.id)
+    call.signs_out = True
+    return Done()
+
+
+class CreatedCode(Struct, frozen=True, kw_only=True):
+    """A code that opens one session."""
+
+    code: Annotated[str, told("The code. It is not shown again.")]
+    expires_at: Annotated[int, told("When it can no longer be used, in seconds since 1970.")]
+    url: Annotated[str, told("The page that uses it. Open it in the browser to be signed in.")]
+
+
+async def create_code(call: Call[Nothing]) -> CreatedCode:
+    """A code for one's own account."""
+    made = await call.services.accounts.browsers.create_code(
+        call.account, call.caller.credential_id
+    )
+    url = sign_in_url(call.caller.base_url, made.code)
+    return CreatedCode(code=made.code, expires_at=made.expires_at, url=url)
+
+
+class CodeFor(Arguments, frozen=True, kw_only=True):
+    """Whose browser it is."""
+
+    handle: Annotated[str, says("Whose account it opens.")]
+
+
+async def create_code_for(call: Call[CodeFor]) -> CreatedCode:
+    """A code for any account, as the operator."""
+    services = call.services
+    account = await find(services, call.arguments.handle)
+    if account.suspended_at is not None:
+        raise CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
+    made = await services.accounts.browsers.create_code(account)
+    url = sign_in_url(services.url, made.code)
+    return CreatedCode(code=made.code, expires_at=made.expires_at, url=url)
+
+
+def sign_in_url(hub: str, code: str) -> str:
+    """The page that uses a code, which no server sees on the way: it is in the fragment.
+
+    Passkeys and other things that need a name do not work at the address 127.0.0.1.
+    """
+    return f"{hub.replace('//127.0.0.1', '//localhost', 1).rstrip('/')}/sign-in#{code}"
+
+
+def check_page(call: Call[SignIn] | Call[UseCode]) -> None:
+    """Refuse whoever is not a page of the hub, in a browser that takes its cookie."""
+    if not call.caller.binds:
+        raise OriginNotAllowed("Only the hub's own page can sign a browser in.")
+
+
+SESSIONS: Final = (
+    Operation(
+        name="folkmoot/session",
+        description="Who is signed in in the browser that asks. Everyone is answered.",
+        takes=Nothing,
+        gives=BrowserSession,
+        handler=session,
+        scope="",
+        who="anyone",
+        effect="reads",
+        tool=NO_TOOL,
+        routes=(
+            Route(
+                "GET",
+                PATH,
+                id="getSession",
+                summary="Ask who is signed in",
+                answer="Who is signed in.",
+            ),
+        ),
+        commands=NO_COMMAND,
+    ),
+    Operation(
+        name="folkmoot/sign_in",
+        description="The answer sets the cookie of a browser session. It ends with the token, can "
+        "do no more than the token, and is listed and revoked among the tokens.",
+        takes=SignIn,
+        gives=SignedIn,
+        handler=sign_in,
+        scope="",
+        who="anyone",
+        effect="adds",
+        limits=(GUESSES,),
+        errors=(TokenInvalid, OriginNotAllowed),
+        tool=NO_TOOL,
+        routes=(
+            Route(
+                "POST",
+                PATH,
+                id="signIn",
+                summary="Sign a browser in",
+                answer="The account; the cookie is in the head.",
+                example={"token": "sk_…"},
+            ),
+        ),
+        commands=NO_COMMAND,
+    ),
+    Operation(
+        name="folkmoot/use_code",
+        description="The answer sets the cookie of a browser session. A code works once, and for "
+        "two minutes.",
+        takes=UseCode,
+        gives=SignedIn,
+        handler=use_code,
+        scope="",
+        who="anyone",
+        effect="adds",
+        limits=(GUESSES,),
+        errors=(OneTimeCodeInvalid, OriginNotAllowed),
+        tool=NO_TOOL,
+        routes=(
+            Route(
+                "POST",
+                f"{PATH}/code",
+                id="signInWithCode",
+                summary="Sign a browser in with a one-time code",
+                answer="The account; the cookie is in the head.",
+                example={"code": "oc_…"},
+            ),
+        ),
+        commands=NO_COMMAND,
+    ),
+    Operation(
+        name="folkmoot/sign_out",
+        description="The session ends at once, and with it everything that the browser has open.",
+        takes=Nothing,
+        gives=Done,
+        handler=sign_out,
+        scope="",
+        who="anyone",
+        effect="changes",
+        errors=(OriginNotAllowed,),
+        tool=NO_TOOL,
+        routes=(
+            Route(
+                "DELETE",
+                PATH,
+                id="signOut",
+                summary="Sign the browser out",
+                status=204,
+                answer="The browser is signed out.",
+            ),
+        ),
+        commands=NO_COMMAND,
+    ),
+    Operation(
+        name="folkmoot/create_code",
+        description="A link that signs a browser in to your account. It works once, and for two "
+        "minutes; the session can do no more than the token that the request was made with.",
+        takes=Nothing,
+        gives=CreatedCode,
+        handler=create_code,
+        scope="account",
+        effect="adds",
+        errors=(QuotaExceeded,),
+        tool=SECRET,
+        routes=(
+            Route(
+                "POST",
+                "/v1/me/codes",
+                id="createCode",
+                summary="Create a link that signs a browser in",
+                status=201,
+                answer="The code, and the link.",
+            ),
+        ),
+        commands=("open",),
+    ),
+    Operation(
+        name="folkmoot/create_code_for",
+        description="For the operator, on the hub's own machine: a link that signs a browser in to "
+        "any account. It works once, and for two minutes.",
+        takes=CodeFor,
+        gives=CreatedCode,
+        handler=create_code_for,
+        scope=OPERATE,
+        who="operator",
+        effect="adds",
+        errors=(CommandInvalid, UserNotFound, QuotaExceeded),
+        needs=("accounts",),
+        local=True,
+        tool=SECRET,
+        routes=(
+            Route(
+                "POST",
+                "/v1/people/{handle}/codes",
+                id="createCodeFor",
+                summary="Create a link that signs a browser in for someone",
+                status=201,
+                answer="The code, and the link.",
+            ),
+        ),
+        commands=("open",),
+    ),
+)
