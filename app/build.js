@@ -15,13 +15,14 @@ const REPOSITORY = dirname(HERE);
 const TO = process.argv[2] ? resolve(process.argv[2]) : REPOSITORY;
 const BUILT = "src/folkmoot/web/built";
 const PAGES = [
-  { root: "src/host", to: `${BUILT}/inbox.html`, policy: true },
-  { root: "test/host", to: "tests/browser/host.html", policy: false },
+  { root: "src/host", to: `${BUILT}/inbox.html`, connects: "'none'" },
+  { root: "src/web", to: `${BUILT}/web.html`, connects: "'self'" },
+  { root: "test/host", to: "tests/browser/host.html" },
 ];
 
 const digest = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-function withPolicy(html) {
+function withPolicy(html, connects) {
   const inline = (tag) =>
     [...html.matchAll(new RegExp(`<${tag}[^>]*>([\\s\\S]*?)</${tag}>`, "g"))].map((it) => digest(it[1]));
   const policy = [
@@ -29,6 +30,7 @@ function withPolicy(html) {
     `script-src ${inline("script").join(" ")}`,
     `style-src ${inline("style").join(" ")}`,
     "img-src data:",
+    `connect-src ${connects}`,
     "base-uri 'none'",
     "form-action 'none'",
     "require-trusted-types-for 'script'",
@@ -57,6 +59,6 @@ for (const page of PAGES) {
   const text = String(html.source);
   const target = join(TO, page.to);
   await mkdir(dirname(target), { recursive: true });
-  await writeFile(target, page.policy ? withPolicy(text) : text);
+  await writeFile(target, page.connects ? withPolicy(text, page.connects) : text);
 }
 await copyFile(join(HERE, "src/design/tokens.css"), join(TO, BUILT, "tokens.css"));

@@ -20,7 +20,12 @@ APP = Path(__file__).resolve().parent
 REPOSITORY = APP.parent
 BUILT = REPOSITORY / "src" / "folkmoot" / "web" / "built"
 RECORD = BUILT / "sources.sha256"
-PAGES = (BUILT / "inbox.html", BUILT / "tokens.css", REPOSITORY / "tests/browser/host.html")
+PAGES = (
+    BUILT / "inbox.html",
+    BUILT / "web.html",
+    BUILT / "tokens.css",
+    REPOSITORY / "tests/browser/host.html",
+)
 TYPES = APP / "src" / "api" / "schema.ts"
 """Made from the hub's own code; nothing of it is left in a build."""
 SOURCES = ("build.js", "package.json", "package-lock.json", "tsconfig.json", "src", "test/host")

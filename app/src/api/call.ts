@@ -13,10 +13,10 @@ export class Refused extends Error {
   /** Whether nobody is signed in, so that every other call is refused as well. */
   readonly signedOut: boolean;
 
-  constructor(message: string) {
+  constructor(message: string, signedOut = message.startsWith(SIGNED_OUT)) {
     super(message);
     this.name = "Refused";
-    this.signedOut = message.startsWith(SIGNED_OUT);
+    this.signedOut = signedOut;
   }
 }
 
@@ -44,4 +44,6 @@ export interface Surroundings {
   informAssistant?: ((text: string) => Promise<void>) | undefined;
   /** Saves a file; absent where the page must show it instead. */
   saveFile?: ((name: string, text: string) => Promise<void>) | undefined;
+  /** Opens the page about the reader's account; absent where there is none. */
+  openAccount?: (() => void) | undefined;
 }

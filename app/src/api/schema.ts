@@ -200,6 +200,53 @@ export type InviteMade = {
   message: string;
 };
 
+export type BrowserSession = {
+  handle: string | null;
+  display_name: string | null;
+  expires_at: number | null;
+  registration: "open" | "invite" | "closed";
+};
+
+export type Credential = {
+  id: string;
+  kind: "token" | "browser" | "app" | "device";
+  label: string;
+  scope: string;
+  created_at: number;
+  used_at: number | null;
+  expires_at: number | null;
+  current: boolean;
+};
+
+export type Credentials = {
+  credentials: Array<Credential>;
+};
+
+export type CreatedCredential = {
+  id: string;
+  kind: "token" | "browser" | "app" | "device";
+  label: string;
+  scope: string;
+  created_at: number;
+  used_at: number | null;
+  expires_at: number | null;
+  current: boolean;
+  token: string;
+};
+
+export type HandleChanged = {
+  old_handle: string;
+  new_handle: string;
+  redirects_until: number;
+  message: string;
+};
+
+export type AccountDeleted = {
+  handle: string;
+  message: string;
+  backups: string;
+};
+
 export type EncryptedPayload = {
   ciphertext: string;
   nonce: string;

@@ -48,7 +48,7 @@ interface WayProps {
   onDone: (given: SignedUp) => void;
 }
 
-function Register({ mailbox, onDone }: WayProps) {
+export function Register({ mailbox, onDone }: WayProps) {
   const [handle, setHandle] = useState("");
   const [invite, setInvite] = useState("");
   const [error, setError] = useState("");
@@ -95,7 +95,7 @@ function Register({ mailbox, onDone }: WayProps) {
   );
 }
 
-function Recover({ mailbox, onDone }: WayProps) {
+export function Recover({ mailbox, onDone }: WayProps) {
   const [handle, setHandle] = useState("");
   const [code, setCode] = useState("");
   const [error, setError] = useState("");
@@ -133,7 +133,7 @@ function Recover({ mailbox, onDone }: WayProps) {
   );
 }
 
-function Credentials({ mailbox, given }: { mailbox: Mailbox; given: SignedUp }) {
+export function Credentials({ mailbox, given }: { mailbox: Mailbox; given: SignedUp }) {
   const [saved, setSaved] = useState(false);
   const [waiting, setWaiting] = useState(false);
   const go = async () => {

@@ -41,6 +41,14 @@ export function Settings({ mailbox }: { mailbox: Mailbox }) {
           </Button>
         </div>
       </Part>
+      {mailbox.around.openAccount && (
+        <Part title="Account">
+          <p class="soft">Where you are signed in, your tokens, your data, and the end of the account.</p>
+          <div class="line">
+            <Button onClick={mailbox.around.openAccount}>Open your account</Button>
+          </div>
+        </Part>
+      )}
       {mailbox.around.informAssistant && (
         <Part title="Your assistant">
           <Check
@@ -68,7 +76,7 @@ export function Settings({ mailbox }: { mailbox: Mailbox }) {
   );
 }
 
-function ProfilePart({ mailbox, me }: { mailbox: Mailbox; me: Profile }) {
+export function ProfilePart({ mailbox, me }: { mailbox: Mailbox; me: Profile }) {
   const [name, setName] = useState(me.display_name);
   const [bio, setBio] = useState(me.bio);
   const [status, setStatus] = useState(me.status);

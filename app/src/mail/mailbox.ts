@@ -65,6 +65,8 @@ export class Mailbox {
   readonly drafts = new Map<string, Draft>();
   readonly encryption: Encryption;
   hub = "";
+  /** How often it asks what is new; seldom where it is told as well. */
+  pollSeconds = POLL_SECONDS;
 
   private timer: ReturnType<typeof setTimeout> | undefined;
   private refreshing: Promise<void> | null = null;
@@ -140,7 +142,7 @@ export class Mailbox {
   private schedule(): void {
     clearTimeout(this.timer);
     if (this.stopped) return;
-    const seconds = this.trouble.value ? RETRY_SECONDS : POLL_SECONDS;
+    const seconds = this.trouble.value ? RETRY_SECONDS : this.pollSeconds;
     this.timer = setTimeout(() => void this.poll(), seconds * 1000);
   }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import math
+import re
 import shlex
 from collections.abc import Callable
 from functools import lru_cache
@@ -66,6 +68,8 @@ def never(_: Scope) -> bool:
     return False
 
 
+APP = ("/inbox", "/account", "/sign-in")
+"""Where the page is that people use."""
 YOUR_NAME = "yourname"
 FREE_HANDLE = f"Replace <b>@{YOUR_NAME}</b> with the handle you want."
 GIVEN_HANDLE = "This invitation is only for the handle below."
@@ -79,6 +83,10 @@ BODIES = (
 )  # fmt: skip
 WORDS = '<blockquote class="words" dir="auto">$words</blockquote>'
 WRONG = '<p class="wrong" role="alert">$error</p>'
+OWN_INBOX = (
+    '<li><h2>Read your mail here</h2><p>This browser is signed in as you: <a href="/inbox">open '
+    "your inbox</a>.</p></li>"
+)
 POLICY = "content-security-policy"
 FORMS_NOWHERE = "form-action 'none'"
 
@@ -142,6 +150,14 @@ def _doors(base: str, socket: str) -> str:
     return "\n".join(_fill(door, where=where, what=what) for where, what in rows)
 
 
+def policy_in(page: str) -> str:
+    """The policy that a built page names for itself: its script and style by hash."""
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    if found is None:
+        raise ValueError("a built page has no policy")
+    return found[1]
+
+
 def _digest(source: str) -> str:
     return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
@@ -183,6 +199,13 @@ class Pages:
             "mark": _ring(9, size=10),
             "icon": f"data:image/svg+xml,{quote(_ICON)}",
         }
+        self._app = _source("built/web.html").encode()
+        self._app_zipped = gzip.compress(self._app, mtime=0)
+        self._app_headers = {
+            "cache-control": "no-store",
+            "vary": "accept-encoding",
+            POLICY: f"{policy_in(self._app.decode())}; frame-ancestors 'none'",
+        }
         self._headers = {
             "cache-control": "no-store",
             POLICY: (
@@ -196,10 +219,19 @@ class Pages:
         """Where the pages are served, and the discovery document beside them."""
         return [
             Route("/", self.landing),
+            *(Route(path, self.app) for path in APP),
             Route("/invite/{code}", self.invite),
             Route("/invite/{code}", self.accept, methods=["POST"]),
             *Discovery(public_url=self._public_url).routes(),
         ]
+
+    async def app(self, request: Request) -> Response:
+        """The page that people use: the same for everyone, it asks who is signed in."""
+        taken = request.headers.get("accept-encoding", "")
+        if "gzip" not in taken:
+            return HTMLResponse(self._app, 200, self._app_headers)
+        headers = {**self._app_headers, "content-encoding": "gzip"}
+        return HTMLResponse(self._app_zipped, 200, headers)
 
     async def landing(self, request: Request) -> Response:
         """MMP §9.1: what this is, that it runs, and how to connect to it."""
@@ -266,11 +298,15 @@ class Pages:
             return self._invite_page(request, code, invitation, joined, handle)
         body = _fill(
             self._bodies["invite_joined"],
-            trusted={"clients": self._clients(f"{self._base(request)}/mcp", joined.token)},
+            trusted={
+                "clients": self._clients(f"{self._base(request)}/mcp", joined.token),
+                "inbox": OWN_INBOX if joined.cookie else "",
+            },
             handle=joined.handle,
             recovery_code=joined.recovery_code,
         )
-        return self._page(f"@{joined.handle} · Folkmoot", body, headers=HEADERS)
+        headers = {**HEADERS, **joined.cookie}
+        return self._page(f"@{joined.handle} · Folkmoot", body, headers=headers)
 
     def _invite_page(
         self,

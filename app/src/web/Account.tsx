@@ -1,0 +1,243 @@
+/** `/account`: one's profile, the browsers and tokens that open the account, and its end. */
+import { useEffect, useState } from "preact/hooks";
+
+import { sentence } from "../api/call";
+import { Button, Confirm, CopyText, Field, Notice, Ring } from "../components/parts";
+import { Part } from "../components/People";
+import { ProfilePart } from "../components/Settings";
+import type { Mailbox } from "../mail/mailbox";
+import { plainHandle } from "../text/names";
+import { shortTime } from "../text/time";
+import {
+  changeHandle,
+  createToken,
+  type Credential,
+  credentials,
+  deleteAccount,
+  revoke,
+} from "./session";
+
+interface Props {
+  mailbox: Mailbox;
+  onInbox: (view: "inbox" | "keys") => void;
+  onSignOut: () => void;
+  onGone: (reason: string) => void;
+}
+
+export function Account({ mailbox, onInbox, onSignOut, onGone }: Props) {
+  const me = mailbox.me.value;
+  if (!me) return null;
+  const { text, bad } = mailbox.said.value;
+  return (
+    <div class="app" data-view="account">
+      <header class="bar">
+        <h1 class="bar-title">
+          <Ring size={26} />
+          <button type="button" class="home" onClick={() => onInbox("inbox")}>
+            Inbox
+          </button>
+        </h1>
+        <span class="bar-me soft small grow">@{me.handle}</span>
+        <nav class="line" aria-label="Account">
+          <Button onClick={onSignOut}>Sign out</Button>
+        </nav>
+      </header>
+      <main class="scroll pad" tabIndex={0} aria-label="Account">
+        <div class="page-body">
+          <h2 class="title">Account</h2>
+          <ProfilePart mailbox={mailbox} me={me} />
+          <HandlePart mailbox={mailbox} />
+          <Opened mailbox={mailbox} onGone={onGone} />
+          <Part title="End-to-end encryption">
+            <p class="soft">Your key is kept in this browser, and stays here when you sign out.</p>
+            <div class="line">
+              <Button icon="lock" onClick={() => onInbox("keys")}>
+                Keys and backup
+              </Button>
+            </div>
+          </Part>
+          <Part title="Your data" hint="Everything that the hub keeps of you, as a JSON file.">
+            <div class="line">
+              <a class="button" href="/v1/me/export" download>
+                Download
+              </a>
+            </div>
+          </Part>
+          <Deletion handle={me.handle} onGone={onGone} />
+        </div>
+      </main>
+      <footer class="said small">
+        <span role="status" class={bad ? "error" : "soft"}>
+          {text}
+        </span>
+      </footer>
+    </div>
+  );
+}
+
+function HandlePart({ mailbox }: { mailbox: Mailbox }) {
+  const [handle, setHandle] = useState("");
+  const [error, setError] = useState("");
+  const save = async () => {
+    setError("");
+    try {
+      const changed = await changeHandle(plainHandle(handle));
+      const me = mailbox.me.value;
+      if (me) mailbox.me.value = { ...me, handle: changed.new_handle };
+      setHandle("");
+      mailbox.say(changed.message);
+    } catch (failure) {
+      setError(sentence(failure));
+    }
+  };
+  return (
+    <Part title="Handle" hint="Your old handle leads to the new one for 30 days.">
+      <div class="inline">
+        <Field
+          label="New handle"
+          value={handle}
+          onInput={setHandle}
+          onEnter={() => void save()}
+          error={error}
+          most={21}
+        />
+        <Button disabled={!handle.trim()} onClick={() => void save()}>
+          Change
+        </Button>
+      </div>
+    </Part>
+  );
+}
+
+/** The browsers and tokens that open the account. */
+function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string) => void }) {
+  const [all, setAll] = useState<Credential[] | null>(null);
+  const [label, setLabel] = useState("");
+  const [made, setMade] = useState("");
+  const load = () => mailbox.attempt(async () => setAll(await credentials()));
+  useEffect(() => void load(), []);
+  const end = (it: Credential) =>
+    mailbox.attempt(async () => {
+      await revoke(it.id);
+      if (it.current) return onGone("This browser is signed out.");
+      mailbox.say(it.kind === "browser" ? "That browser is signed out." : "The token is revoked.");
+      await load();
+    });
+  const create = () =>
+    mailbox.attempt(async () => {
+      const token = await createToken(label.trim(), "");
+      setMade(token.token);
+      setLabel("");
+      await load();
+    });
+  const browsers = all?.filter((it) => it.kind === "browser") ?? [];
+  const tokens = all?.filter((it) => it.kind !== "browser") ?? [];
+  return (
+    <>
+      <Part title="Browsers" hint="Where you are signed in. Signing one out ends it at once.">
+        <ul class="people">
+          {browsers.map((it) => (
+            <Entry key={it.id} it={it} verb="Sign out" question="Sign out there?" onEnd={end} />
+          ))}
+        </ul>
+      </Part>
+      <Part
+        title="Tokens"
+        hint="Your assistants and programs use them. Give each its own, so that you can revoke one."
+      >
+        <ul class="people">
+          {tokens.map((it) => (
+            <Entry
+              key={it.id}
+              it={it}
+              verb="Revoke"
+              question="Whatever uses it is signed out, and browsers that signed in with it."
+              onEnd={end}
+            />
+          ))}
+        </ul>
+        <div class="inline">
+          <Field
+            label="New token: what is it for?"
+            value={label}
+            onInput={setLabel}
+            onEnter={() => void create()}
+            most={100}
+            placeholder="laptop"
+          />
+          <Button onClick={() => void create()}>Create</Button>
+        </div>
+        {made && (
+          <Notice tone="warning">
+            <div class="stack">
+              <p>Copy the token now. It is not shown again.</p>
+              <CopyText label="Token" text={made} />
+              <div class="line">
+                <Button onClick={() => setMade("")}>I have saved it</Button>
+              </div>
+            </div>
+          </Notice>
+        )}
+      </Part>
+    </>
+  );
+}
+
+interface EntryProps {
+  it: Credential;
+  verb: string;
+  question: string;
+  onEnd: (it: Credential) => void;
+}
+
+function Entry({ it, verb, question, onEnd }: EntryProps) {
+  const used = it.used_at === null ? "not used yet" : `used ${shortTime(it.used_at)}`;
+  const until = it.expires_at === null ? "" : `, ends ${shortTime(it.expires_at)}`;
+  return (
+    <li class="line">
+      <span class="grow">
+        <span>{it.label || (it.kind === "browser" ? "Browser" : "Token")}</span>{" "}
+        {it.current && <span class="tag">this browser</span>}
+        <br />
+        <span class="small soft">
+          {used}
+          {until}
+          {it.scope === "*" ? "" : `, only ${it.scope}`}
+        </span>
+      </span>
+      <Confirm label={verb} question={question} onConfirm={() => onEnd(it)} />
+    </li>
+  );
+}
+
+function Deletion({ handle, onGone }: { handle: string; onGone: (reason: string) => void }) {
+  const [typed, setTyped] = useState("");
+  const [error, setError] = useState("");
+  const end = async () => {
+    setError("");
+    try {
+      onGone((await deleteAccount(handle)).message);
+    } catch (failure) {
+      setError(sentence(failure));
+    }
+  };
+  return (
+    <Part
+      title="Delete the account"
+      hint="Your profile, every message you sent, your threads, contacts and blocks are removed. This cannot be undone."
+    >
+      <div class="inline">
+        <Field
+          label={`Type ${handle} to confirm`}
+          value={typed}
+          onInput={setTyped}
+          error={error}
+          most={21}
+        />
+        <Button kind="danger" disabled={plainHandle(typed) !== handle} onClick={() => void end()}>
+          Delete
+        </Button>
+      </div>
+    </Part>
+  );
+}

@@ -1,0 +1,26 @@
+/** Who is signed in in this browser, and everything about one's account that is not mail. */
+import type * as hub from "../api/schema";
+import { ask } from "./rest";
+
+export type Session = hub.BrowserSession;
+export type Credential = hub.Credential;
+
+export const session = () => ask<Session>("GET", "/v1/session");
+export const signIn = (token: string) => ask<unknown>("POST", "/v1/session", { token });
+export const useCode = (code: string) => ask<unknown>("POST", "/v1/session/code", { code });
+export const signOut = () => ask<unknown>("DELETE", "/v1/session");
+
+export const credentials = async () =>
+  (await ask<hub.Credentials>("GET", "/v1/me/credentials")).credentials;
+export const createToken = (label: string, scope: string) =>
+  ask<hub.CreatedCredential>("POST", "/v1/me/credentials", {
+    ...(label ? { label } : {}),
+    ...(scope ? { scope } : {}),
+  });
+export const revoke = (id: string) =>
+  ask<unknown>("DELETE", `/v1/me/credentials/${encodeURIComponent(id)}`);
+
+export const changeHandle = (handle: string) =>
+  ask<hub.HandleChanged>("PUT", "/v1/me/handle", { new_handle: handle });
+export const deleteAccount = (handle: string) =>
+  ask<hub.AccountDeleted>("DELETE", `/v1/me?${new URLSearchParams({ confirm: handle })}`);

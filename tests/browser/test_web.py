@@ -1,0 +1,350 @@
+"""Signing in on the hub's own pages, and the inbox there, against a real hub."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from folkmoot.cli.client import HubClient
+from tests.browser.harness import AXE, Desk, Person, Quiet, expect, missing
+from tests.browser.test_accessibility import RUN
+from tests.process import Process
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+pytestmark = pytest.mark.browser
+
+SECRET = re.compile(r"(sk|bs|oc)_[0-9a-f]{64}")
+OUT = ("401 (Unauthorized)", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+"""What the console of a page says whose session was taken away."""
+
+
+class Web:
+    """The hub's page in a browser profile of its own."""
+
+    def __init__(self, desk: Desk, hub: str, path: str = "/inbox", **options: Any) -> None:
+        self.hub = hub.replace("127.0.0.1", "localhost")
+        self.context: BrowserContext = desk.context(**options)
+        self.page: Page = self.context.new_page()
+        self.ignored: tuple[str, ...] = ()
+        self._problems = desk.problems
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: desk.problems.append(f"error: {error}"))
+        self.page.goto(f"{self.hub}{path}")
+
+    def _console(self, message: Any) -> None:
+        bad = message.type in ("error", "warning")
+        if bad and not any(word in message.text for word in self.ignored):
+            self._problems.append(f"{message.type}: {message.text}")
+
+    def button(self, name: str, **options: Any) -> Any:
+        return self.page.get_by_role("button", name=name, **options)
+
+    def field(self, label: str, **options: Any) -> Any:
+        return self.page.get_by_label(label, **options)
+
+    def text(self, text: str, **options: Any) -> Any:
+        return self.page.get_by_text(text, **options)
+
+    def sign_in(self, token: str) -> Web:
+        self.field("Token").fill(token)
+        self.button("Sign in", exact=True).click()
+        self.page.locator(".threads").wait_for()
+        return self
+
+    def sign_in_at_account(self, token: str) -> Web:
+        self.field("Token").fill(token)
+        self.field("Token").press("Enter")
+        expect(self.text("this browser", exact=True)).to_be_visible()
+        return self
+
+    def open_thread(self, name: str) -> None:
+        self.page.locator(".row", has_text=name).first.click()
+        self.page.locator(".messages").wait_for()
+
+    def write(self, text: str) -> None:
+        self.page.locator(".composer textarea").fill(text)
+        self.button("Send", exact=True).click()
+        expect(self.page.locator(".letter.own .body").last).to_have_text(text)
+
+    def secrets(self) -> list[str]:
+        """Every token that the page can read, or that stands in its address."""
+        seen = self.page.evaluate(
+            """() => [
+              document.documentElement.outerHTML,
+              ...[...document.querySelectorAll("input, textarea")].map((it) => it.value),
+              JSON.stringify(localStorage), JSON.stringify(sessionStorage),
+              document.cookie, location.href, JSON.stringify(history.state),
+            ].join("\\n")"""
+        )
+        return [found.group() for found in SECRET.finditer(seen)]
+
+
+def folkmoot(*arguments: str, **variables: str) -> str:
+    """What the command prints."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "folkmoot", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=variables,
+    )
+    return ran.stdout
+
+
+@pytest.mark.requirement("web.two-people", "web.no-secret")
+def test_someone_registers_by_invitation_and_two_people_write_at_once(hub: str, desk: Desk) -> None:
+    ada = Person(hub, "ada")
+    ada.call("msg/set_profile", display_name="Ada Lovelace")
+    link = ada.call("msg/invite", message="Welcome to the moot.")["invite_url"]
+    at_ada = Web(desk, hub).sign_in(ada.token)
+    assert at_ada.secrets() == []
+    guest = Web(desk, hub, link.partition("/invite")[1] + link.partition("/invite")[2])
+    expect(guest.text("Ada Lovelace (@ada) invites you")).to_be_visible()
+    expect(guest.text("Welcome to the moot.")).to_be_visible()
+    guest.field("Your handle").fill("bob")
+    guest.button("Register").click()
+    expect(guest.text("You are @bob.")).to_be_visible()
+    assert len(set(guest.secrets())) == 1
+    guest.page.get_by_role("link", name="open your inbox").click()
+    guest.open_thread("Ada Lovelace")
+    assert guest.secrets() == []
+    expect(guest.page.locator(".body")).to_have_text("Welcome to the moot.")
+    guest.write("Glad to be here.")
+    # No clock of a page moves in this test: what is new is heard, not asked for.
+    at_ada.open_thread("bob")
+    expect(at_ada.page.locator(".letter .body").last).to_have_text("Glad to be here.")
+    at_ada.write("The boat leaves at six.")
+    expect(guest.page.locator(".letter .body").last).to_have_text("The boat leaves at six.")
+    at_ada.page.locator(".home").click()
+    guest.write("I will be there.")
+    expect(at_ada.page.locator(".row").first).to_contain_text("I will be there.")
+    expect(at_ada.page.locator(".bar .badge")).to_contain_text("1")
+    assert at_ada.page.title() == "(1) Inbox · Folkmoot"
+    assert at_ada.secrets() == guest.secrets() == []
+
+
+@pytest.mark.requirement("web.sign-out")
+def test_signing_out_ends_the_session_and_a_wrong_token_is_refused(hub: str, desk: Desk) -> None:
+    cleo = Person(hub, "cleo")
+    web = Web(desk, hub, "/account")
+    web.ignored = ("401 (Unauthorized)",)
+    web.field("Token").fill("sk_" + "0" * 64)
+    web.field("Token").press("Enter")
+    expect(web.page.get_by_role("alert")).to_contain_text("The token is not valid")
+    assert web.secrets() == []
+    web.sign_in_at_account(cleo.token)
+    kept = web.context.cookies()
+    assert [(it["httpOnly"], it["sameSite"]) for it in kept] == [(True, "Strict")]
+    web.button("Sign out", exact=True).first.click()
+    expect(web.text("You are signed out.")).to_be_visible()
+    assert web.context.cookies() == []
+    # Whoever kept the cookie has nothing.
+    web.context.add_cookies([{key: kept[0][key] for key in ("name", "value", "domain", "path")}])
+    web.page.reload()
+    expect(web.field("Token")).to_be_visible()
+
+
+@pytest.mark.requirement("web.recover")
+def test_a_recovery_code_signs_in_here_and_everyone_else_out(hub: str, desk: Desk) -> None:
+    dora = Person(hub, "dora")
+    other = Web(desk, hub).sign_in(dora.token)
+    other.ignored = OUT
+    web = Web(desk, hub, "/sign-in")
+    web.button("I lost my token").click()
+    expect(web.text("Recovering signs out every other client")).to_be_visible()
+    web.field("Handle").fill("@dora")
+    web.field("Recovery code").fill(dora.recovery_code)
+    web.button("Recover", exact=True).click()
+    expect(web.text("You are @dora")).to_be_visible()
+    expect(other.text("You were signed out.")).to_be_visible()
+    web.field("I have saved").check()
+    web.button("Open the inbox").click()
+    web.page.locator(".threads").wait_for()
+    assert web.secrets() == []
+
+
+@pytest.mark.requirement("web.revoked", "browser.one-time-code")
+def test_folkmoot_open_signs_in_once_and_the_terminal_signs_out(
+    hub: str, desk: Desk, tmp_path: Path
+) -> None:
+    own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    folkmoot("register", "eve", "--url", hub, **own)
+    link = folkmoot("open", "--print", **own).strip()
+    path = link.partition("localhost")[2].partition("/")[2]
+    assert re.fullmatch(r"sign-in#oc_[0-9a-f]{64}", path)
+    web = Web(desk, hub, f"/{path}")
+    web.page.locator(".threads").wait_for()
+    assert web.page.url.endswith("/inbox")
+    assert web.secrets() == []
+    again = Web(desk, hub)
+    again.ignored = ("403 (Forbidden)",)
+    again.page.goto(f"{again.hub}/{path}")
+    expect(again.text("This link was used already or is too old.")).to_be_visible()
+    web.ignored = OUT
+    listed = folkmoot("tokens", "--json", **own)
+    session = re.search(r'"id": "(c_\w+)",\s+"kind": "browser"', listed)
+    assert session is not None
+    folkmoot("tokens", "revoke", session[1], **own)
+    expect(web.text("You were signed out.")).to_be_visible()
+
+
+@pytest.mark.requirement("web.restart")
+def test_a_page_goes_on_when_the_hub_restarts(tmp_path: Path, desk: Desk) -> None:
+    data = tmp_path / "data"
+    with Process(data, FOLKMOOT_RATE_LIMITS="off") as running:
+        port, hub = running.port, f"http://127.0.0.1:{running.port}"
+        ann, ben = Person(hub, "ann"), Person(hub, "ben")
+        web = Web(desk, hub).sign_in(ann.token)
+        web.ignored = ("ERR_CONNECTION_RE", "ERR_INCOMPLETE_CHUNKED_ENCODING", "503")
+    expect(web.text("The hub does not answer.")).to_be_visible()
+    with Process(data, port=port, FOLKMOOT_RATE_LIMITS="off"):
+        ben.call("msg/send", to="ann", body="The hub is back.")
+        web.page.clock.fast_forward(20_000)
+        expect(web.page.locator(".row")).to_contain_text("The hub is back.")
+        expect(web.text("The hub does not answer.")).to_have_count(0)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
+    """A page that someone else serves on another port of this machine, and the cookies it gets."""
+    sent: list[str] = []
+    (tmp_path / "index.html").write_text("<!doctype html><title>Other</title><p>Other</p>")
+
+    class Other(Quiet):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, directory=str(tmp_path), **named)
+
+        def do_GET(self) -> None:  # noqa: N802 - the library's name
+            sent.append(self.headers.get("cookie", ""))
+            super().do_GET()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://localhost:{server.server_address[1]}/index.html", sent
+        server.shutdown()
+        thread.join()
+
+
+ATTACK = """async (hub) => {
+  const told = [];
+  const fetched = async (path, options) => {
+    try {
+      const answer = await fetch(hub + path, {credentials: "include", ...options});
+      told.push([path, answer.type, answer.status]);
+    } catch { told.push([path, "refused"]); }
+  };
+  await fetched("/v1/me", {});
+  await fetched("/v1/me", {mode: "no-cors"});
+  const headers = {"folkmoot-page": "1"};
+  await fetched("/v1/me", {method: "PATCH", body: '{"bio": "taken"}', headers});
+  await fetched("/v1/session", {method: "DELETE", headers});
+  await fetched("/v1/accounts", {method: "POST", mode: "no-cors", body: '{"handle": "mallory"}'});
+  await fetched("/v1/me/codes", {method: "POST", mode: "no-cors"});
+  await new Promise((done) => {
+    const source = new EventSource(hub + "/v1/events", {withCredentials: true});
+    source.onopen = () => { told.push(["events", "open"]); done(); };
+    source.onerror = () => { told.push(["events", "refused"]); source.close(); done(); };
+  });
+  await new Promise((done) => {
+    const socket = new WebSocket(hub.replace("http", "ws") + "/ws?room=square");
+    socket.onmessage = () => { told.push(["socket", "message"]); done(); };
+    socket.onclose = () => { told.push(["socket", "refused"]); done(); };
+  });
+  return told;
+}"""
+
+
+@pytest.mark.requirement("browser.origin")
+def test_a_page_on_another_port_can_do_nothing(
+    hub: str, desk: Desk, stranger: tuple[str, list[str]]
+) -> None:
+    finn = Person(hub, "finn")
+    finn.call("room/create", name="square")
+    web = Web(desk, hub).sign_in(finn.token)
+    other = web.context.new_page()
+    seen: list[tuple[str, int]] = []
+
+    def answered(response: Any) -> None:
+        if response.url.startswith(web.hub):
+            seen.append((response.request.method, response.status))
+
+    other.on("response", answered)
+    other.goto(stranger[0])
+    # Browsers send the cookie to every port: it is the hub that refuses.
+    assert "folkmoot_" in stranger[1][0]
+    told = other.evaluate(ATTACK, web.hub)
+    assert [it for it in told if it[-1] not in ("refused", 0)] == []
+    # Without the cookie the answer would have been 401.
+    assert seen
+    assert {status for _, status in seen} == {403}, seen
+    assert finn.call("msg/whoami")["bio"] == ""
+    web.page.reload()
+    web.page.locator(".threads").wait_for()
+
+
+@pytest.mark.requirement("web.account")
+def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, desk: Desk) -> None:
+    gus = Person(hub, "gus")
+    web = Web(desk, hub, "/account").sign_in_at_account(gus.token)
+    web.field("Name", exact=True).fill("Gus the Great")
+    web.button("Save", exact=True).click()
+    expect(web.text("Your profile is saved.")).to_be_visible()
+    assert gus.call("msg/whoami")["display_name"] == "Gus the Great"
+    web.field("New token: what is it for?").fill("laptop")
+    web.button("Create", exact=True).click()
+    made = web.field("Token", exact=True).input_value()
+    web.button("I have saved it").click()
+    assert web.secrets() == []
+    assert HubClient(hub, made).call("msg/whoami", {})["handle"] == "gus"
+    entry = web.page.locator("li", has_text="laptop")
+    entry.get_by_role("button", name="Revoke").click()
+    entry.get_by_role("button", name="Revoke").click()
+    expect(web.text("The token is revoked.")).to_be_visible()
+    expect(web.page.locator("li", has_text="laptop")).to_have_count(0)
+    with web.page.expect_download() as download:
+        web.page.get_by_role("link", name="Download").click()
+    assert download.value.path().stat().st_size > 0
+    web.ignored = OUT
+    web.field("Type gus to confirm").fill("gus")
+    web.button("Delete", exact=True).click()
+    expect(web.text("Account deleted.")).to_be_visible()
+    assert web.page.evaluate("fetch('/v1/session').then(it => it.json())")["handle"] is None
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_pages(hub: str, desk: Desk, theme: str, width: int) -> None:
+    if not AXE.exists():
+        missing("needs axe-core, which 'make app' installs")
+    hal = Person(hub, f"hal_{theme}_{width}")
+    web = Web(desk, hub, "/sign-in", width=width, color_scheme=theme)
+    for way in ("I lost my token", "I am new here", "Sign in with a token"):
+        check(web, way)
+        web.button(way).click()
+    web.sign_in(hal.token)
+    check(web, "inbox")
+    web.page.goto(f"{web.hub}/account")
+    expect(web.text("this browser", exact=True)).to_be_visible()
+    check(web, "account")
+
+
+def check(web: Web, view: str) -> None:
+    web.page.evaluate(AXE.read_text())
+    assert not web.page.evaluate(RUN), view
+
+
+def test_the_page_is_small() -> None:
+    built = Path(__file__).parents[2] / "src" / "folkmoot" / "web" / "built" / "web.html"
+    assert len(gzip.compress(built.read_bytes())) <= 120_000
