@@ -100,6 +100,7 @@ def test_a_database_without_credentials_is_migrated_and_loses_no_row(tmp_path: P
     run(main())
     after = counts(path)
     assert after.pop("credentials") == 4
+    assert after.pop("browser_codes") == 0
     changed = {"schema_migrations": after["schema_migrations"], "audit": after["audit"]}
     assert changed["schema_migrations"] > before["schema_migrations"]
     assert {**after, **changed} == {**before, **changed}

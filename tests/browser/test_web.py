@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import subprocess
 import sys
@@ -343,8 +342,3 @@ def test_axe_finds_nothing_on_the_pages(hub: str, desk: Desk, theme: str, width:
 def check(web: Web, view: str) -> None:
     web.page.evaluate(AXE.read_text())
     assert not web.page.evaluate(RUN), view
-
-
-def test_the_page_is_small() -> None:
-    built = Path(__file__).parents[2] / "src" / "folkmoot" / "web" / "built" / "web.html"
-    assert len(gzip.compress(built.read_bytes())) <= 120_000

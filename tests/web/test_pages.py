@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -13,8 +14,8 @@ import pytest
 from starlette.requests import Request
 
 from folkmoot.web.clients import CLIENTS
-from folkmoot.web.pages import Pages
-from tests.harness import ask, run, serving
+from folkmoot.web.pages import APP, Pages
+from tests.harness import Answer, ask, run, serving
 
 HOSTILE = "https://x.example/\"><script>alert(1)</script>'&$style"
 
@@ -158,7 +159,7 @@ def test_the_page_is_a_page_for_everyone() -> None:
 
 def test_the_links_lead_where_something_answers() -> None:
     links = {a["href"] for a in Page(landing()).all("a")}
-    assert links == {"/", "/health", "/health/ready", "/metrics", "/v1/openapi.json"}
+    assert links == {*("/", "/inbox", "/health", "/health/ready", "/metrics", "/v1/openapi.json")}
     assert "/metrics" not in landing(metrics=False)
 
 
@@ -266,3 +267,32 @@ def test_the_page_says_what_one_can_say() -> None:
     said = Page(landing()).texts["q"]
     for words in ("Register me as @ada", "Write to @bob", "Any mail?"):
         assert words in said
+
+
+@pytest.mark.requirement("web.page")
+def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script() -> None:
+    async def main() -> list[Answer]:
+        async with serving() as hub:
+            plain = [await ask(hub.port, path) for path in APP]
+            zipped = await ask(hub.port, "/inbox", headers={"accept-encoding": "gzip"})
+            return [*plain, zipped]
+
+    *plain, zipped = run(main())
+    assert len({answer.body for answer in plain}) == 1
+    assert gzip.decompress(zipped.body) == plain[0].body
+    assert len(zipped.body) <= 120_000
+    policy = plain[0].headers["content-security-policy"]
+    script, style = (
+        re.search(rf"<{tag}[^>]*>(.*?)</{tag}>", plain[0].text, re.DOTALL)
+        for tag in ("script", "style")
+    )
+    assert script is not None
+    assert style is not None
+    for source in (script[1], style[1]):
+        digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+    assert "trusted-types 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
