@@ -96,7 +96,10 @@ def root(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
 def list_tokens(
     url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
 ) -> None:
-    """List the tokens that open your account, without their secrets."""
+    """List the tokens that open your account, without their secrets.
+
+    Browsers that are signed in are among them: revoking one signs it out.
+    """
     hub, _ = signed_in(url, handle)
     found = hub.list_credentials().credentials
     if as_json:
@@ -117,7 +120,8 @@ def list_tokens(
 def row(token: Credential) -> list[str]:
     """A token as a row of the table."""
     days = map(day, (token.created_at, token.used_at, token.expires_at))
-    saved = "saved here" if token.current else ""
+    kind = "browser" if token.kind == "browser" else ""
+    saved = "saved here" if token.current else kind
     return [word(token.id)[:SHORT], word(token.label), word(token.scope), *days, saved]
 
 
