@@ -244,6 +244,29 @@ def check_settings(page: str, token: str) -> None:
     assert token not in "".join(re.findall(r'(?:href|src|action)="[^"]*"', page))
 
 
+@pytest.mark.requirement("browser.register-and-recover")
+def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(tmp_path: Path) -> None:
+    """Else a page of another port could sign someone in to an account of its own."""
+
+    async def main() -> None:
+        async with Hub(settings(tmp_path)).running() as hub:
+            browser = Browser(int(hub.base_url.rpartition(":")[2]))
+            own = f"http://localhost:{browser.port}"
+            for handle, origin, site, signed_in in (
+                ("amy", own, "same-origin", True),
+                ("ben", f"http://localhost:{browser.port + 1}", "same-site", False),
+                ("cat", own, "same-site", False),
+            ):
+                code = await hub.accounts.create_invite(None)
+                head = {"origin": origin, "sec-fetch-site": site}
+                joined = await browser.submit(code, f"handle={handle}", **head)
+                assert joined.status == 200
+                assert ("set-cookie" in joined.headers) is signed_in
+                assert ('href="/inbox"' in joined.text) is signed_in
+
+    run(main())
+
+
 @pytest.mark.requirement("invite.page-form")
 def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_no_form(
     tmp_path: Path,

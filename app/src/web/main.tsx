@@ -160,7 +160,11 @@ function App() {
           show("/inbox");
         }}
         onSignOut={() => void out()}
-        onGone={leave}
+        onGone={(why) => {
+          // The cookie is of no use any more.
+          void signOut().catch(() => {});
+          leave(why);
+        }}
       />
     );
   }
