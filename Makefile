@@ -104,7 +104,7 @@ clean: ## Remove the environment and every cache; never the hub's data
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MODULES): app/package.json app/package-lock.json | $(VENV)/dev.stamp
-	@cd app && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd app && npm ci --prefer-offline --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(VENV)/run.stamp: constraints.txt pyproject.toml

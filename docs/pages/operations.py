@@ -18,7 +18,8 @@ INTRODUCTION = """\
 An operation is something that can be asked of the hub. It has one name, whichever way it is asked,
 and one right: policy judges it as `mcp.request.tools/call:` and its name, so a
 [deny](capabilities.md) holds for the tool, the route and the command alike. Where an operation
-cannot be reached on one of the ways, the table gives the reason.
+cannot be reached on one of the ways, the table gives the reason. Operations with an action under
+"Audit" leave a line of their own in the [audit log](../operations/people.md#the-audit-log).
 
 [Tools](tools.md), [REST](rest.md) and [commands](commands.md) describe each of them."""
 
@@ -38,7 +39,7 @@ TOOLS = {"app": ", for apps", "finder": ", in search mode"}
 
 def page() -> str:
     """The whole page."""
-    heads = ["Operation", "For", "Scope", "Effect", "Tool", "REST", "Command"]
+    heads = ["Operation", "For", "Scope", "Effect", "Tool", "REST", "Command", "Audit"]
     return document(
         "# Operations",
         INTRODUCTION,
@@ -65,7 +66,8 @@ def row(operation: Operation) -> list[str]:
         told(routes if isinstance(routes, Absent) else [f"{r.method} {r.path}" for r in routes]),
         told(operation.commands),
     ]
-    return [f"`{operation.name}`", WHO[operation.who], scope, operation.effect, *ways]
+    audit = f"`{operation.audit.action}`" if operation.audit else ""
+    return [f"`{operation.name}`", WHO[operation.who], scope, operation.effect, *ways, audit]
 
 
 def tool_of(operation: Operation) -> str:

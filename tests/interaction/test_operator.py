@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.operator import ask_socket, asked
+from folkmoot.core.errors import FolkmootError
 from folkmoot.operations import OPERATIONS
 from folkmoot.operations.row import Absent, Operation
 from tests.harness import Answer, ask, run
@@ -129,5 +130,32 @@ def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(tmp_path:
             writer.close()
             assert b" 200 " in head.partition(b"\r\n")[0]
             assert json.loads(body)["handle"] == "bob"
+
+    run(main())
+
+
+@pytest.mark.requirement("operator.audited")
+def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Path) -> None:
+    path = str(tmp_path.parent / "copy.db")
+
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            await there.people("bob")
+            socket = tmp_path / "control.sock"
+
+            async def do(name: str, **arguments: Any) -> Any:
+                return await asyncio.to_thread(ask_socket, socket, name, arguments)
+
+            await do("folkmoot/backup", path=path)
+            await do("folkmoot/suspend", handle="bob")
+            with pytest.raises(FolkmootError):
+                await do("folkmoot/backup", path=path)
+            lines = (await do("folkmoot/audit"))["lines"]
+            told = [(it["action"], it["by"], it["about"]) for it in lines]
+            for line in (
+                ("database.backed_up", "operator", path),
+                ("account.suspended", "operator", "bob"),
+            ):
+                assert told.count(line) == 1
 
     run(main())

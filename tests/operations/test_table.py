@@ -54,6 +54,13 @@ def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row: O
 def test_what_an_operation_counts_waits_and_asks_for_are_arguments_of_it(row: Operation) -> None:
     named = {row.waits, row.asks, row.once, *row.takes.__exactly_one__} - {""}
     assert named <= row.schema["properties"].keys()
+    if row.audit is not None and row.audit.about:
+        assert row.audit.about in row.schema["properties"]
+
+
+@every_row
+def test_whatever_an_operator_changes_is_in_the_audit_log(row: Operation) -> None:
+    assert row.audit is not None or row.effect == "reads" or row.who != "operator"
 
 
 @every_row

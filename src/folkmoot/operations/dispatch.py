@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Service
     from folkmoot.operations.call import Caller, Services
-    from folkmoot.operations.row import Limit, Operation, Payload
+    from folkmoot.operations.row import Audit, Limit, Operation, Payload
     from folkmoot.operations.table import Catalogue
 
 logger = logging.getLogger("folkmoot.operations")
@@ -113,12 +113,30 @@ class Dispatcher:
             arguments=decode(row.takes, arguments),
         )
         payload = await self._within_limits(row, call)
+        if row.audit is not None and not row.audit.by_service:
+            await self._record(row.audit, call)
         return ToolResult(
             payload=payload,
             delivered=call.delivered,
             bind=call.bind,
             signs_out=call.signs_out,
         )
+
+    async def _record(self, wanted: Audit, call: Call[Any]) -> None:
+        """Have in the audit log what was done."""
+        from folkmoot import audit
+
+        services, who = self._services, call.caller
+        by = audit.OPERATOR if who.account is None else who.account.handle
+        about = str(getattr(call.arguments, wanted.about)) if wanted.about else ""
+        clock: Any = services.clock
+        store, now = services.store, 0.0 if clock is None else clock.now()
+        line = audit.Line(wanted.action, by, about, at=int(now) if services.offline else None)
+        # A proxy has no table, and a stopped hub whose database is only copied is not written to.
+        if store is not None:
+            await store.write(lambda tx: audit.record(tx, [line], now, offline=services.offline))
+        if not services.offline:
+            line.log()
 
     async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
         if not tool.limits:

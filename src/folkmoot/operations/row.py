@@ -128,6 +128,16 @@ class Absent(Struct, frozen=True):
     why: str
 
 
+class Audit(Struct, frozen=True):
+    """The line that an operation leaves in the audit log."""
+
+    action: str
+    about: str = ""
+    """The argument that the line names."""
+    by_service: bool = False
+    """Whether the service writes it, with the change that it tells of."""
+
+
 class Operation(Struct, frozen=True, kw_only=True):
     """What can be asked of the hub, whichever way it is asked."""
 
@@ -169,6 +179,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """Whether it is for the operator's socket alone: it touches files that the caller names, or the
     master key.
     """
+    audit: Audit | None = None
+    """What the audit log has of it, where it has a line of its own."""
     tool: Literal["model", "app", "finder"] | Absent = "model"
     """Whom the tool is listed to: models, apps alone, or where it stands for all others."""
     app: str = ""

@@ -26,6 +26,7 @@ from folkmoot.operations.operator.people import find
 from folkmoot.operations.row import (
     Absent,
     Arguments,
+    Audit,
     Done,
     Limit,
     Nothing,
@@ -272,6 +273,7 @@ SESSIONS: Final = (
         scope="account",
         effect="adds",
         errors=(QuotaExceeded,),
+        audit=Audit("browser.code_created", by_service=True),
         tool=SECRET,
         routes=(
             Route(
@@ -298,6 +300,7 @@ SESSIONS: Final = (
         errors=(CommandInvalid, UserNotFound, QuotaExceeded),
         needs=("accounts",),
         local=True,
+        audit=Audit("browser.code_created", "handle", by_service=True),
         tool=SECRET,
         routes=(
             Route(

@@ -9,7 +9,16 @@ from msgspec import Struct
 from folkmoot.core.errors import TapeNotFound, TapeUnreadable
 from folkmoot.core.scopes import OPERATE
 from folkmoot.operations.call import FileAnswer
-from folkmoot.operations.row import Absent, Arguments, Cursor, Operation, PageLimit, Route, says
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Audit,
+    Cursor,
+    Operation,
+    PageLimit,
+    Route,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -147,6 +156,7 @@ TAPES: Final = (
         errors=(TapeNotFound, TapeUnreadable),
         needs=("tapes",),
         tool=NO_TOOL,
+        audit=Audit("tape.read", "tape"),
         routes=(
             Route("GET", PATH + "/{tape}", "readTape", "Read a tape", answer="Some of its lines."),
             Route(

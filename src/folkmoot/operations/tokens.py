@@ -18,7 +18,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.operator.people import find, recording
-from folkmoot.operations.row import Absent, Arguments, Done, Nothing, Operation, Route, says
+from folkmoot.operations.row import Absent, Arguments, Audit, Done, Nothing, Operation, Route, says
 from folkmoot.operations.scopes import MOST_CHARACTERS, check_scope
 from folkmoot.rooms.model import told
 
@@ -204,6 +204,7 @@ TOKENS = (
         effect="adds",
         errors=(QuotaExceeded,),
         tool=SECRET,
+        audit=Audit("token.created", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -233,6 +234,7 @@ TOKENS = (
         needs=("accounts",),
         local=True,
         tool=SECRET,
+        audit=Audit("token.created", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -256,6 +258,7 @@ TOKENS = (
         effect="destroys",
         errors=(CredentialNotFound,),
         tool=Absent("Which token is not needed any more is for its owner to say."),
+        audit=Audit("token.revoked", "credential", by_service=True),
         routes=(
             Route(
                 "DELETE",

@@ -20,7 +20,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.operations.operator.row import Handle, operated
-from folkmoot.operations.row import Arguments, Nothing, Route, says
+from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -187,6 +187,7 @@ DATA = (
         needs=("backups",),
         local=True,
         progress=Copied,
+        audit=Audit("database.backed_up", "path"),
         routes=(
             Route(
                 "POST",
@@ -210,6 +211,7 @@ DATA = (
         needs=("exporter",),
         local=True,
         progress=Written,
+        audit=Audit("account.exported", "handle"),
         routes=(
             Route(
                 "POST",
@@ -244,6 +246,7 @@ DATA = (
         errors=(CommandFailed, CommandInvalid, KeyUnusable),
         needs=("key_ring",),
         local=True,
+        audit=Audit("key.rotated"),
         routes=(
             Route(
                 "POST",
@@ -265,6 +268,7 @@ DATA = (
         errors=(CommandFailed, CommandInvalid),
         needs=("key_ring",),
         local=True,
+        audit=Audit("key.rotation_cancelled"),
         routes=(Route("POST", "/v1/key/cancel", "cancelRotation", "Cancel a pending rotation"),),
         commands=("keys rotate-master",),
     ),

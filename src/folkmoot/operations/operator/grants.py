@@ -9,7 +9,7 @@ from msgspec import Struct
 from folkmoot.core.errors import CommandInvalid, PatternSyntax, TooManyCapabilities, UserNotFound
 from folkmoot.gateway.grant_model import Granted, Overview, PersonView, Revoked
 from folkmoot.operations.operator.row import After, Handle, operated
-from folkmoot.operations.row import Arguments, Route, says
+from folkmoot.operations.row import Arguments, Audit, Route, says
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -132,6 +132,7 @@ GRANTS = (
         handler=grant,
         errors=(CommandInvalid, PatternSyntax, TooManyCapabilities, UserNotFound),
         needs=("granting",),
+        audit=Audit("hub.grant", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -152,6 +153,7 @@ GRANTS = (
         effect="destroys",
         errors=(CommandInvalid, PatternSyntax, UserNotFound),
         needs=("granting",),
+        audit=Audit("hub.revoke", "handle", by_service=True),
         routes=(
             Route("DELETE", "/v1/people/{handle}/grants", "revoke", "Revoke what was granted"),
         ),
@@ -166,6 +168,7 @@ GRANTS = (
         handler=invite_for,
         effect="adds",
         needs=("granting",),
+        audit=Audit("account.invited", "handle", by_service=True),
         routes=(
             Route(
                 "POST",

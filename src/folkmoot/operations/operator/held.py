@@ -11,7 +11,7 @@ from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import members
 from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.operations.operator.row import operated
-from folkmoot.operations.row import Arguments, Nothing, Route, says
+from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
 from folkmoot.proxy.held import MOST_REASON, HeldView
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ HELD = (
         effect="acts",
         errors=(CommandInvalid,),
         needs=("held",),
+        audit=Audit("held.released", "held_id"),
         routes=(
             Route(
                 "POST",
@@ -147,6 +148,7 @@ HELD = (
         effect="acts",
         errors=(CommandInvalid,),
         needs=("held",),
+        audit=Audit("held.dropped", "held_id"),
         routes=(
             Route(
                 "POST",

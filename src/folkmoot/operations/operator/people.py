@@ -12,7 +12,7 @@ from msgspec import Struct
 from folkmoot.accounts.model import PersonRow
 from folkmoot.core.errors import CommandInvalid, HandleInvalid, HandleTaken, UserNotFound
 from folkmoot.operations.operator.row import After, Handle, Reason, operated
-from folkmoot.operations.row import Arguments, Route, says
+from folkmoot.operations.row import Arguments, Audit, Route, says
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -205,6 +205,7 @@ PEOPLE = (
         effect="adds",
         errors=(HandleInvalid, HandleTaken),
         needs=("accounts",),
+        audit=Audit("account.added", "handle", by_service=True),
         routes=(
             Route(
                 "PUT",
@@ -226,6 +227,7 @@ PEOPLE = (
         handler=suspend_person,
         errors=(CommandInvalid, UserNotFound),
         needs=("accounts",),
+        audit=Audit("account.suspended", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -245,6 +247,7 @@ PEOPLE = (
         handler=restore_person,
         errors=(CommandInvalid, UserNotFound),
         needs=("accounts",),
+        audit=Audit("account.restored", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -266,6 +269,7 @@ PEOPLE = (
         effect="destroys",
         errors=(CommandInvalid, UserNotFound),
         needs=("mail",),
+        audit=Audit("account.removed", "handle", by_service=True),
         routes=(
             Route("DELETE", "/v1/accounts/{handle}", "removeAccount", "Delete an account for good"),
         ),

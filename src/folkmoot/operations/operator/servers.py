@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from folkmoot.core.errors import BackendUnknown, CommandInvalid, SettingsError
 from folkmoot.operations.operator.row import operated
-from folkmoot.operations.row import Arguments, Nothing, Route, says
+from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
 
 if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
@@ -231,6 +231,7 @@ SERVERS = (
         effect="changes",
         errors=(SettingsError,),
         needs=("reloading",),
+        audit=Audit("settings.reloaded"),
         routes=(Route("POST", "/v1/settings/reload", "reloadSettings", "Reload the settings"),),
         commands=("backends reload",),
     ),
@@ -256,6 +257,7 @@ SERVERS = (
         handler=accept,
         errors=(BackendUnknown, CommandInvalid),
         needs=("fleet",),
+        audit=Audit("backend.accept", by_service=True),
         routes=(
             Route(
                 "POST",
