@@ -9,6 +9,7 @@ import os
 import signal
 import tempfile
 from pathlib import Path
+from threading import Lock
 
 import apsw
 import pytest
@@ -88,14 +89,16 @@ def begin_with_a_schema() -> None:
     start migrate theirs, and so does whoever calls `migrate`.
     """
     made: list[apsw.Connection] = []
+    one_at_a_time = Lock()
 
     def migrate(connection: apsw.Connection, known: list[schema.Migration]) -> int:
-        if not made:
-            made.append(apsw.Connection(":memory:"))
-            schema.migrate(made[0], known)
-        if is_empty(connection):
-            with connection.backup("main", made[0], "main") as copying:
-                copying.step()
+        with one_at_a_time:
+            if not made:
+                made.append(apsw.Connection(":memory:"))
+                schema.migrate(made[0], known)
+            if is_empty(connection):
+                with connection.backup("main", made[0], "main") as copying:
+                    copying.step()
         return schema.migrate(connection, known)
 
     store.migrate = migrate
