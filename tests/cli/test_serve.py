@@ -38,6 +38,8 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     finally:
         signal.signal(signal.SIGHUP, before)
     assert re.search(rf"Listening on +{re.escape(hub.url)}\n", hub.said)
+    page = hub.url.replace("127.0.0.1", "localhost")
+    assert re.search(rf"Inbox +{re.escape(page)}/inbox\n", hub.said)
     assert re.search(rf"Data in +{re.escape(str(tmp_path / 'here'))}\n", hub.said)
     snippet = json.loads(hub.said[hub.said.index("{") : hub.said.rindex("}") + 1])
     assert snippet == {"mcpServers": {"folkmoot": {"url": f"{hub.url}/mcp"}}}

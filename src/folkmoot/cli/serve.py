@@ -77,12 +77,18 @@ def tell(text: str) -> None:
         say(text)
 
 
+def inbox_page(url: str) -> str:
+    """The page to open; by its name, as some things that browsers do need one."""
+    return f"{url.rstrip('/')}/inbox".replace("http://127.0.0.1:", "http://localhost:", 1)
+
+
 def welcome(url: str, loaded: Loaded, accounts: int) -> str:
     """What someone who just started a hub wants to know."""
     here = reachable(url)
     rows = [("Listening on", url if here == url else f"{url} (all network interfaces)")]
     if loaded.settings.public_url:
         rows.append(("Reached at", loaded.settings.public_url))
+    rows.append(("Inbox", inbox_page(loaded.settings.public_url or here)))
     rows.append(("Data in", str(loaded.settings.data_folder)))
     if loaded.file:
         rows.append(("Settings in", loaded.file))
