@@ -116,6 +116,7 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
             dispatcher=hub._dispatcher,
             hosts=hub._hosts,
             addresses=Addresses(()),
+            browsers=hub._browsers,
             bus=hub.bus,
             endpoints=tuple(endpoints(ROWS)),
         )
