@@ -102,7 +102,7 @@ def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
             honest(hub.port) as look,
         ):
             monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
-            monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+            monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.2)
             dripping = asyncio.gather(*(drip(hub.port, BODY_HEAD) for _ in range(50)))
             while not dripping.done():
                 assert await look() == 200

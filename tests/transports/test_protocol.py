@@ -56,7 +56,7 @@ def test_the_rest_of_an_answered_body_is_not_waited_for_long(
             reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
             writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert (await read_answer(reader)).status == 200
-            monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+            monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
             writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
             assert (await read_answer(reader)).status == 405
             writer.write(b"more")
