@@ -10,6 +10,7 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.cli.datachecks import check_data
+from folkmoot.cli.operator import ask_socket
 from folkmoot.core.errors import DatabaseDamaged
 from tests.harness import ask, run
 from tests.interaction.test_mail_rates import Later
@@ -68,6 +69,32 @@ def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Path) -> 
             assert (await ask(there.port, "/health")).status == 200
 
     run(main())
+
+
+@pytest.mark.requirement("operator.audited")
+def test_a_backup_is_made_even_where_its_audit_line_cannot_be_stored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, copy = tmp_path / "data", tmp_path / "copy.db"
+
+    async def main() -> None:
+        token = await prepared(folder)
+        whole = (folder / "folkmoot.db").read_bytes()
+        overwrite_root(folder, "members_by_activity")
+        async with meeting(folder) as there:
+            await (await there.returning(token)).refused("msg/threads")
+            # The disk is well again; the hub writes nothing until it is restarted.
+            with (folder / "folkmoot.db").open("r+b") as file:
+                file.write(whole)
+            socket = folder / "control.sock"
+            made = await asyncio.to_thread(
+                ask_socket, socket, "folkmoot/backup", {"path": str(copy)}
+            )
+            assert made["path"] == str(copy)
+
+    run(main())
+    assert "an audit line was not stored" in caplog.text
+    assert copy.exists()
 
 
 async def assert_stopped(there: Meeting, folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from folkmoot.audit import note_refusal
+from folkmoot import audit
 from folkmoot.core.errors import (
     AuthenticationRequired,
     CapabilityDenied,
@@ -31,6 +31,7 @@ from folkmoot.core.errors import (
     RoomDoorError,
     RoomError,
     RoomForbidden,
+    StoreError,
     ToolError,
     UnknownTool,
 )
@@ -124,8 +125,6 @@ class Dispatcher:
 
     async def _record(self, wanted: Audit, call: Call[Any]) -> None:
         """Have in the audit log what was done."""
-        from folkmoot import audit
-
         services, who = self._services, call.caller
         by = audit.OPERATOR if who.account is None else who.account.handle
         about = str(getattr(call.arguments, wanted.about)) if wanted.about else ""
@@ -134,7 +133,14 @@ class Dispatcher:
         line = audit.Line(wanted.action, by, about, at=int(now) if services.offline else None)
         # A proxy has no table, and a stopped hub whose database is only copied is not written to.
         if store is not None:
-            await store.write(lambda tx: audit.record(tx, [line], now, offline=services.offline))
+            try:
+                await store.write(
+                    lambda tx: audit.record(tx, [line], now, offline=services.offline)
+                )
+            except StoreError as error:
+                # It is done: a full disk, say, must not make a failure of a backup that was made.
+                extra = {"action": line.action, "error": error.code}
+                logger.warning("an audit line was not stored", extra=extra)
         if not services.offline:
             line.log()
 
@@ -235,7 +241,7 @@ class ToolService:
         error: PolicyError,
     ) -> PolicyError:
         """Have the refusal of a call in the audit log."""
-        note_refusal(principal, str(error.data["attempted_kind"]), error)
+        audit.note_refusal(principal, str(error.data["attempted_kind"]), error)
         return error
 
 
