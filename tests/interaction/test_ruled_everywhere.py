@@ -308,6 +308,9 @@ def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:
         async with rewriting(tmp_path / "2", Rewrites("room/list", at_most(10**9))) as there:
             answer = await there.rest("ann", "GET", "")
             assert answer.json()["error"]["code"] == "rewrite_refused"
+        async with rewriting(tmp_path / "4", Rewrites("room/read", at_most(10**9))) as there:
+            answer = await there.rest("ann", "GET", f"/{ROOM}/messages?after=0&wait=1")
+            assert answer.json()["error"]["code"] == "rewrite_refused"
         async with rewriting(tmp_path / "3", Rewrites("room/create", renamed)) as there:
             assert (await there.rest("ann", "GET", f"/{ROOM}")).json()["access"] == "private"
             wrong = await there.rest("ann", "POST", "", {"name": "x", "room": "y"})

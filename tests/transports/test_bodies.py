@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from folkmoot.transports import bodies, connections
+from folkmoot.transports import bodies, connections, protocol
 from folkmoot.transports.bodies import BodyBounds
 from tests.harness import Answer, Serving, ask, reached, read_answer, run, serving
 
@@ -303,5 +303,23 @@ def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> N
                 b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx"
             )
             assert (await first.answer()).text == "1"
+
+    run(main())
+
+
+@pytest.mark.requirement("edge.bodies-total")
+def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
+
+    async def main() -> None:
+        async with bounded() as hub:
+            # More than is parsed once it was refused: the rest is thrown away unread.
+            first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+            assert (await read_answer(first.reader)).status == 413
+            with suppress(ConnectionError):
+                assert await first.reader.read() == b""
+            first.writer.close()
 
     run(main())

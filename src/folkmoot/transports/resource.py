@@ -195,21 +195,21 @@ class Resource:
                 left = rewritten(endpoint, given, arguments_left(admitted, row.name))
                 if self._rooms.changes != changes:
                     await confirm()
-            if not row.is_waiting(left):
-                try:
+            try:
+                if not row.is_waiting(left):
                     return await dispatcher.perform(row, left, caller)
-                except ArgumentInvalid as error:
-                    if left == given:
-                        raise
-                    why = f"An interceptor left arguments that cannot be: {error.message}"
-                    raise RewriteRefused(why) from None
-            async with self._waiting.watched(caller, receive):
-                # Again: a change of the account is noticed only from here on.
-                await confirm()
-                done = await dispatcher.perform(row, left, caller)
-                await confirm()
-                self._policy.check(caller.principal, row.name, left)
-            return done
+                async with self._waiting.watched(caller, receive):
+                    # Again: a change of the account is noticed only from here on.
+                    await confirm()
+                    done = await dispatcher.perform(row, left, caller)
+                    await confirm()
+                    self._policy.check(caller.principal, row.name, left)
+                    return done
+            except ArgumentInvalid as error:
+                if left == given:
+                    raise
+                why = f"An interceptor left arguments that cannot be: {error.message}"
+                raise RewriteRefused(why) from None
 
         if operated or not row.judged:
             work = dispatcher.perform(row, given, caller)
