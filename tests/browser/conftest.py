@@ -26,6 +26,8 @@ def browser() -> Iterator[Browser]:
         missing("needs playwright, which 'make browser' installs")
     if chromium() is None:
         missing("needs Chromium")
+    # On a busy machine a page takes its time; what never comes is told just as well.
+    driver.expect.set_options(timeout=30_000)
     with driver.sync_playwright() as running, launch(running) as launched:
         yield launched
 

@@ -39,6 +39,7 @@ def test_hostile_bodies_and_names_stay_text(hub: str, desk: Desk) -> None:
     expect(bodies.nth(1)).to_have_text(BODIES[1])
     expect(bodies.nth(3)).to_have_text("invoicetxt.exe \u2066hidden\u2069")
     links = inbox.frame.locator(".letter .body a")
+    expect(links).to_have_count(2)
     assert [link.get_attribute("href") for link in links.all()] == [
         "https://example.org/a(b)c",
         "mailto:ada@example.org",

@@ -129,7 +129,7 @@ def test_someone_registers_by_invitation_and_two_people_write_at_once(hub: str, 
     guest.write("I will be there.")
     expect(at_ada.page.locator(".row").first).to_contain_text("I will be there.")
     expect(at_ada.page.locator(".bar .badge")).to_contain_text("1")
-    assert at_ada.page.title() == "(1) Inbox · Folkmoot"
+    expect(at_ada.page).to_have_title("(1) Inbox · Folkmoot")
     assert at_ada.secrets() == guest.secrets() == []
 
 
@@ -330,6 +330,7 @@ def test_axe_finds_nothing_on_the_pages(hub: str, desk: Desk, theme: str, width:
     hal = Person(hub, f"hal_{theme}_{width}")
     web = Web(desk, hub, "/sign-in", width=width, color_scheme=theme)
     for way in ("I lost my token", "I am new here", "Sign in with a token"):
+        expect(web.button(way)).to_be_visible()
         check(web, way)
         web.button(way).click()
     web.sign_in(hal.token)
@@ -340,5 +341,6 @@ def test_axe_finds_nothing_on_the_pages(hub: str, desk: Desk, theme: str, width:
 
 
 def check(web: Web, view: str) -> None:
+    expect(web.page.get_by_role("heading", level=1)).to_be_visible()
     web.page.evaluate(AXE.read_text())
     assert not web.page.evaluate(RUN), view
