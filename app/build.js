@@ -17,6 +17,7 @@ const BUILT = "src/folkmoot/web/built";
 const PAGES = [
   { root: "src/host", to: `${BUILT}/inbox.html`, connects: "'none'" },
   { root: "src/web", to: `${BUILT}/web.html`, connects: "'self'" },
+  { root: "src/console", to: `${BUILT}/console.html`, connects: "'self'" },
   { root: "test/host", to: "tests/browser/host.html" },
 ];
 

@@ -23,6 +23,7 @@ RECORD = BUILT / "sources.sha256"
 PAGES = (
     BUILT / "inbox.html",
     BUILT / "web.html",
+    BUILT / "console.html",
     BUILT / "tokens.css",
     REPOSITORY / "tests/browser/host.html",
 )

@@ -1,24 +1,14 @@
-"""The types of the web pages: what mail's operations take and give, as the REST document has it."""
+"""The types of the web pages: what operations take and give, as the REST document has it."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from folkmoot.operations.openapi import document
 
 PATH: Final = "../app/src/api/schema.ts"
-WANTED: Final = (
-    "CreateAccount", "Registration", "RecoverAccount", "Recovery", "OwnAccount", "ChangeProfile",
-    "ProfileChange", "SendMessage", "ReplyToMessage", "Sent", "MailMessage", "Thread",
-    "ThreadPage", "ThreadMessages", "ThreadState", "Digest", "Contact", "ContactPage",
-    "PublicProfile", "FoundUser", "FoundUsers", "BlockedPage", "InviteMade",
-    "BrowserSession", "Credential", "Credentials", "CreatedCredential", "HandleChanged",
-    "AccountDeleted",
-)  # fmt: skip
-"""What the pages use; what these refer to is added."""
 HEAD: Final = "/** Made by `make docs` from the hub's OpenAPI document; change it there. */\n"
 NAMES: Final = {
     "integer": "number", "number": "number", "string": "string", "boolean": "boolean",
@@ -30,16 +20,8 @@ REFERENCE: Final = "#/components/schemas/"
 def page() -> str:
     """The file."""
     schemas: dict[str, Any] = document(version="")["components"]["schemas"]
-    wanted = dict.fromkeys(WANTED)
-    for name in list(wanted):
-        wanted |= dict.fromkeys(referred(schemas[name]))
-    types = (f"export type {name} = {typed(schemas[name])};\n" for name in wanted)
+    types = (f"export type {name} = {typed(schema)};\n" for name, schema in sorted(schemas.items()))
     return "\n".join((HEAD, *types))
-
-
-def referred(schema: Any) -> list[str]:
-    """The names of the schemas that one refers to."""
-    return re.findall(rf'"{REFERENCE}(\w+)"', json.dumps(schema))
 
 
 def typed(schema: dict[str, Any]) -> str:
@@ -57,7 +39,10 @@ def typed(schema: dict[str, Any]) -> str:
     if kind == "array":
         return f"Array<{typed(schema.get('items', {}))}>"
     if kind == "object":
-        return "{\n" + "".join(members(schema)) + "}" if schema.get("properties") else "object"
+        if schema.get("properties"):
+            return "{\n" + "".join(members(schema)) + "}"
+        values = schema.get("additionalProperties")
+        return f"Record<string, {typed(values)}>" if isinstance(values, dict) else "object"
     return NAMES.get(str(kind), "unknown")
 
 

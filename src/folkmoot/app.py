@@ -479,6 +479,7 @@ class Hub:
             version=__version__,
             public_url=settings.public_url,
             shows_metrics=self._shows_metrics,
+            signed_in=self._browsers.has_session,
             invitations=self.accounts.invitation,
             join=Joining(
                 self._forms,

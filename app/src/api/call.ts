@@ -12,11 +12,21 @@ const SIGNED_OUT = "Authentication required";
 export class Refused extends Error {
   /** Whether nobody is signed in, so that every other call is refused as well. */
   readonly signedOut: boolean;
+  /** The answer's status and the error's code, where REST refused. */
+  readonly status: number;
+  readonly code: string;
 
-  constructor(message: string, signedOut = message.startsWith(SIGNED_OUT)) {
+  constructor(
+    message: string,
+    signedOut = message.startsWith(SIGNED_OUT),
+    status = 0,
+    code = "",
+  ) {
     super(message);
     this.name = "Refused";
     this.signedOut = signedOut;
+    this.status = status;
+    this.code = code;
   }
 }
 
@@ -44,6 +54,8 @@ export interface Surroundings {
   informAssistant?: ((text: string) => Promise<void>) | undefined;
   /** Saves a file; absent where the page must show it instead. */
   saveFile?: ((name: string, text: string) => Promise<void>) | undefined;
+  /** Where the hub's other pages begin; absent where there are none. */
+  home?: string | undefined;
   /** Opens the page about the reader's account; absent where there is none. */
   openAccount?: (() => void) | undefined;
 }

@@ -1,49 +1,117 @@
 /** Made by `make docs` from the hub's OpenAPI document; change it there. */
 
-export type CreateAccount = {
+export type AcceptTools = {
+  tools: Array<{
+  namespace: string;
+  name: string;
+  changed_hash: string;
+}>;
+};
+
+export type AcceptedTools = {
+  accepted: Array<string>;
+};
+
+export type AccountDeleted = {
   handle: string;
-  client_public_key?: string | null;
-  invite_code?: string | null;
+  message: string;
+  backups: string;
+};
+
+export type Activity = {
+  lines: Array<ActivityLine>;
+};
+
+export type ActivityLine = {
+  id: number;
+  at: number;
+  action: string;
+  about: string;
+  outcome: string | null;
+  room: string | null;
+  server: string | null;
+  credential_id: string | null;
+  seconds: number | null;
+};
+
+export type AddAccount = {
   account_type?: "person" | "agent" | null;
 };
 
-export type Registration = {
+export type AddContact = {
+  nickname?: string | null;
+};
+
+export type AddedPerson = {
   handle: string;
   token: string;
   recovery_code: string;
-  public_key: string;
+  hub: string;
+};
+
+export type AuditLine = {
+  id: number;
+  at: number;
+  action: string;
+  by: string;
+  about: string;
+  detail?: Record<string, unknown>;
+  account?: string;
+  outcome?: string;
+  room?: string;
+  server?: string;
+  credential_id?: string;
+  request?: string;
+  seconds?: number;
+};
+
+export type AuditLines = {
+  lines: Array<AuditLine>;
+};
+
+export type BackUp = {
+  path: string;
+  overwrite?: boolean | null;
+};
+
+export type BackedUp = {
+  path: string;
+  size: number;
+  master_key_id: string | null;
+  warning: string;
+};
+
+export type Blocked = {
+  handle: string;
+  action: "block" | "unblock";
   message: string;
-  server_url: string;
-  settings: object;
-  next: string;
 };
 
-export type RecoverAccount = {
-  handle: string;
-  recovery_code: string;
+export type BlockedPage = {
+  blocked: Array<string>;
+  next_cursor: string | null;
 };
 
-export type Recovery = {
-  handle: string;
-  token: string;
-  message: string;
-  server_url: string;
-  settings: object;
-  next: string;
+export type BrowserSession = {
+  handle: string | null;
+  display_name: string | null;
+  expires_at: number | null;
+  scope: string | null;
+  registration: "open" | "invite" | "closed";
 };
 
-export type OwnAccount = {
-  handle: string;
-  display_name: string;
-  bio: string;
-  privacy: "public" | "contacts_only" | "private";
-  status: string;
-  account_type: "person" | "agent";
-  public_key: string;
-  client_public_key: string | null;
-  payload_formats: Array<string>;
-  created_at: number;
-  quotas: object;
+export type CancelledRotation = {
+  cancelled: string;
+};
+
+export type Capability = string | {
+  kind: string;
+  payload?: object;
+  to?: string | Array<string>;
+};
+
+export type ChangeHandle = {
+  new_handle: string;
 };
 
 export type ChangeProfile = {
@@ -55,104 +123,26 @@ export type ChangeProfile = {
   payload_formats?: Array<string> | null;
 };
 
-export type ProfileChange = {
-  handle: string;
-  display_name: string;
-  bio: string;
-  privacy: "public" | "contacts_only" | "private";
-  status: string;
-  account_type: "person" | "agent";
-  public_key: string;
-  client_public_key: string | null;
-  payload_formats: Array<string>;
-  message: string;
+export type ChangedTool = {
+  namespace: string;
+  name: string;
+  canonical: string;
+  changed_hash: string;
+  new: boolean;
+  findings: Array<string>;
+  since: number;
+  lines: Array<string>;
 };
 
-export type SendMessage = {
-  to: string;
-  body?: string | null;
-  encrypted_payload?: {
-  ciphertext: string;
-  nonce: string;
-  sender_public_key: string;
-} | null;
-  priority?: "urgent" | "normal" | "low" | "fyi" | null;
-  reply_to?: string | null;
-  idempotency_key?: string | null;
+export type ChangedTools = {
+  tools: Array<ChangedTool>;
+  count: number;
+  starting: Array<string>;
 };
 
-export type ReplyToMessage = {
-  body?: string | null;
-  encrypted_payload?: {
-  ciphertext: string;
-  nonce: string;
-  sender_public_key: string;
-} | null;
-  priority?: "urgent" | "normal" | "low" | "fyi" | null;
-  idempotency_key?: string | null;
-};
-
-export type Sent = {
-  message_id: string;
-  thread_id: string;
-  to: string;
-  encryption_mode: "server_assisted" | "e2e";
-  created_at: number;
-  quota_warning?: string;
-};
-
-export type MailMessage = {
-  id: string;
-  thread_id: string;
-  from_handle: string;
-  to_handle: string;
-  body: string | null;
-  priority: "urgent" | "normal" | "low" | "fyi";
-  encryption_mode: "server_assisted" | "e2e";
-  reply_to: string | null;
-  created_at: number;
-  unread: boolean;
-  encrypted_payload?: EncryptedPayload;
-  error?: string;
-};
-
-export type Thread = {
-  id: string;
-  subject: string;
-  other_handle: string;
-  other_display_name: string;
-  last_message_body: string | null;
-  last_message_at: number;
-  unread_count: number;
-  member_state: "active" | "archived" | "muted" | "starred";
-  last_read_at: number;
-  created_at: number;
-  updated_at: number;
-};
-
-export type ThreadPage = {
-  threads: Array<Thread>;
-  next_cursor: string | null;
-};
-
-export type ThreadMessages = {
-  thread: Thread;
-  messages: Array<MailMessage>;
-  next_cursor: string | null;
-};
-
-export type ThreadState = {
-  thread_id: string;
-  state: "active" | "archived" | "muted" | "starred";
-  message: string;
-};
-
-export type Digest = {
-  total_unread: number;
-  threads_with_unread: number;
-  recent_senders: Array<string>;
-  urgent_count: number;
-  more_senders?: number;
+export type Checked = {
+  whole: boolean;
+  faults: Array<string>;
 };
 
 export type Contact = {
@@ -162,49 +152,60 @@ export type Contact = {
   added_at: number;
 };
 
+export type ContactAdded = {
+  contact: string;
+  nickname: string;
+  message: string;
+};
+
 export type ContactPage = {
   contacts: Array<Contact>;
   next_cursor: string | null;
 };
 
-export type PublicProfile = {
-  handle: string;
-  display_name: string;
-  bio: string;
-  status: string;
-  account_type: "person" | "agent";
-  public_key: string;
-  client_public_key: string | null;
-  payload_formats: Array<string>;
-};
-
-export type FoundUser = {
-  handle: string;
-  display_name: string;
-  bio?: string;
-  account_type?: "person" | "agent";
-};
-
-export type FoundUsers = {
-  results: Array<FoundUser>;
-};
-
-export type BlockedPage = {
-  blocked: Array<string>;
-  next_cursor: string | null;
-};
-
-export type InviteMade = {
-  invite_code: string;
-  invite_url: string;
+export type ContactRemoved = {
+  contact: string;
   message: string;
 };
 
-export type BrowserSession = {
-  handle: string | null;
-  display_name: string | null;
+export type Copied = {
+  copied: number;
+  pages: number;
+};
+
+export type CreateAccount = {
+  handle: string;
+  client_public_key?: string | null;
+  invite_code?: string | null;
+  account_type?: "person" | "agent" | null;
+};
+
+export type CreateCredentialFor = {
+  label?: string;
+  expires_in?: number;
+  scope?: string;
+};
+
+export type CreateInvite = {
+  message?: string | null;
+};
+
+export type CreatedCode = {
+  code: string;
+  expires_at: number;
+  url: string;
+};
+
+export type CreatedCredential = {
+  id: string;
+  kind: "token" | "browser" | "app" | "device";
+  label: string;
+  scope: string;
+  created_at: number;
+  used_at: number | null;
   expires_at: number | null;
-  registration: "open" | "invite" | "closed";
+  current: boolean;
+  token: string;
 };
 
 export type Credential = {
@@ -222,15 +223,113 @@ export type Credentials = {
   credentials: Array<Credential>;
 };
 
-export type CreatedCredential = {
-  id: string;
-  kind: "token" | "browser" | "app" | "device";
-  label: string;
-  scope: string;
-  created_at: number;
-  used_at: number | null;
-  expires_at: number | null;
-  current: boolean;
+export type Digest = {
+  total_unread: number;
+  threads_with_unread: number;
+  recent_senders: Array<string>;
+  urgent_count: number;
+  more_senders?: number;
+};
+
+export type Document = object;
+
+export type DropHeld = {
+  reason?: string | null;
+};
+
+export type Dropped = {
+  dropped: Held;
+};
+
+export type EncryptedPayload = {
+  ciphertext: string;
+  nonce: string;
+  sender_public_key: string;
+};
+
+export type Envelope = {
+  protocol: "mcpx/v1";
+  id?: string | null;
+  from?: string | null;
+  to?: Array<string> | null;
+  kind: string;
+  correlation_id?: Array<string> | string | null;
+  context?: string | null;
+  payload?: object | null;
+};
+
+export type Error = {
+  error: {
+  code: string;
+  message: string;
+  retry_after?: number;
+  attempted_kind?: string | null;
+  your_capabilities?: Array<Capability>;
+};
+};
+
+export type ExportAccount = {
+  path: string;
+  overwrite?: boolean | null;
+};
+
+export type ExportedPerson = {
+  handle: string;
+  threads: number;
+  messages: number;
+  rooms: number;
+  said: number;
+};
+
+export type FollowedEvent = {
+  event: string;
+  data: Record<string, unknown>;
+};
+
+export type FoundUser = {
+  handle: string;
+  display_name: string;
+  bio?: string;
+  account_type?: "person" | "agent";
+};
+
+export type FoundUsers = {
+  results: Array<FoundUser>;
+};
+
+export type Grant = {
+  patterns: Array<string>;
+};
+
+export type GrantInRoom = {
+  recipient: string;
+  capabilities: Array<Capability>;
+  reason?: string;
+};
+
+export type GrantRow = {
+  handle: string;
+  state: "account" | "redirect" | "nobody";
+  leads_to: string | null;
+  groups: Array<string>;
+  settings: number;
+  granted: number;
+};
+
+export type Granted = {
+  handle: string;
+  granted: Array<string>;
+  already: Array<string>;
+  warnings: Array<string>;
+};
+
+export type Guest = {
+  credential: string;
+  guest: string;
+  room: string;
+};
+
+export type GuestToken = {
   token: string;
 };
 
@@ -241,14 +340,555 @@ export type HandleChanged = {
   message: string;
 };
 
-export type AccountDeleted = {
-  handle: string;
-  message: string;
-  backups: string;
+export type Held = {
+  id: number;
+  since: number;
+  direction: string;
+  type: string;
+  method: string;
+  tool: string;
+  session: string;
+  rule: string;
+  reason: string;
+  until: number | null;
+  preview: string;
 };
 
-export type EncryptedPayload = {
+export type HeldCapability = {
+  capability: unknown;
+  origin: string;
+  name?: string;
+  at?: number;
+};
+
+export type HeldList = {
+  held: Array<Held>;
+};
+
+export type HeldMessage = {
+  message: Record<string, unknown>;
+};
+
+export type HubStatus = {
+  pid: number;
+  version: string;
+  uptime: number;
+  url: string;
+  quotas: Record<string, Use>;
+};
+
+export type Invitation = {
+  room: string;
+  handle?: string;
+  guest?: string;
+  token?: string;
+  expires_at?: string;
+};
+
+export type Invite = unknown;
+
+export type InviteFor = {
+  days?: number | null;
+};
+
+export type InviteMade = {
+  invite_code: string;
+  invite_url: string;
+  message: string;
+};
+
+export type InvitedHandle = {
+  handle: string;
+  invite_code: string;
+  invite_url: string;
+  until: number;
+};
+
+export type KeyInUse = {
+  id: string;
+  source: string;
+};
+
+export type MailMessage = {
+  id: string;
+  thread_id: string;
+  from_handle: string;
+  to_handle: string;
+  body: string | null;
+  priority: "urgent" | "normal" | "low" | "fyi";
+  encryption_mode: "server_assisted" | "e2e";
+  reply_to: string | null;
+  created_at: number;
+  unread: boolean;
+  encrypted_payload?: EncryptedPayload;
+  error?: string;
+};
+
+export type MarkRead = {
+  message_ids?: Array<string> | null;
+};
+
+export type Message = {
+  seq: number;
+  ts: string;
+  protocol: "mcpx/v1";
+  id: string;
+  from: string;
+  to?: Array<string>;
+  kind: string;
+  correlation_id?: Array<string>;
+  context?: string;
+  payload?: object | null;
+};
+
+export type MessageDeleted = {
+  message_id: string;
+  message: string;
+};
+
+export type MessagePage = {
+  messages: Array<Message>;
+  first_seq: number;
+  last_seq: number;
+  oldest_seq?: number;
+};
+
+export type Messages = {
+  messages: Array<MailMessage>;
+  next_cursor: string | null;
+};
+
+export type NewCredential = {
+  label?: string;
+  expires_in?: number;
+  scope?: string;
+};
+
+export type OpenRequest = {
+  id: string;
+  seq: number;
+  kind: string;
+  requester: string;
+  state: "waiting" | "running" | "interrupted";
+  expires_at: string;
+  proposer?: string;
+  message?: Message;
+};
+
+export type Outcome = {
+  id: string;
+  state: "open" | "fulfilled" | "rejected" | "withdrawn" | "expired";
+  by: string;
+  seq: number;
+  decision: string;
+  to?: string;
+  result?: object;
+  error?: object;
+  reason?: string;
+  rejections?: number;
+};
+
+export type Overview = {
+  everyone: Array<HeldCapability>;
+  people: Array<GrantRow>;
+  next: string | null;
+};
+
+export type OwnAccount = {
+  handle: string;
+  display_name: string;
+  bio: string;
+  privacy: "public" | "contacts_only" | "private";
+  status: string;
+  account_type: "person" | "agent";
+  public_key: string;
+  client_public_key: string | null;
+  payload_formats: Array<string>;
+  created_at: number;
+  quotas: Record<string, Record<string, number>>;
+};
+
+export type Participant = {
+  id: string;
+  type: "person" | "agent" | "guest" | "backend" | "gateway";
+  role: "owner" | "member" | "guest" | "backend" | "gateway";
+  offers_tools: boolean | null;
+};
+
+export type ParticipantPage = {
+  participants: Array<Participant>;
+  next_cursor: string | null;
+};
+
+export type Person = {
+  handle: string;
+  account: string | null;
+  account_type: string | null;
+  held: Array<HeldCapability>;
+};
+
+export type PersonRow = {
+  handle: string;
+  display_name: string;
+  account_type: "person" | "agent";
+  created_at: number;
+  suspended_at: number | null;
+  mail_bytes: number;
+  room_bytes: number;
+  rooms: number;
+};
+
+export type PersonRows = {
+  people: Array<PersonRow>;
+  next: string | null;
+};
+
+export type PolicyChange = {
+  quorum?: number | null;
+  proposal_seconds?: number | null;
+  request_seconds?: number | null;
+  keep_messages?: number | null;
+  keep_days?: number | null;
+  progress_seconds?: number | null;
+  loop_guard?: number | null;
+};
+
+export type ProfileChange = {
+  handle: string;
+  display_name: string;
+  bio: string;
+  privacy: "public" | "contacts_only" | "private";
+  status: string;
+  account_type: "person" | "agent";
+  public_key: string;
+  client_public_key: string | null;
+  payload_formats: Array<string>;
+  message: string;
+};
+
+export type Proposal = {
+  id: string;
+  seq: number;
+  kind: string;
+  proposer: string;
+  to: Array<string>;
+  state: "open" | "fulfilled" | "rejected" | "withdrawn" | "expired";
+  created_at: string;
+  expires_at: string;
+  rejections: number;
+  closed_by: string | null;
+  closed_at: string | null;
+  message?: Message;
+};
+
+export type ProposalPage = {
+  proposals: Array<Proposal>;
+  next_cursor: string | null;
+};
+
+export type PublicProfile = {
+  handle: string;
+  display_name: string;
+  bio: string;
+  status: string;
+  account_type: "person" | "agent";
+  public_key: string;
+  client_public_key: string | null;
+  payload_formats: Array<string>;
+};
+
+export type RecoverAccount = {
+  handle: string;
+  recovery_code: string;
+};
+
+export type Recovery = {
+  handle: string;
+  token: string;
+  message: string;
+  server_url: string;
+  settings: Record<string, unknown>;
+  next: string;
+};
+
+export type Registration = {
+  handle: string;
+  token: string;
+  recovery_code: string;
+  public_key: string;
+  message: string;
+  server_url: string;
+  settings: Record<string, unknown>;
+  next: string;
+};
+
+export type Rejection = {
+  reason: string;
+};
+
+export type ReleaseHeld = {
+  message?: object | null;
+};
+
+export type Released = {
+  released: Held;
+};
+
+export type Reloaded = {
+  file: string | null;
+  backends: number;
+  added: Array<string>;
+  removed: Array<string>;
+  changed: Array<string>;
+  rights: boolean;
+  restart: Array<string>;
+  notes: Array<string>;
+};
+
+export type RemovedPerson = {
+  handle: string;
+};
+
+export type ReplyToMessage = {
+  body?: string | null;
+  encrypted_payload?: {
   ciphertext: string;
   nonce: string;
   sender_public_key: string;
+} | null;
+  priority?: "urgent" | "normal" | "low" | "fyi" | null;
+  idempotency_key?: string | null;
+};
+
+export type RestoreAccount = {
+  reason?: string | null;
+};
+
+export type RevokeInRoom = {
+  recipient?: string;
+  grant_id?: string;
+  capabilities?: Array<Capability>;
+  reason?: string;
+};
+
+export type Revoked = {
+  handle: string;
+  revoked: Array<string>;
+};
+
+export type Room = {
+  name: string;
+  access: "open" | "invite" | "private";
+  durable: boolean;
+  epoch: string;
+  role: "owner" | "member" | "guest" | null;
+  owners: Array<string>;
+  capabilities: Array<Capability>;
+  policy: RoomPolicy;
+  participants: number;
+  first_seq: number;
+  last_seq: number;
+  created_at: string;
+  oldest_seq?: number;
+  grants?: Record<string, Array<Capability>>;
+  backends?: Array<string>;
+};
+
+export type RoomOfHub = {
+  name: string;
+  owner: string | null;
+  access: string;
+  durable: boolean;
+  members: number;
+  messages: number;
+  bytes: number;
+  created_at: number;
+  last_at: number | null;
+  present: number;
+};
+
+export type RoomPage = {
+  rooms: Array<Room>;
+  next_cursor: string | null;
+};
+
+export type RoomPatch = {
+  access?: "open" | "invite" | "private";
+  capabilities?: Array<Capability> | null;
+  grants?: Record<string, Array<Capability>>;
+  policy?: PolicyChange;
+  backends?: Array<string> | null;
+  owners?: Array<string>;
+};
+
+export type RoomPolicy = {
+  quorum: number;
+  proposal_seconds: number;
+  request_seconds: number;
+  keep_messages: number;
+  keep_days: number;
+  progress_seconds: number;
+  loop_guard: number;
+};
+
+export type RoomRows = {
+  rooms: Array<RoomOfHub>;
+  next: string | null;
+};
+
+export type RoomSpec = {
+  name: string;
+  access?: "open" | "invite" | "private";
+  capabilities?: Array<Capability> | null;
+  grants?: Record<string, Array<Capability>>;
+  policy?: PolicyChange;
+  backends?: Array<string> | null;
+  durable?: boolean;
+};
+
+export type RotateKey = {
+  new?: string | null;
+  keep?: string | null;
+  discard?: boolean | null;
+};
+
+export type RotatedKey = {
+  old: string;
+  new: string;
+  settled: boolean;
+  kept: string | null;
+  withdrawn: string | null;
+};
+
+export type SendMessage = {
+  to: string;
+  body?: string | null;
+  encrypted_payload?: {
+  ciphertext: string;
+  nonce: string;
+  sender_public_key: string;
+} | null;
+  priority?: "urgent" | "normal" | "low" | "fyi" | null;
+  reply_to?: string | null;
+  idempotency_key?: string | null;
+};
+
+export type Sent = {
+  message_id: string;
+  thread_id: string;
+  to: string;
+  encryption_mode: "server_assisted" | "e2e";
+  created_at: number;
+  quota_warning?: string;
+};
+
+export type Servers = {
+  backends: Array<Record<string, unknown>>;
+};
+
+export type ShownSetting = {
+  value: unknown;
+  origin: string;
+};
+
+export type ShownSettings = {
+  file: string | null;
+  settings: Record<string, ShownSetting>;
+};
+
+export type SignIn = {
+  token: string;
+};
+
+export type SignInWithCode = {
+  code: string;
+};
+
+export type SignedIn = {
+  handle: string;
+  display_name: string;
+};
+
+export type SuspendAccount = {
+  reason?: string | null;
+};
+
+export type SuspendedPerson = {
+  handle: string;
+  changed: boolean;
+  suspended_at: number | null;
+};
+
+export type TapeEntries = {
+  entries: Array<Record<string, unknown>>;
+  next_cursor: string | null;
+};
+
+export type TapeRow = {
+  name: string;
+  bytes: number;
+  modified_at: number;
+  started: string;
+  ended: string | null;
+  messages: number | null;
+  client: string;
+  server: string;
+  compressed: boolean;
+};
+
+export type TapeRows = {
+  tapes: Array<TapeRow>;
+  next_cursor: string | null;
+};
+
+export type Thread = {
+  id: string;
+  subject: string;
+  other_handle: string;
+  other_display_name: string;
+  last_message_body: string | null;
+  last_message_at: number;
+  unread_count: number;
+  member_state: "active" | "archived" | "muted" | "starred";
+  last_read_at: number;
+  created_at: number;
+  updated_at: number;
+};
+
+export type ThreadDone = {
+  thread_id: string;
+  message: string;
+};
+
+export type ThreadMessages = {
+  thread: Thread;
+  messages: Array<MailMessage>;
+  next_cursor: string | null;
+};
+
+export type ThreadPage = {
+  threads: Array<Thread>;
+  next_cursor: string | null;
+};
+
+export type ThreadState = {
+  thread_id: string;
+  state: "active" | "archived" | "muted" | "starred";
+  message: string;
+};
+
+export type Use = {
+  used: number;
+  limit: number;
+};
+
+export type WaitingPage = {
+  requests: Array<OpenRequest>;
+  proposals: Array<Proposal>;
+  more: boolean;
+};
+
+export type Written = {
+  done: number;
+  total: number;
 };

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { sentence } from "../api/call";
-import { Button, Confirm, CopyText, Field, Notice, Ring } from "../components/parts";
+import { Button, Confirm, CopyText, Field, HomeLink, Notice } from "../components/parts";
 import { Part } from "../components/People";
 import { ProfilePart } from "../components/Settings";
 import type { Mailbox } from "../mail/mailbox";
@@ -31,8 +31,8 @@ export function Account({ mailbox, onInbox, onSignOut, onGone }: Props) {
   return (
     <div class="app" data-view="account">
       <header class="bar">
+        <HomeLink to="/" />
         <h1 class="bar-title">
-          <Ring size={26} />
           <button type="button" class="home" onClick={() => onInbox("inbox")}>
             Inbox
           </button>

@@ -1,31 +1,51 @@
-/** What changes, as the hub tells it: `/v1/events`. Where that fails, the inbox goes on polling. */
+/** What changes, as the hub tells it: `/v1/events`. Where that fails, a page goes on polling. */
 
-const HEARD = [
-  "mail.received",
-  "mail.sent",
-  "mail.changed",
-  "contacts.changed",
-  "account.changed",
-  "tokens.changed",
-  "reload",
-] as const;
+/** Each name that `docs/reference/events.md` lists. */
+export type EventName =
+  | "mail.received"
+  | "mail.sent"
+  | "mail.changed"
+  | "contacts.changed"
+  | "account.changed"
+  | "tokens.changed"
+  | "room.membership"
+  | "room.changed"
+  | "room.message"
+  | "room.presence"
+  | "room.proposal"
+  | "tools.changed"
+  | "held.changed"
+  | "server.changed"
+  | "pins.changed"
+  | "settings.changed"
+  | "reload";
+
+export interface HubEvent {
+  name: EventName;
+  data: Record<string, unknown>;
+}
+
 const AGAIN_MS = 5_000;
 
 export class Live {
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly names = new Set<EventName>();
 
-  /** `onChange` is called for every event, and `onState` when the stream comes or goes. */
+  /** `onEvent` is called for every event, and `onState` when the stream comes or goes. */
   constructor(
-    private readonly onChange: () => void,
+    names: readonly EventName[],
+    private readonly onEvent: (event: HubEvent) => void,
     private readonly onState: (open: boolean) => void,
-  ) {}
+  ) {
+    names.forEach((name) => this.names.add(name));
+  }
 
   open(): void {
     if (this.source) return;
     const source = new EventSource("/v1/events");
     this.source = source;
-    for (const name of HEARD) source.addEventListener(name, this.onChange);
+    this.names.forEach((name) => this.listen(name));
     source.onopen = () => this.onState(true);
     source.onerror = () => {
       this.onState(false);
@@ -36,9 +56,30 @@ export class Live {
     };
   }
 
+  /** Hear one more kind of event. */
+  add(name: EventName): void {
+    if (this.names.has(name)) return;
+    this.names.add(name);
+    this.listen(name);
+  }
+
   close(): void {
     clearTimeout(this.timer);
     this.source?.close();
     this.source = null;
+  }
+
+  private listen(name: EventName): void {
+    this.source?.addEventListener(name, (event) => {
+      this.onEvent({ name, data: parsed(event.data) });
+    });
+  }
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    return {};
   }
 }

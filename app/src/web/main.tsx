@@ -10,7 +10,8 @@ import { Keyring } from "../crypto/keyring";
 import { browserStorage } from "../crypto/storage";
 import { Mailbox, POLL_SECONDS } from "../mail/mailbox";
 import { Account } from "./Account";
-import { Live } from "./live";
+import { type EventName, Live } from "./live";
+import { ownPath } from "./paths";
 import { call } from "./rest";
 import { type Session, session, signOut, useCode } from "./session";
 import { SignIn } from "./SignIn";
@@ -23,7 +24,18 @@ const CODE = /^#(oc_[0-9a-f]{64})$/;
 /** While the hub tells what changes, the inbox asks by itself only so often. */
 const SELDOM_SECONDS = 300;
 const AGAIN_MS = 5_000;
+const HEARD: readonly EventName[] = [
+  "mail.received",
+  "mail.sent",
+  "mail.changed",
+  "contacts.changed",
+  "account.changed",
+  "tokens.changed",
+  "reload",
+];
 
+/** Where the reader wanted to go when they were asked to sign in. */
+const next = location.pathname === "/sign-in" ? ownPath(new URLSearchParams(location.search).get("next")) : null;
 const path = signal(location.pathname);
 const registration = signal<Session["registration"]>("open");
 const reason = signal("");
@@ -34,6 +46,7 @@ const asked = signal(false);
 const around: Surroundings = {
   call,
   openLink: (url) => void window.open(url, "_blank", "noopener,noreferrer"),
+  home: "/",
   openAccount: () => show("/account"),
   saveFile: async (name, text) => {
     const link = document.createElement("a");
@@ -50,6 +63,7 @@ const opened = () => new Mailbox(around, new Keyring(storage), storage);
 let mailbox = opened();
 const current = signal(mailbox);
 const live = new Live(
+  HEARD,
   () => void mailbox.look(),
   (open) => {
     mailbox.pollSeconds = open ? SELDOM_SECONDS : POLL_SECONDS;
@@ -86,6 +100,7 @@ function follow(): void {
     const before = was;
     was = now;
     if (now === "ready") {
+      if (next !== null && path.peek() === "/sign-in") return location.replace(next);
       live.open();
       if (path.peek() !== "/account") show("/inbox");
     } else if (now === "signed_out" && before === "ready") {
@@ -104,7 +119,7 @@ effect(() => {
 async function start(): Promise<void> {
   const code = CODE.exec(location.hash)?.[1];
   // Before anything else: a code must stay in no history.
-  if (location.hash) history.replaceState(null, "", location.pathname);
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   try {
     if (code) await useCode(code);
   } catch (error) {
@@ -118,6 +133,7 @@ async function start(): Promise<void> {
     asked.value = true;
     if (who.handle === null) {
       mailbox.phase.value = "signed_out";
+      if (next !== null && !reason.value) reason.value = "Sign in to continue.";
       return;
     }
     mailbox.hub = location.origin;

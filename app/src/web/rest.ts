@@ -4,7 +4,7 @@ import type { OperationName, Operations } from "../api/types";
 
 type ThreadPage = Operations["msg/thread"][1];
 type Args = Record<string, unknown>;
-type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Where each operation is; what is in braces is an argument. */
 const ROUTES: Record<Exclude<OperationName, "msg/open_inbox">, `${Method} ${string}`> = {
@@ -63,11 +63,14 @@ export async function ask<T>(method: Method, path: string, body?: unknown): Prom
   } catch {
     throw new Unreachable();
   }
-  const answer = (await response.json().catch(() => ({}))) as T & { error?: { message?: string } };
+  const answer = (await response.json().catch(() => ({}))) as T & {
+    error?: { code?: string; message?: string };
+  };
   if (response.ok) return answer;
   if (response.status >= 502) throw new Unreachable();
   const said = answer.error?.message ?? "The hub refused without a reason.";
-  throw new Refused(said, response.status === UNAUTHORISED && path !== "/v1/session");
+  const signedOut = response.status === UNAUTHORISED && path !== "/v1/session";
+  throw new Refused(said, signedOut, response.status, answer.error?.code ?? "");
 }
 
 export const call = (async (name: OperationName, args: Args) => {

@@ -579,6 +579,8 @@ class BrowserSession(Struct, frozen=True, omit_defaults=True):
     """Its name."""
     expires_at: int | None
     """When the session ends unless it is used, in seconds since 1970."""
+    scope: str | None
+    """What the session may do: `*`, or scopes such as `mail.read operate`."""
     registration: str
     """Who may register: everyone, those who were invited, or nobody."""
 

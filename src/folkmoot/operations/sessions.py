@@ -55,6 +55,9 @@ class BrowserSession(Struct, frozen=True, kw_only=True):
     expires_at: Annotated[
         int | None, told("When the session ends unless it is used, in seconds since 1970.")
     ]
+    scope: Annotated[
+        str | None, told("What the session may do: `*`, or scopes such as `mail.read operate`.")
+    ]
     registration: Annotated[
         Policy, told("Who may register: everyone, those who were invited, or nobody.")
     ]
@@ -64,11 +67,14 @@ async def session(call: Call[Nothing]) -> BrowserSession:
     """Who is signed in."""
     policy, here = call.services.accounts.policy, call.caller.session
     if here is None or here.account is None:
-        return BrowserSession(handle=None, display_name=None, expires_at=None, registration=policy)
+        return BrowserSession(
+            handle=None, display_name=None, expires_at=None, scope=None, registration=policy
+        )
     return BrowserSession(
         handle=here.account.handle,
         display_name=here.account.display_name,
         expires_at=here.credential.expires_at,
+        scope=here.credential.scope,
         registration=policy,
     )
 

@@ -116,6 +116,10 @@ class Browsers:
         account = None if found is None else found.account
         return None if account is None or account.suspended_at is not None else found
 
+    async def has_session(self, scope: Scope) -> bool:
+        """Whether a request has the cookie of a session, wherever it was made: to choose a page."""
+        return await self.identity(self._cookie(scope)) is not None
+
     async def sign_in(self, scope: Scope, bind: Bind, caller: Caller) -> dict[str, str]:
         """The header that signs a browser in; empty where the token is not good any more."""
         before = caller.session

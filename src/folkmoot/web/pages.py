@@ -8,7 +8,7 @@ import hashlib
 import math
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
@@ -63,13 +63,24 @@ ShowsMetrics: TypeAlias = Callable[["Scope"], bool]
 """Whether whoever makes a request may read the metrics."""
 
 
+SignedIn: TypeAlias = Callable[["Scope"], Awaitable[bool]]
+"""Whether a request brings the cookie of a browser session."""
+
+
 def never(_: Scope) -> bool:
     """Nobody reads metrics where there are none."""
     return False
 
 
+async def nobody(_: Scope) -> bool:
+    """Nobody is signed in where there are no accounts."""
+    return False
+
+
 APP = ("/inbox", "/account", "/sign-in")
-"""Where the page is that people use."""
+"""Where the page of one's mail and account is."""
+CONSOLE = ("rooms", "asks", "servers", "tapes", "people", "audit")
+"""Where the console is, with all that is below; and at `/` for whoever is signed in."""
 YOUR_NAME = "yourname"
 FREE_HANDLE = f"Replace <b>@{YOUR_NAME}</b> with the handle you want."
 GIVEN_HANDLE = "This invitation is only for the handle below."
@@ -169,6 +180,26 @@ _ICON = (
 )
 
 
+class Built:
+    """A page that app/ builds, with the policy that it names for itself."""
+
+    def __init__(self, name: str) -> None:
+        page = _source(f"built/{name}")
+        self._plain = page.encode()
+        self._zipped = gzip.compress(self._plain, mtime=0)
+        self._headers = {
+            "cache-control": "no-store",
+            "vary": "accept-encoding",
+            POLICY: f"{policy_in(page)}; frame-ancestors 'none'",
+        }
+
+    def answer(self, request: Request) -> Response:
+        """The page, compressed for whoever takes that."""
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return HTMLResponse(self._plain, 200, self._headers)
+        return HTMLResponse(self._zipped, 200, {**self._headers, "content-encoding": "gzip"})
+
+
 class Pages:
     """Draws every page of one hub."""
 
@@ -178,6 +209,7 @@ class Pages:
         version: str,
         public_url: str,
         shows_metrics: ShowsMetrics = never,
+        signed_in: SignedIn = nobody,
         invitations: Invitations = none_known,
         join: Join | None = None,
         policy: Policy = "open",
@@ -188,6 +220,7 @@ class Pages:
         self._join = join
         self._public_url = public_url.rstrip("/")
         self._shows_metrics = shows_metrics
+        self._signed_in = signed_in
         # Strangers ask for it as often as they like, and it is the same for most.
         self._landing = lru_cache(LANDINGS)(self._draw_landing)
         style, script = _source("built/tokens.css") + _source("style.css"), _source("copy.js")
@@ -199,13 +232,8 @@ class Pages:
             "mark": _ring(9, size=10),
             "icon": f"data:image/svg+xml,{quote(_ICON)}",
         }
-        self._app = _source("built/web.html").encode()
-        self._app_zipped = gzip.compress(self._app, mtime=0)
-        self._app_headers = {
-            "cache-control": "no-store",
-            "vary": "accept-encoding",
-            POLICY: f"{policy_in(self._app.decode())}; frame-ancestors 'none'",
-        }
+        self._app = Built("web.html")
+        self._console = Built("console.html")
         self._headers = {
             "cache-control": "no-store",
             POLICY: (
@@ -220,21 +248,29 @@ class Pages:
         return [
             Route("/", self.landing),
             *(Route(path, self.app) for path in APP),
+            *(Route(f"/{name}", self.console) for name in CONSOLE),
+            *(Route(f"/{name}/{{rest:path}}", self.console) for name in CONSOLE),
             Route("/invite/{code}", self.invite),
             Route("/invite/{code}", self.accept, methods=["POST"]),
             *Discovery(public_url=self._public_url).routes(),
         ]
 
     async def app(self, request: Request) -> Response:
-        """The page that people use: the same for everyone, it asks who is signed in."""
-        taken = request.headers.get("accept-encoding", "")
-        if "gzip" not in taken:
-            return HTMLResponse(self._app, 200, self._app_headers)
-        headers = {**self._app_headers, "content-encoding": "gzip"}
-        return HTMLResponse(self._app_zipped, 200, headers)
+        """One's mail and account: the same page for everyone, it asks who is signed in."""
+        return self._app.answer(request)
+
+    async def console(self, request: Request) -> Response:
+        """The console: the same page for everyone, it asks who is signed in."""
+        return self._console.answer(request)
 
     async def landing(self, request: Request) -> Response:
-        """MMP §9.1: what this is, that it runs, and how to connect to it."""
+        """MMP §9.1: what this is, that it runs, and how to connect to it.
+
+        Whoever is signed in has the console here instead. A link on another site comes without the
+        cookie, so this page leads there as well.
+        """
+        if await self._signed_in(request.scope):
+            return self._console.answer(request)
         page = self._landing(self._base(request), self._shows_metrics(request.scope))
         return HTMLResponse(page, 200, self._headers)
 

@@ -1,0 +1,51 @@
+/** One stream of events for the whole page; whoever wants to know of some asks here. */
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import { type EventName, type HubEvent, Live } from "../web/live";
+import { start } from "./session";
+
+type Listener = (event: HubEvent) => void;
+
+/** Whether the hub tells this page what changes; null before the first answer. */
+export const connected = signal<boolean | null>(null);
+
+const listeners = new Map<EventName, Set<Listener>>();
+let broken = false;
+
+const live = new Live(["reload"], tell, (open) => {
+  const again = open && broken;
+  broken = !open;
+  connected.value = open;
+  // A stream that ended may mean that the session did.
+  if (!open) void start().catch(() => {});
+  if (again) everyone({ name: "reload", data: { reason: "gap" } });
+});
+
+export const openLive = () => live.open();
+export const closeLive = () => live.close();
+
+function tell(event: HubEvent): void {
+  if (event.name === "reload") return everyone(event);
+  listeners.get(event.name)?.forEach((listener) => listener(event));
+}
+
+function everyone(event: HubEvent): void {
+  new Set([...listeners.values()].flatMap((each) => [...each])).forEach((it) => it(event));
+}
+
+/** Hear events by name, and `reload` when some may be missing: then read everything again. */
+export function listen(names: readonly EventName[], listener: Listener): () => void {
+  for (const name of names) {
+    if (!listeners.has(name)) listeners.set(name, new Set());
+    listeners.get(name)!.add(listener);
+    live.add(name);
+  }
+  return () => names.forEach((name) => listeners.get(name)?.delete(listener));
+}
+
+export function useEvents(names: readonly EventName[], listener: Listener): void {
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => listen(names, (event) => latest.current(event)), [names.join(" ")]);
+}

@@ -1,0 +1,48 @@
+/** Every page of the console, one row each: where it is, what it is called and who may see it. */
+import type { Signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+
+import { unread } from "./badges";
+import type { IconName } from "./icons";
+import { Home } from "./pages/home/Home";
+
+export type Params = Record<string, string>;
+
+/** What a page is given: what its path names. The query is in `place.value.query` (router.ts). */
+export interface PageProps {
+  params: Params;
+}
+
+export interface PageRow {
+  /** Parts that begin with a colon are names: `/rooms/:name`. */
+  path: string;
+  title: string | ((params: Params) => string);
+  component: ComponentType<PageProps>;
+  /** The scope without which the page is not offered; "" for none, `operate` for operators. */
+  scope: string;
+  /** Its place in the navigation; without it the page is not there. */
+  navigation?: NavigationEntry;
+}
+
+export interface NavigationEntry {
+  order: number;
+  label: string;
+  icon: IconName;
+  /** How many things wait there. */
+  badge?: Signal<number>;
+}
+
+export const PAGES: readonly PageRow[] = [
+  {
+    path: "/",
+    title: "Home",
+    component: Home,
+    scope: "",
+    navigation: { order: 0, label: "Home", icon: "home" },
+  },
+];
+
+/** Pages that are not the console's: one goes there by a plain link. */
+export const ELSEWHERE: readonly (NavigationEntry & { path: string; scope: string })[] = [
+  { path: "/inbox", scope: "mail.read", order: 10, label: "Inbox", icon: "mail", badge: unread },
+];
