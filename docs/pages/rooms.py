@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from docs.pages.markdown import code, table
+from folkmoot import ratelimits
 from folkmoot.core import chat
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
@@ -22,7 +23,6 @@ from folkmoot.rooms.machine import (
     Attach,
     Role,
     Room,
-    rates,
 )
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.holding import LONGEST_PAUSE
@@ -298,7 +298,7 @@ def bounds() -> Sequence[Sequence[str]]:
             "messages, and their bytes, of one participant in a room",
             (
                 "`rates.room_messages_per_second`, `rates.room_bytes_per_second`, "
-                f"{rates.BURST_SECONDS} seconds' worth at once"
+                f"{ratelimits.BURST_SECONDS} seconds' worth at once"
             ),
             "`rate_limited`",
         ],
@@ -306,7 +306,7 @@ def bounds() -> Sequence[Sequence[str]]:
             "answers and progress, and their bytes, of one participant in a room",
             (
                 "`rates.answers_per_second`, `rates.answer_bytes_per_second`, "
-                f"{rates.BURST_SECONDS} seconds' worth at once"
+                f"{ratelimits.BURST_SECONDS} seconds' worth at once"
             ),
             "`rate_limited`",
         ],

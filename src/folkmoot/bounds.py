@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.policy import PrincipalType
 from folkmoot.core.strict import Limits
-from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
+from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, Rate
 from folkmoot.rooms import RoomOptions
-from folkmoot.rooms.machine import Rate, Rates
+from folkmoot.rooms.machine import Rates
 from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.websocket import LinkLimits
 
@@ -111,7 +111,14 @@ def body_bounds(settings: Settings) -> BodyBounds:
         anonymous_values=min(http.max_anonymous_body_values, http.max_body_values),
         total_bytes=http.max_bodies_bytes,
         arriving=http.max_connections_per_address,
+        rate=body_rate(settings.rates) if settings.rate_limits == "on" else None,
     )
+
+
+def body_rate(rates: RateSettings) -> Rate:
+    """How fast one account may send large bodies, in however many requests."""
+    most = rates.body_bytes_per_second
+    return Rate(most, most, ("", "rates.body_bytes_per_second"))
 
 
 def link_limits(settings: Settings) -> LinkLimits:

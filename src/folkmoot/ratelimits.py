@@ -1,7 +1,8 @@
 """Rate limits: counters in memory, one for each limit and key.
 
 A window opens with the first event of its key and holds until it is over, so that the time to wait
-is always known. Each limit keeps a bounded number of keys; the oldest make room for new ones.
+is always known. A bucket fills at its rate and holds ten seconds' worth, so that a burst passes and
+a flood does not. Each limit keeps a bounded number of keys; the oldest make room for new ones.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 MOST_KEYS = 100_000
 SLOWED_SECONDS = 2.0
 """How long an attempt waits that a limit slows; many wait at the same time, so nobody queues."""
+
+BURST_SECONDS = 10
+"""So many seconds' worth of a rate may come at once."""
 
 UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
 
@@ -118,6 +122,61 @@ class RateLimits:
         # Windows of one limit are equally long, so they close in the order they opened.
         while windows and next(iter(windows.values())).opened <= before:
             windows.popitem(last=False)
+
+
+class Rate(Struct, frozen=True):
+    """So many messages and so many bytes a second."""
+
+    messages: int
+    bytes: int
+    settings: tuple[str, str] = ("", "")
+    """The settings that the two come from, which their errors name."""
+
+
+class Bucket(Struct, gc=False):
+    """What an account may still send at a moment."""
+
+    messages: float
+    bytes: float
+    at: float
+
+
+class Buckets:
+    """One bucket for each account that sent something; the oldest go first when there are many."""
+
+    __slots__ = ("_buckets",)
+
+    def __init__(self) -> None:
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+
+    def take(self, account: str, rate: Rate, size: int, now: float) -> None:
+        """Count a message of so many bytes, or raise `RateLimited` with the time to wait."""
+        bucket = self._buckets.get(account)
+        if bucket is None:
+            bucket = self._buckets[account] = Bucket(math.inf, math.inf, now)
+            if len(self._buckets) > MOST_KEYS:
+                self._buckets.popitem(last=False)
+        messages, amount, passed = bucket.messages, bucket.bytes, now - bucket.at
+        most_bytes = rate.bytes * BURST_SECONDS
+        # A clock that was set back earns nothing, and locks nobody out.
+        if passed > 0:
+            messages += passed * rate.messages
+            amount += passed * rate.bytes
+        if messages > rate.messages * BURST_SECONDS:
+            messages = rate.messages * BURST_SECONDS
+        if amount > most_bytes:
+            amount = most_bytes
+        # One message larger than the bucket passes when the bucket is full, and leaves a debt.
+        needed = min(most_bytes, size)
+        bucket.at = now
+        if messages < 1 or amount < needed:
+            bucket.messages, bucket.bytes = messages, amount
+            wait = max((1 - messages) / rate.messages, (needed - amount) / rate.bytes)
+            seconds = max(1, math.ceil(wait))
+            sentence = f"You are sending too much too fast. Try again in {in_words(seconds)}."
+            setting = rate.settings[0 if messages < 1 else 1]
+            raise RateLimited(sentence + named(setting), retry_after=seconds)
+        bucket.messages, bucket.bytes = messages - 1, amount - size
 
 
 def named(setting: str) -> str:

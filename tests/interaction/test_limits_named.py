@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from folkmoot.bounds import rate_limits, room_options
+from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.clock import SystemClock
 from folkmoot.core import strict
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.policy import PrincipalType
 from folkmoot.quotas import SENTENCES, Quotas
-from folkmoot.ratelimits import RateLimits
+from folkmoot.ratelimits import Buckets, RateLimits
 from folkmoot.rooms.machine.chat import ChatRates
 from folkmoot.rooms.machine.rates import SendRates
 from folkmoot.settings import FIELDS, Settings
@@ -86,6 +86,12 @@ async def send_rate(_: Path, path: str) -> str:
     assert rates is not None
     size = 10 * 1024 if in_bytes else 1
     return said(lambda: counted.take("someone", rates, kind, size, 1.0), 11)
+
+
+async def body_rate(_: Path, path: str) -> str:
+    rate, counted = body_bounds(settings(path, 1024)).rate, Buckets()
+    assert rate is not None
+    return said(lambda: counted.take("someone", rate, 10 * 1024, 1.0), 2)
 
 
 async def message(_: Path, path: str) -> str:
@@ -236,6 +242,7 @@ PROVOKED: dict[str, Provoke] = {
     **{path: send_rate for path in LIMITS if path.endswith("_per_second")},
     **{path: close_reason for path in LIMITS if path.startswith("limits.")},
     **{path: quota for path in LIMITS if path.startswith("quotas.")},
+    "rates.body_bytes_per_second": body_rate,
     "limits.message_bytes": message,
     "limits.nesting": message,
     "quotas.sessions_per_account": session,

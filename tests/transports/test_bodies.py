@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
+from folkmoot.ratelimits import Rate
 from folkmoot.transports import bodies, connections, protocol
 from folkmoot.transports.bodies import BodyBounds
 from tests.harness import Answer, Serving, ask, reached, read_answer, run, serving
@@ -323,3 +325,42 @@ def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
             first.writer.close()
 
     run(main())
+
+
+RATED = msgspec.structs.replace(
+    BOUNDS, rate=Rate(20 * KIB, 20 * KIB, ("", "rates.body_bytes_per_second"))
+)
+
+
+def test_an_account_sends_large_bodies_no_faster_than_its_rate() -> None:
+    async def check() -> None:
+        large, small = b" " * 100 * KIB, b" " * 60 * KIB
+        async with bounded(bodies=RATED) as hub:
+            first = [await post(hub.port, large, ME) for _ in range(3)]
+            assert [answer.status for answer in first] == [200, 200, 429]
+            assert int(first[2].headers["retry-after"]) >= 1
+            assert "rates.body_bytes_per_second" in first[2].body.decode()
+            # What is no larger than a stranger's does not count, and others have their own rate.
+            assert (await post(hub.port, small, ME)).status == 200
+            assert (await post(hub.port, large, YOU)).status == 200
+
+    run(check())
+
+
+def test_a_large_body_in_chunks_counts_by_what_came() -> None:
+    async def check() -> None:
+        async with bounded(bodies=RATED) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(
+                b"POST /count HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer mine\r\n"
+                b"transfer-encoding: chunked\r\n\r\n"
+            )
+            with suppress(ConnectionError):
+                for _ in range(10):
+                    writer.write(b"%x\r\n%b\r\n" % (60 * KIB, b" " * 60 * KIB))
+                    await writer.drain()
+                writer.write(b"0\r\n\r\n")
+            assert (await read_answer(reader)).status == 429
+            writer.close()
+
+    run(check())

@@ -425,6 +425,15 @@ class RateSettings(Section, frozen=True, kw_only=True):
             "on average; a burst may have ten seconds' worth.",
         ),
     ] = 1_048_576
+    body_bytes_per_second: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            le=1_073_741_824,
+            description="Bytes of requests larger than `http.max_anonymous_body_bytes` that one "
+            "account may send per second on average; a burst may have ten seconds' worth.",
+        ),
+    ] = 524_288
     answers_per_second: Annotated[
         int,
         Meta(

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.core.amount import LONG, count_starts, has_long_number, is_too_much
-from folkmoot.core.errors import BodyTimeout, BodyTooLarge, ConnectionsExceeded, HubFull
+from folkmoot.core.errors import (
+    BodyTimeout,
+    BodyTooLarge,
+    ConnectionsExceeded,
+    HubFull,
+    RateLimited,
+)
+from folkmoot.ratelimits import Buckets, Rate
 from folkmoot.taskgroups import Begun
 
 if TYPE_CHECKING:
@@ -72,6 +79,8 @@ class BodyBounds(Struct, frozen=True, kw_only=True):
     """How many bodies may be half received at the same time, from one stranger's address or for
     one account.
     """
+    rate: Rate | None = None
+    """How fast one account may send bodies larger than a stranger's."""
 
 
 class BodyLimit:
@@ -96,6 +105,8 @@ class BodyLimit:
         self.arriving: Counter[str] = Counter()
         self.announced: Counter[str] = Counter()
         """Bytes of the bodies that accounts have begun to send, as their heads say."""
+        self.sent = Buckets()
+        """What accounts sent lately in large bodies."""
         self.held: dict[str, int] = {}
         """Bytes of the bodies in progress by account; under "" those of strangers, and of whoever
         was not looked up.
@@ -175,6 +186,8 @@ class _Body(Struct, eq=False):
     """Whose request it is, once that was asked."""
     _read: bool = False
     _held: int = 0
+    _taken: int = 0
+    """Bytes that count against its account's rate."""
 
     async def receive(self) -> Message:
         """The whole body as one message, and then what comes after it."""
@@ -323,6 +336,13 @@ class _Body(Struct, eq=False):
                 "http.max_anonymous_body_bytes."
             )
             raise self._limit.refused("anonymous_bytes", BodyTooLarge(why, limit=most))
+        if bounds.rate is not None and size > self._taken and not await self._is_stranger():
+            now, fresh = asyncio.get_running_loop().time(), size - self._taken
+            try:
+                self._limit.sent.take(self._caller or "", bounds.rate, fresh, now)
+            except RateLimited as error:
+                raise self._limit.refused("rate", error) from None
+            self._taken = size
 
     @property
     def _fewest_values(self) -> int:

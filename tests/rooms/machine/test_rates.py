@@ -9,8 +9,8 @@ import pytest
 
 from folkmoot.core import strict
 from folkmoot.core.errors import RateLimited
-from folkmoot.rooms.machine import Rate, Rates, Role, Tell
-from folkmoot.rooms.machine.rates import Buckets
+from folkmoot.ratelimits import Buckets, Rate
+from folkmoot.rooms.machine import Rates, Role, Tell
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,

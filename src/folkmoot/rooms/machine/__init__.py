@@ -41,7 +41,7 @@ from folkmoot.rooms.machine.model import (
     Tell,
 )
 from folkmoot.rooms.machine.proposals import TRANSITIONS, Proposal, State
-from folkmoot.rooms.machine.rates import Rate, Rates
+from folkmoot.rooms.machine.rates import Rates
 from folkmoot.rooms.machine.rights import Grant
 from folkmoot.rooms.machine.room import Room
 
@@ -69,7 +69,6 @@ __all__ = [
     "Known",
     "Older",
     "Proposal",
-    "Rate",
     "Rates",
     "Remembered",
     "Role",
