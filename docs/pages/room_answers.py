@@ -47,6 +47,7 @@ ROOM = {
     "created_at": MOMENT,
     "grants": {},
     "backends": [],
+    "may_enter": True,
 }
 MESSAGE = {
     "seq": 3,

@@ -692,6 +692,14 @@ export type Room = {
   oldest_seq?: number;
   grants?: Record<string, Array<Capability>>;
   backends?: Array<string>;
+  may_enter: boolean;
+};
+
+export type RoomGrant = {
+  id: string;
+  recipient: string;
+  granter: string | null;
+  capabilities: Array<Capability>;
 };
 
 export type RoomOfHub = {
@@ -729,6 +737,11 @@ export type RoomPolicy = {
   keep_days: number;
   progress_seconds: number;
   loop_guard: number;
+};
+
+export type RoomRights = {
+  roles: Record<string, Array<Capability>>;
+  grants: Array<RoomGrant>;
 };
 
 export type RoomRows = {

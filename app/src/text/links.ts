@@ -11,7 +11,7 @@ export function withLinks(text: string): Piece[] {
   let end = 0;
   for (const found of text.matchAll(ADDRESS)) {
     const address = trimmed(found[0]);
-    const href = address && checked(address);
+    const href = address && webAddress(address);
     if (!href) continue;
     if (found.index > end) pieces.push({ text: text.slice(end, found.index) });
     pieces.push({ text: address, href });
@@ -32,7 +32,8 @@ function trimmed(address: string): string {
   return rest;
 }
 
-function checked(address: string): string {
+/** An address that a page may lead to, in full; empty for any other. */
+export function webAddress(address: string): string {
   try {
     const url = new URL(address);
     return SCHEMES.has(url.protocol) ? url.href : "";

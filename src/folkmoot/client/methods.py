@@ -322,6 +322,8 @@ class Room(Struct, frozen=True, omit_defaults=True):
     """The `seq` of the last message."""
     created_at: str
     """When it was made."""
+    may_enter: bool
+    """Whether you may enter: you are in it, it is open, or you were invited."""
     oldest_seq: int | None = None
     """The `seq` of the oldest message that is kept. Present where some messages before
     `first_seq` are kept, but not all of them."""
@@ -497,6 +499,28 @@ class Guest(Struct, frozen=True, omit_defaults=True):
     """The guest's name."""
     room: str
     """The room."""
+
+
+class RoomGrant(Struct, frozen=True, omit_defaults=True):
+    """What someone was granted by a message, and still holds."""
+
+    id: str
+    """The id of the grant's message: what a revocation names."""
+    recipient: str
+    """Who holds it."""
+    granter: str | None
+    """Who granted it; null when they are gone."""
+    capabilities: list[Any]
+    """What was granted."""
+
+
+class RoomRights(Struct, frozen=True, omit_defaults=True):
+    """Who holds what in a room, beside what its settings grant single people."""
+
+    roles: dict[str, list[Any]]
+    """What everyone of a role holds, by role."""
+    grants: list[RoomGrant]
+    """What was granted by messages, the oldest first."""
 
 
 class Credential(Struct, frozen=True, omit_defaults=True):
@@ -1429,6 +1453,10 @@ class Hub(Http):
         return self.ask(
             "POST", f"/v1/rooms/{quote(room, safe='')}/guests", Guest, body={"token": token}
         )
+
+    def list_rights(self, room: str) -> RoomRights:
+        """List who may do what in a room."""
+        return self.ask("GET", f"/v1/rooms/{quote(room, safe='')}/grants", RoomRights)
 
     def grant_in_room(
         self, room: str, recipient: str, capabilities: list[Any], *, reason: str | None = None

@@ -13,6 +13,7 @@ from folkmoot.operations.room_messages import envelope
 from folkmoot.operations.room_pages import SAID, Message
 from folkmoot.operations.room_settings import PATTERNS, OneRoom, given_settings
 from folkmoot.operations.row import Absent, Operation, Route, says
+from folkmoot.rooms.model import RoomRights
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -57,6 +58,11 @@ class Kick(OneRoom, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
+async def rights(call: Call[OneRoom]) -> RoomRights:
+    """Who holds what in a room."""
+    return await call.services.rooms.rights(call.visitor, call.arguments.room)
+
+
 async def grant(call: Call[GrantInRoom]) -> Any:
     """Let someone do more in a room."""
     return await said(call, "capability.grant")
@@ -79,6 +85,29 @@ async def said(call: Call[Any], kind: str) -> Any:
 
 
 RIGHTS: Final = (
+    Operation(
+        name="room/rights",
+        description="What each role holds, and what was granted by messages and not taken back. "
+        "What the settings grant single people is shown to owners, with the room.",
+        takes=OneRoom,
+        gives=RoomRights,
+        handler=rights,
+        scope="rooms",
+        about="room",
+        who="guest",
+        effect="reads",
+        tool=FOR_PEOPLE,
+        routes=(
+            Route(
+                "GET",
+                "/v1/rooms/{room}/grants",
+                id="listRights",
+                summary="List who may do what in a room",
+                answer="The rights.",
+            ),
+        ),
+        commands=Absent("The page of a room in the browser shows it."),
+    ),
     Operation(
         name="room/grant",
         description="Takes effect with their next message. Nobody can grant what they do not hold.",

@@ -27,15 +27,25 @@ def check_known(record: RoomRecord, membership: Membership | None, visitor: Visi
 def role_in(record: RoomRecord, membership: Membership | None, visitor: Visitor) -> Role:
     """What the visitor is in the room, if it may come in."""
     check_known(record, membership, visitor)
+    if not may_enter(record, membership, visitor):
+        removed = membership is not None
+        raise RoomForbidden(
+            "You were removed from this room."
+            if removed
+            else "This room is for invited people only."
+        )
     if visitor.room_id is not None:
         return Role.GUEST
+    return Role.MEMBER if membership is None else membership.role
+
+
+def may_enter(record: RoomRecord, membership: Membership | None, visitor: Visitor) -> bool:
+    """Whether the visitor would be let in."""
+    if visitor.room_id is not None:
+        return visitor.room_id == record.id
     if membership is None:
-        if STRANGERS_COME_IN[record.access]:
-            return Role.MEMBER
-        raise RoomForbidden("This room is for invited people only.")
-    if membership.state not in IN:
-        raise RoomForbidden("You were removed from this room.")
-    return membership.role
+        return STRANGERS_COME_IN[record.access]
+    return membership.state in IN
 
 
 def require_owner(role: Role) -> None:

@@ -20,7 +20,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.ports import Clock, PeekingStore, Tx
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_backends
-from folkmoot.rooms.access import check_known, require_owner, role_in
+from folkmoot.rooms.access import check_known, may_enter, require_owner, role_in
 from folkmoot.rooms.backends import check_brought, check_likeness
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.loading import LiveRooms
@@ -140,7 +140,12 @@ class Directory:
         seen, owners, backends = await self._store.read(query)
         views = [
             self._view(
-                room, owners[room.id], _role_shown(visitor, membership), None, backends[room.id]
+                room,
+                owners[room.id],
+                _role_shown(visitor, membership),
+                None,
+                backends[room.id],
+                enter=may_enter(room, membership, visitor),
             )
             for room, membership in seen[:limit]
         ]
@@ -192,7 +197,8 @@ class Directory:
     async def get(self, visitor: Visitor, name: str) -> RoomView:
         """A room the visitor may know of."""
         record, membership = await self.find(visitor, name)
-        return await self.shown(record, _role_shown(visitor, membership))
+        role, enter = _role_shown(visitor, membership), may_enter(record, membership, visitor)
+        return await self.shown(record, role, enter=enter)
 
     async def change(self, visitor: Visitor, name: str, patch: RoomPatch) -> RoomView:
         """Set a room anew; whoever is here and has other rights by it is told."""
@@ -316,7 +322,7 @@ class Directory:
         # Somebody may have come back before the record was gone.
         await self._live.end_loaded(record.id, gone)
 
-    async def shown(self, record: RoomRecord, role: Role | None) -> RoomView:
+    async def shown(self, record: RoomRecord, role: Role | None, *, enter: bool = True) -> RoomView:
         """A room as one who is this to it is shown it."""
         granted = list(record.grants) if role is Role.OWNER else None
 
@@ -326,7 +332,7 @@ class Directory:
             return owners, handles, await queries_backends.of_room(tx, record.id)
 
         owners, handles, backends = await self._store.read(query)
-        return self._view(record, owners, role, handles, backends)
+        return self._view(record, owners, role, handles, backends, enter=enter)
 
     def _view(
         self,
@@ -335,12 +341,16 @@ class Directory:
         role: Role | None,
         handles: dict[str, str] | None,
         backends: tuple[str, ...],
+        *,
+        enter: bool,
     ) -> RoomView:
         live = self._live.get(record.id)
         epoch = f"{record.epoch}.{self._epoch}" if record.durable else ""
         if live is not None:
             epoch = live.machine.settings.epoch
-        return room_view(record, live, role, owners, self.options, epoch, handles, backends)
+        return room_view(
+            record, live, role, owners, self.options, epoch, handles, backends, may_enter=enter
+        )
 
 
 def _role_shown(visitor: Visitor, membership: Membership | None) -> Role | None:

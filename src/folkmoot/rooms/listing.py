@@ -16,7 +16,14 @@ from folkmoot.rooms.directory import Directory
 from folkmoot.rooms.history import PAGE_BYTES
 from folkmoot.rooms.machine import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
-from folkmoot.rooms.model import ProposalView, RoomId, Visitor, WaitingPage
+from folkmoot.rooms.model import (
+    RoomGrant,
+    ProposalView,
+    RoomId,
+    RoomRights,
+    Visitor,
+    WaitingPage,
+)
 from folkmoot.rooms.views import proposal_view, request_view
 
 
@@ -33,6 +40,25 @@ class Listing(Directory):
                 one["offers_tools"] = None
         await live.settled()
         return here
+
+    async def rights(self, visitor: Visitor, name: str) -> RoomRights:
+        """What each role holds in a room, and the grants by messages that still hold."""
+        record, _ = await self.find_in(visitor, name)
+        live = await self._live.load(record)
+        granted = [*live.machine.grants()]
+        roles = {role.value: list(held) for role, held in live.machine.settings.rights.items()}
+        await live.settled()
+        granters = [one.granter for one in granted]
+        names = await self._store.read(lambda tx: queries.handles_of(tx, granters))
+        return RoomRights(
+            roles,
+            [
+                RoomGrant(
+                    one.id, one.recipient_name, names.get(one.granter), list(one.capabilities)
+                )
+                for one in granted
+            ],
+        )
 
     async def rooms_of(self, visitor: Visitor) -> dict[RoomId, str]:
         """The rooms that someone is in or invited to, with their names; a guest's is one.

@@ -186,6 +186,25 @@ class RoomView(Struct, frozen=True):
         list[str] | UnsetType,
         told("The namespaces of the backends that take part; shown to members only."),
     ] = UNSET
+    may_enter: Annotated[
+        bool, told("Whether you may enter: you are in it, it is open, or you were invited.")
+    ] = True
+
+
+class RoomGrant(Struct, frozen=True):
+    """What someone was granted by a message, and still holds."""
+
+    id: Annotated[str, told("The id of the grant's message: what a revocation names.")]
+    recipient: Annotated[str, told("Who holds it.")]
+    granter: Annotated[str | None, told("Who granted it; null when they are gone.")]
+    capabilities: Annotated[list[Held], told("What was granted.")]
+
+
+class RoomRights(Struct, frozen=True):
+    """Who holds what in a room, beside what its settings grant single people."""
+
+    roles: Annotated[dict[str, list[Held]], told("What everyone of a role holds, by role.")]
+    grants: Annotated[list[RoomGrant], told("What was granted by messages, the oldest first.")]
 
 
 class RoomPage(Struct, frozen=True):

@@ -38,6 +38,8 @@ def room_view(
     epoch: str,
     handles: dict[str, str] | None = None,
     backends: Sequence[str] = (),
+    *,
+    may_enter: bool = True,
 ) -> RoomView:
     """A room; with the handles of those who were granted something, for its owners."""
     capabilities = record.capabilities
@@ -63,6 +65,7 @@ def room_view(
         oldest_seq=_oldest_seq(record, live),
         grants=grants,
         backends=UNSET if role is None else list(backends),
+        may_enter=may_enter,
     )
 
 

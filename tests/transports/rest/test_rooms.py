@@ -54,6 +54,12 @@ def test_the_list_shows_open_rooms_those_for_the_invited_and_ones_own(tmp_path: 
             seen = await bob.get(ROOMS)
             assert [room["name"] for room in seen["rooms"]] == ["a-invite", "a-open"]
             assert [room["role"] for room in seen["rooms"]] == [None, None]
+            assert [room["may_enter"] for room in seen["rooms"]] == [False, True]
+            for name in ("a-invite", "a-private"):
+                done(await ada.ask("POST", f"{ROOMS}/{name}/invites", {"handle": "bob"}), 201)
+            invited = (await bob.get(ROOMS))["rooms"]
+            assert [room["may_enter"] for room in invited] == [True, True, True]
+            assert (await bob.get(f"{ROOMS}/a-invite"))["may_enter"] is True
             assert seen["next_cursor"] is None
 
     run(main())
@@ -262,5 +268,39 @@ def test_rights_are_granted_and_revoked_and_someone_is_removed(tmp_path: Path) -
             kicked = done(await ada.ask("DELETE", f"{path}/bob?reason=Noise"), 200)
             assert kicked["payload"] == {"participant": "bob", "reason": "Noise"}
             refused(await bob.ask("GET", f"{ROOMS}/planning/messages"), 403, "room_forbidden")
+
+    run(main())
+
+
+@pytest.mark.requirement("room.rest-rights")
+def test_who_is_in_a_room_reads_who_may_do_what_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada, bob, eve = await here.people("ada", "bob", "eve")
+            await ada.create("square", access="private")
+            rights = f"{ROOMS}/square/grants"
+            done(await ada.ask("POST", f"{ROOMS}/square/invites", {"handle": "bob"}), 201)
+            visitor = await here.hub.rooms.authenticate(bob.token)
+            await here.hub.rooms.visit(visitor, "square")
+            given = {"recipient": "bob", "capabilities": ["room.invite"]}
+            granted = done(await ada.ask("POST", rights, given), 201)
+            shown = await bob.get(rights)
+            assert shown["roles"]["owner"] == ["*"]
+            assert "mcp.proposal.*" in shown["roles"]["member"]
+            assert "mcp.proposal.*" not in shown["roles"]["guest"]
+            assert shown["grants"] == [
+                {
+                    "id": granted["id"],
+                    "recipient": "bob",
+                    "granter": "ada",
+                    "capabilities": ["room.invite"],
+                }
+            ]
+            done(
+                await ada.ask("POST", f"{ROOMS}/square/revocations", {"grant_id": granted["id"]}),
+                201,
+            )
+            assert (await ada.get(rights))["grants"] == []
+            refused(await eve.ask("GET", rights), 404, "room_not_found")
 
     run(main())
