@@ -14,6 +14,7 @@ import { Shell } from "./Shell";
 import "../design/tokens.css";
 import "../design/base.css";
 import "./design/console.css";
+import "./design/rooms.css";
 
 const AGAIN_MS = 5_000;
 const trouble = signal("");

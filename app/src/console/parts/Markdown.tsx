@@ -1,16 +1,19 @@
 /** Markdown of others, drawn from tokens: nothing of it is ever markup. */
 import { Lexer, type Token, type Tokens } from "marked";
 import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 
 import { webAddress, withLinks } from "../../text/links";
 import { bodyText } from "../../text/names";
 
 /** Characters that are read as Markdown; a longer text is shown as it was written. */
-export const MOST_MARKDOWN = 10_000;
+export const MOST_MARKDOWN = 8_000;
 /** How deep blocks may stand in each other; what is deeper is shown as it was written. */
 const DEEPEST = 12;
-/** Runs of these cost a reader of Markdown more than their length. */
-const COSTLY = /[[\]*_`~<>]{64}|(?:^|\n)(?:[ \t]*[>+*-]){16}/;
+/** Marks, and lines, that one text may have: what it costs to read them grows faster than they do. */
+const MOST_MARKS = 400;
+const MARK = /[[\]*_`~<>|\n]/g;
+const NESTED = /(?:^|\n)(?:[ \t]*(?:[>+*-]|\d+[.)])){16}/;
 const NAME = /(^|[^\w@/.-])@([a-z][a-z0-9_-]{1,63})/gi;
 
 /** What someone is to the reader: `me`, someone else who is known, or nobody. */
@@ -22,7 +25,7 @@ interface MarkdownProps {
 }
 
 export function Markdown({ text, mentioned }: MarkdownProps) {
-  const blocks = tokens(text);
+  const blocks = useMemo(() => tokens(text), [text]);
   if (!blocks) return <PlainText text={text} mentioned={mentioned} />;
   return (
     <div class="markdown" dir="auto">
@@ -50,7 +53,8 @@ const nobody: Mentioned = () => null;
 
 /** The blocks of a text; null where it is too long, or would be too hard to read. */
 export function tokens(text: string): Token[] | null {
-  if (text.length > MOST_MARKDOWN || COSTLY.test(text)) return null;
+  if (text.length > MOST_MARKDOWN || NESTED.test(text)) return null;
+  if ((text.match(MARK)?.length ?? 0) > MOST_MARKS) return null;
   try {
     return new Lexer({ gfm: true, breaks: true }).lex(bodyText(text));
   } catch {

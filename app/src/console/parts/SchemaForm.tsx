@@ -12,8 +12,6 @@ import {
   member,
   pointer,
   type Problem,
-  problemsOf,
-  read,
   type Schema,
   type Shape,
   shapeOf,
@@ -194,7 +192,7 @@ function TextField(props: Shared & { long: boolean; secret: boolean; value: stri
         ) : (
           <input
             {...shared}
-            type={props.secret ? "password" : "text"}
+            {...(props.secret ? { type: "password" } : { type: "text" })}
             autocomplete="off"
             autocapitalize="none"
             value={props.value}

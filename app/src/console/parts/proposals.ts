@@ -5,7 +5,7 @@ import { ask } from "../../web/rest";
 import type { Json } from "./schema";
 
 /** A proposal, with what its message says, as long as the room's history has it. */
-export interface ProposalShown extends Omit<hub.ProposalView, "message"> {
+export interface ProposalShown extends Omit<hub.Proposal, "message"> {
   room: string;
   method: string | undefined;
   params: Json | undefined;
@@ -17,7 +17,7 @@ const one = (room: string, id: string) => `${base(room)}/${encodeURIComponent(id
 /** How long an approval waits for the answer of whoever is asked, in seconds. */
 const WAIT = 20;
 
-export function shown(room: string, view: hub.ProposalView): ProposalShown {
+export function shown(room: string, view: hub.Proposal): ProposalShown {
   const { message, ...rest } = view;
   const payload = (message as { payload?: Record<string, Json> } | undefined)?.payload ?? {};
   const { method, params, reason } = payload;
@@ -31,7 +31,7 @@ export function shown(room: string, view: hub.ProposalView): ProposalShown {
 }
 
 export async function fetchProposal(room: string, id: string): Promise<ProposalShown> {
-  return shown(room, await ask<hub.ProposalView>("GET", one(room, id)));
+  return shown(room, await ask<hub.Proposal>("GET", one(room, id)));
 }
 
 export async function fetchProposals(room: string): Promise<ProposalShown[]> {

@@ -1,0 +1,116 @@
+/** Messages of a room as the hub sends them, and what they are about. */
+import { isMembers, type Json } from "../../parts/schema";
+
+export interface Envelope {
+  seq: number;
+  ts: string;
+  id: string;
+  from: string;
+  kind: string;
+  to?: string[];
+  correlation_id?: string[];
+  context?: string;
+  payload?: { [name: string]: Json };
+}
+
+/** What the hub sends to one connection alone has no `seq`. */
+export interface Direct extends Omit<Envelope, "seq"> {
+  seq?: undefined;
+}
+
+/** Groups of kinds in one word, and how the kinds in each begin; the rest is "other". */
+export const GROUPS = {
+  chat: ["chat.message", "mcp.notification.notifications/chat/message"],
+  proposal: ["mcp.proposal", "mcpx.withdraw", "mcpx.reject", "system.proposal"],
+  request: ["mcp.request", "mcpx.begin"],
+  response: ["mcp.response"],
+  presence: ["system.presence"],
+  reasoning: ["reasoning"],
+  rights: ["capability", "room", "participant", "system.participant"],
+} as const satisfies Record<string, readonly string[]>;
+
+export type Group = keyof typeof GROUPS | "progress" | "other";
+
+const PROGRESS = "mcp.notification.notifications/progress";
+const CANCELLED = "mcp.notification.notifications/cancelled";
+
+export const isBelow = (kind: string, beginning: string): boolean =>
+  kind === beginning || kind.startsWith(`${beginning}.`);
+
+export function groupOf(kind: string): Group {
+  if (kind === PROGRESS) return "progress";
+  for (const [name, beginnings] of Object.entries(GROUPS)) {
+    if (beginnings.some((it) => isBelow(kind, it))) return name as Group;
+  }
+  return "other";
+}
+
+export const isCancellation = (message: Envelope): boolean => message.kind === CANCELLED;
+export const isBeginning = (message: Envelope): boolean => isBelow(message.kind, "mcpx.begin");
+
+export interface Chat {
+  text: string;
+  markdown: boolean;
+  thread: string;
+  replyTo: string;
+  mentions: string[];
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** What was said, in either spelling of chat. */
+export function chatOf(message: Envelope): Chat | null {
+  if (groupOf(message.kind) !== "chat") return null;
+  const payload = message.payload ?? {};
+  const said = isMembers(payload["params"]) && "jsonrpc" in payload ? payload["params"] : payload;
+  const format = text(said["format"]) || message.kind.split(".")[2];
+  return {
+    text: text(said["text"]),
+    markdown: format === "markdown",
+    thread: text(said["thread_id"]) || text(message.context),
+    replyTo: text(said["reply_to"]),
+    mentions: Array.isArray(said["mentions"]) ? said["mentions"].map(text).filter(Boolean) : [],
+  };
+}
+
+/** Everything of a message that is searched. */
+export function searchable(message: Envelope): string {
+  const chat = chatOf(message);
+  const words = chat ? chat.text : JSON.stringify(message.payload ?? {});
+  return `${message.from} ${message.kind} ${words}`.toLowerCase();
+}
+
+export interface Filter {
+  group: Group | "";
+  person: string;
+  text: string;
+  thread: string;
+}
+
+export const NO_FILTER: Filter = { group: "", person: "", text: "", thread: "" };
+
+export const isFiltering = (filter: Filter): boolean => Object.values(filter).some(Boolean);
+
+export function matches(filter: Filter, message: Envelope): boolean {
+  if (filter.group && groupOf(message.kind) !== filter.group) return false;
+  if (filter.person && message.from !== filter.person && !message.to?.includes(filter.person)) return false;
+  if (filter.thread && chatOf(message)?.thread !== filter.thread) return false;
+  return !filter.text || searchable(message).includes(filter.text.toLowerCase());
+}
+
+/** The method and context of a kind: `tools/call` and `read_file`. */
+export function partsOf(kind: string): { method: string; context: string } {
+  const colon = kind.indexOf(":");
+  const head = colon < 0 ? kind : kind.slice(0, colon);
+  return { method: head.split(".").slice(2).join("."), context: colon < 0 ? "" : kind.slice(colon + 1) };
+}
+
+/** What a request or proposal asks for, in a few words. */
+export function askedFor(message: Envelope): string {
+  const { method, context } = partsOf(message.kind);
+  const params = message.payload?.["params"];
+  const name = isMembers(params) ? text(params["name"]) || text(params["uri"]) : "";
+  return name || context || method || message.kind;
+}
+
+export const seconds = (ts: string): number => Date.parse(ts) / 1000;
