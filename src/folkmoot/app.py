@@ -30,6 +30,8 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import FolkmootError, StoreError
 from folkmoot.coredumps import forbid_dumps
 from folkmoot.datafolder import DataFolder
+from folkmoot.datafolder.proxies import LocalProxies
+from folkmoot.datafolder.recordings import recorded
 from folkmoot.export import Exporter
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
@@ -40,7 +42,7 @@ from folkmoot.operations.openapi import encoded_document
 from folkmoot.operations.operator.data import KeyInUse
 from folkmoot.operations.operator.hub import HubStatus, ShownSetting, ShownSettings, Use
 from folkmoot.pipeline import Pipeline
-from folkmoot.proxy.tape.folder import TapeFolder
+from folkmoot.proxy.tape.library import TapeLibrary
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind
@@ -425,7 +427,7 @@ class Hub:
             limits=self._limits,
             document=partial(encoded_document, __version__, settings.public_url),
             events=self._open_events(),
-            tapes=TapeFolder(Path(tapes).expanduser() if tapes else None),
+            tapes=TapeLibrary(Path(tapes).expanduser() if tapes else None, recorded),
             store=self.store,
             clock=self.clock,
             url=settings.public_url or self.base_url,
@@ -438,6 +440,8 @@ class Hub:
             gateway=self.behind.gateway,
             reloading=self.behind.following,
             held=self._passing.held,
+            proxies=LocalProxies(),
+            shows_proxies=settings.interceptors.local_proxies,
             backups=self.store,
             exporter=Exporter(self.store, self.clock, self.accounts, self.mail),
             key=lambda: KeyInUse(ring.key_id, ring.source),

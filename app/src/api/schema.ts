@@ -234,6 +234,7 @@ export type Digest = {
 export type Document = object;
 
 export type DropHeld = {
+  proxy?: number | null;
   reason?: string | null;
 };
 
@@ -352,6 +353,8 @@ export type Held = {
   reason: string;
   until: number | null;
   preview: string;
+  who: string;
+  proxy: number | null;
 };
 
 export type HeldCapability = {
@@ -363,10 +366,12 @@ export type HeldCapability = {
 
 export type HeldList = {
   held: Array<Held>;
+  proxies: number | null;
 };
 
 export type HeldMessage = {
   message: Record<string, unknown>;
+  held: Held;
 };
 
 export type HubStatus = {
@@ -627,6 +632,7 @@ export type Rejection = {
 };
 
 export type ReleaseHeld = {
+  proxy?: number | null;
   message?: object | null;
 };
 
@@ -832,26 +838,93 @@ export type SuspendedPerson = {
   suspended_at: number | null;
 };
 
+export type TapeAnswer = {
+  request: number;
+  seconds: number;
+  outcome: string;
+  said: string;
+};
+
+export type TapeCall = {
+  seq: number;
+  offset: number;
+  time: number;
+  from_client: boolean;
+  method: string;
+  name: string;
+  asked: string;
+};
+
+export type TapeCalls = {
+  calls: Array<TapeCall>;
+  answers: Array<TapeAnswer>;
+  messages: number;
+  next_cursor: string | null;
+  end: number;
+  size: number | null;
+  recording: boolean;
+};
+
 export type TapeEntries = {
   entries: Array<Record<string, unknown>>;
   next_cursor: string | null;
 };
 
+export type TapeMessage = {
+  offset: number;
+  bytes: number;
+  seq: number | null;
+  time: number | null;
+  direction: string;
+  shape: "request" | "response" | "notification" | "too_long";
+  method: string;
+  name: string;
+  summary: string;
+  failed: boolean;
+  request: number | null;
+  seconds: number | null;
+  verdict: string;
+  by: string;
+  redacted: number;
+};
+
+export type TapePair = {
+  line: Record<string, unknown>;
+  other: Record<string, unknown> | null;
+  outcome: string;
+  seconds: number | null;
+  complete: boolean;
+};
+
 export type TapeRow = {
   name: string;
+  place: string;
+  path: string;
   bytes: number;
   modified_at: number;
   started: string;
   ended: string | null;
+  recording: boolean;
   messages: number | null;
   client: string;
   server: string;
   compressed: boolean;
+  redaction_key: string;
 };
 
 export type TapeRows = {
   tapes: Array<TapeRow>;
   next_cursor: string | null;
+};
+
+export type TapeTimeline = {
+  messages: Array<TapeMessage>;
+  next_cursor: string | null;
+  previous_cursor: string | null;
+  begin: number;
+  end: number;
+  size: number | null;
+  recording: boolean;
 };
 
 export type Thread = {

@@ -163,6 +163,7 @@ def proxy(
             on_held=tell_held,
         ) as made:
             tell_where(record, made.steps.recorder)
+            remember_place(record_dir, made.steps.recorder)
             if address is None:
                 tell_waiting("for HTTP clients, use --listen")
                 await made.serve_stdio()
@@ -178,3 +179,11 @@ def tell_where(chosen: Path | None, recorder: Any) -> None:
     """Say which tape is recorded on, where the chosen one is there already."""
     if chosen is not None and recorder.path != chosen:
         complain(f"{chosen} exists, so this recording goes to {recorder.path}.", kind="note")
+
+
+def remember_place(folder: Path | None, recorder: Any) -> None:
+    """Have a hub of this user find the tapes."""
+    if recorder is not None:
+        from folkmoot.datafolder.recordings import remember
+
+        remember(folder or recorder.path)

@@ -633,18 +633,22 @@ class TapeRow(Struct, frozen=True, omit_defaults=True):
     """One tape."""
 
     name: str
+    place: str
+    path: str
     bytes: int
     modified_at: float
     started: str
     ended: str | None
+    recording: bool
     messages: int | None
     client: str
     server: str
     compressed: bool
+    redaction_key: str
 
 
 class TapeRows(Struct, frozen=True, omit_defaults=True):
-    """Some tapes, by name."""
+    """Some tapes, the last written first."""
 
     tapes: list[TapeRow]
     next_cursor: str | None
@@ -655,6 +659,81 @@ class TapeEntries(Struct, frozen=True, omit_defaults=True):
 
     entries: list[dict[str, Any]]
     next_cursor: str | None
+
+
+class TapeMessage(Struct, frozen=True, omit_defaults=True):
+    """One message in a timeline."""
+
+    offset: int
+    bytes: int
+    seq: int | None
+    time: float | None
+    direction: str
+    shape: str
+    method: str
+    name: str
+    summary: str
+    failed: bool
+    request: int | None
+    seconds: float | None
+    verdict: str
+    by: str
+    redacted: int
+
+
+class TapeTimeline(Struct, frozen=True, omit_defaults=True):
+    """Some messages of a tape, in their order."""
+
+    messages: list[TapeMessage]
+    next_cursor: str | None
+    previous_cursor: str | None
+    begin: int
+    end: int
+    size: int | None
+    recording: bool
+
+
+class TapePair(Struct, frozen=True, omit_defaults=True):
+    """One message in full, as the tape format has it, and the other half of its call."""
+
+    line: dict[str, Any]
+    other: dict[str, Any] | None
+    outcome: str
+    seconds: float | None
+    complete: bool
+
+
+class TapeCall(Struct, frozen=True, omit_defaults=True):
+    """A request."""
+
+    seq: int
+    offset: int
+    time: float
+    from_client: bool
+    method: str
+    name: str
+    asked: str
+
+
+class TapeAnswer(Struct, frozen=True, omit_defaults=True):
+    """The answer to a request, which may have been on an earlier page."""
+
+    request: int
+    seconds: float
+    outcome: str
+    said: str
+
+
+class TapeCalls(Struct, frozen=True, omit_defaults=True):
+    """Some requests and answers of a tape."""
+
+    calls: list[TapeCall]
+    answers: list[TapeAnswer]
+    messages: int
+    next_cursor: str | None
+    end: int
+    size: int | None
+    recording: bool
 
 
 class Use(Struct, frozen=True, omit_defaults=True):
@@ -906,18 +985,22 @@ class Held(Struct, frozen=True, omit_defaults=True):
     reason: str
     until: float | None
     preview: str
+    who: str
+    proxy: int | None
 
 
 class HeldList(Struct, frozen=True, omit_defaults=True):
     """What is held, the longest waiting first."""
 
     held: list[Held]
+    proxies: int | None
 
 
 class HeldMessage(Struct, frozen=True, omit_defaults=True):
     """One held message, whole."""
 
     message: dict[str, Any]
+    held: Held
 
 
 class Released(Struct, frozen=True, omit_defaults=True):
@@ -1582,22 +1665,110 @@ class Hub(Http):
         return self.ask("GET", "/v1/tapes", TapeRows, query={"limit": limit, "cursor": cursor})
 
     def read_tape(
-        self, tape: str, *, limit: int | None = None, cursor: str | None = None
+        self,
+        tape: str,
+        *,
+        place: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> TapeEntries:
         """Read a tape."""
         return self.ask(
             "GET",
             f"/v1/tapes/{quote(tape, safe='')}",
             TapeEntries,
-            query={"limit": limit, "cursor": cursor},
+            query={"place": place, "limit": limit, "cursor": cursor},
         )
 
-    def download_tape(self, tape: str, file: IO[bytes]) -> None:
+    def get_tape(self, tape: str, *, place: str | None = None) -> TapeRow:
+        """Show one tape.
+
+        One tape as the list has it.
+        """
+        return self.ask(
+            "GET", f"/v1/tapes/{quote(tape, safe='')}/about", TapeRow, query={"place": place}
+        )
+
+    def list_tape_messages(
+        self,
+        tape: str,
+        *,
+        place: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        before: str | None = None,
+        last: bool | None = None,
+        method: str | None = None,
+        name: str | None = None,
+        direction: Literal["client_to_server", "server_to_client"] | None = None,
+        text: str | None = None,
+        errors: bool | None = None,
+    ) -> TapeTimeline:
+        """Read a tape's timeline.
+
+        Messages of a tape in a line each, from a place on, before a place, or the last ones, and
+        only those that a filter accepts. At most 4 MiB of the tape are read for an answer, which
+        says where to go on. A compressed tape has to be decompressed up to that place.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/tapes/{quote(tape, safe='')}/messages",
+            TapeTimeline,
+            query={
+                "place": place,
+                "limit": limit,
+                "cursor": cursor,
+                "before": before,
+                "last": last,
+                "method": method,
+                "name": name,
+                "direction": direction,
+                "text": text,
+                "errors": errors,
+            },
+        )
+
+    def get_tape_message(self, tape: str, offset: int, *, place: str | None = None) -> TapePair:
+        """Show a message of a tape.
+
+        One message in full, with the request that it answers or the answer that it got, if that
+        is within 4 MiB. A line of more than 512 KiB is only named.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/tapes/{quote(tape, safe='')}/messages/{offset}",
+            TapePair,
+            query={"place": place},
+        )
+
+    def list_tape_calls(
+        self,
+        tape: str,
+        *,
+        place: str | None = None,
+        cursor: str | None = None,
+        compare: Literal["exact", "kinds"] | None = None,
+    ) -> TapeCalls:
+        """List the calls of a tape.
+
+        Requests and answers without their contents, from a place on: for statistics, and to
+        compare tapes. At most 2 MiB of the tape are read for an answer.
+        """
+        return self.ask(
+            "GET",
+            f"/v1/tapes/{quote(tape, safe='')}/calls",
+            TapeCalls,
+            query={"place": place, "cursor": cursor, "compare": compare},
+        )
+
+    def download_tape(self, tape: str, file: IO[bytes], *, place: str | None = None) -> None:
         """Download a tape.
 
         The whole tape as it is stored, compressed if it is.
         """
-        self.ask("GET", f"/v1/tapes/{quote(tape, safe='')}/file", None, into=file)
+        self.ask(
+            "GET", f"/v1/tapes/{quote(tape, safe='')}/file", None, query={"place": place}, into=file
+        )
 
     def get_status(self) -> HubStatus:
         """Show the hub's status."""
@@ -1749,21 +1920,32 @@ class Hub(Http):
         """Accept tools that changed."""
         return self.ask("POST", "/v1/pins/accept", AcceptedTools, body={"tools": tools})
 
-    def list_held(self) -> HeldList:
+    def list_held(self, *, proxies: bool | None = None) -> HeldList:
         """List held messages."""
-        return self.ask("GET", "/v1/held", HeldList)
+        return self.ask("GET", "/v1/held", HeldList, query={"proxies": proxies})
 
-    def get_held(self, held_id: int) -> HeldMessage:
+    def get_held(self, held_id: int, *, proxy: int | None = None) -> HeldMessage:
         """Show a held message."""
-        return self.ask("GET", f"/v1/held/{held_id}", HeldMessage)
+        return self.ask("GET", f"/v1/held/{held_id}", HeldMessage, query={"proxy": proxy})
 
-    def release_held(self, held_id: int, *, message: dict[str, Any] | None = None) -> Released:
+    def release_held(
+        self, held_id: int, *, proxy: int | None = None, message: dict[str, Any] | None = None
+    ) -> Released:
         """Release a held message."""
-        return self.ask("POST", f"/v1/held/{held_id}/release", Released, body={"message": message})
+        return self.ask(
+            "POST",
+            f"/v1/held/{held_id}/release",
+            Released,
+            body={"proxy": proxy, "message": message},
+        )
 
-    def drop_held(self, held_id: int, *, reason: str | None = None) -> Dropped:
+    def drop_held(
+        self, held_id: int, *, proxy: int | None = None, reason: str | None = None
+    ) -> Dropped:
         """Drop a held message."""
-        return self.ask("POST", f"/v1/held/{held_id}/drop", Dropped, body={"reason": reason})
+        return self.ask(
+            "POST", f"/v1/held/{held_id}/drop", Dropped, body={"proxy": proxy, "reason": reason}
+        )
 
     def back_up(self, path: str, *, overwrite: bool | None = None) -> BackedUp:
         """Back up the database."""

@@ -19,6 +19,7 @@ DESCRIPTORS: Final = Path("/proc/self/fd")
 
 FOLDER_MODE: Final = 0o700
 OTHERS: Final = 0o077
+OTHERS_WRITE: Final = 0o022
 MOST_PROXIES: Final = 1_000
 
 _NAME = re.compile(r"proxy-([0-9]{1,10})\.sock")
@@ -48,9 +49,15 @@ def runtime_folder(environ: Mapping[str, str] | None = None) -> Path:
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/"):
         return Path(runtime) / "folkmoot"
+    return state_folder(environ) / "run"
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder for what programs of this user remember."""
+    environ = os.environ if environ is None else environ
     state = environ.get("XDG_STATE_HOME", "")
     base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
-    return base / "folkmoot" / "run"
+    return base / "folkmoot"
 
 
 def proxy_socket(folder: Path | None = None, pid: int | None = None) -> Path:
@@ -70,25 +77,40 @@ def proxy_socket(folder: Path | None = None, pid: int | None = None) -> Path:
 
 def running_proxies(folder: Path | None = None) -> dict[int, Path]:
     """The sockets of proxies that answer, by process; what others left behind is removed."""
+    return {pid: path for pid, path in proxy_sockets(folder).items() if _answers(path)}
+
+
+def proxy_sockets(folder: Path | None = None) -> dict[int, Path]:
+    """The sockets of this user's proxies, by process, whether they answer or not.
+
+    A folder that another user owns, or can write to, has none; nor is another user's socket one.
+    """
     folder = runtime_folder() if folder is None else folder
-    try:
-        if folder.stat().st_uid != os.geteuid():
-            return {}
-        paths = sorted(folder.iterdir())[:MOST_PROXIES]
-    except OSError:
-        return {}
     found: dict[int, Path] = {}
-    for path in paths:
-        named = _NAME.fullmatch(path.name)
-        if named is not None and _answers(path):
-            found[int(named[1])] = path
+    try:
+        if not is_own(folder.stat()):
+            return {}
+        for path in sorted(folder.iterdir())[:MOST_PROXIES]:
+            named = _NAME.fullmatch(path.name)
+            if (
+                named is not None
+                and is_own(status := path.lstat())
+                and stat.S_ISSOCK(status.st_mode)
+            ):
+                found[int(named[1])] = path
+    except OSError:
+        # Another process may have removed one of them meanwhile.
+        return found
     return found
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Whether something is this user's, and nobody else can write to it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE
 
 
 def _answers(path: Path) -> bool:
     try:
-        if not stat.S_ISSOCK(path.lstat().st_mode):
-            return False
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, socket_address(path) as at:
             probe.settimeout(1.0)
             probe.connect(at)

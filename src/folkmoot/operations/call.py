@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from folkmoot.accounts import Account, Accounts, Identity
     from folkmoot.core.ports import Clock
+    from folkmoot.datafolder.proxies import LocalProxies
     from folkmoot.export import Exporter
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.grant_views import GrantViews
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from folkmoot.operations.operator.servers import Fleet, Reloading
     from folkmoot.operations.row import Operation, Payload
     from folkmoot.proxy.held import HeldMessages
-    from folkmoot.proxy.tape.folder import TapeFolder
+    from folkmoot.proxy.tape.library import TapeLibrary
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms, Visitor
     from folkmoot.rotation import KeyRing
+    from folkmoot.settings.passing import ProxiesShown
     from folkmoot.store import SqliteStore
     from folkmoot.store.backup import Backup
 
@@ -108,7 +110,7 @@ class Services(Struct, frozen=True, kw_only=True):
     document: Callable[[], Raw] = Raw
     """Makes the OpenAPI document."""
     events: EventFeed | None = None
-    tapes: TapeFolder | None = None
+    tapes: TapeLibrary | None = None
     store: SqliteStore = ABSENT
     clock: Clock = ABSENT
     url: str = ""
@@ -125,6 +127,10 @@ class Services(Struct, frozen=True, kw_only=True):
     gateway: Gateway = ABSENT
     reloading: Reloading | None = None
     held: HeldMessages = ABSENT
+    proxies: LocalProxies | None = None
+    """The proxies that the hub's user runs on this machine."""
+    shows_proxies: ProxiesShown = "this_machine"
+    """Which operators see those."""
     backups: Backups = ABSENT
     exporter: Exporter = ABSENT
     key: Callable[[], KeyInUse] = ABSENT

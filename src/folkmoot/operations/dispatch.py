@@ -31,7 +31,6 @@ from folkmoot.core.errors import (
     RoomDoorError,
     RoomError,
     RoomForbidden,
-    StoreError,
     ToolError,
     UnknownTool,
 )
@@ -40,6 +39,7 @@ from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.arguments import decode, shown
 from folkmoot.operations.call import Call, ToolResult
+from folkmoot.operations.lines import leave_line
 from folkmoot.operations.table import CATALOGUE
 
 if TYPE_CHECKING:
@@ -115,34 +115,13 @@ class Dispatcher:
         )
         payload = await self._within_limits(row, call)
         if row.audit is not None and not row.audit.by_service:
-            await self._record(row.audit, call)
+            await leave_line(self._services, caller, row.audit.action, about_of(row.audit, call))
         return ToolResult(
             payload=payload,
             delivered=call.delivered,
             bind=call.bind,
             signs_out=call.signs_out,
         )
-
-    async def _record(self, wanted: Audit, call: Call[Any]) -> None:
-        """Have in the audit log what was done."""
-        services, who = self._services, call.caller
-        by = audit.OPERATOR if who.account is None else who.account.handle
-        about = str(getattr(call.arguments, wanted.about)) if wanted.about else ""
-        clock: Any = services.clock
-        store, now = services.store, 0.0 if clock is None else clock.now()
-        line = audit.Line(wanted.action, by, about, at=int(now) if services.offline else None)
-        # A proxy has no table, and a stopped hub whose database is only copied is not written to.
-        if store is not None:
-            try:
-                await store.write(
-                    lambda tx: audit.record(tx, [line], now, offline=services.offline)
-                )
-            except StoreError as error:
-                # It is done: a full disk, say, must not make a failure of a backup that was made.
-                extra = {"action": line.action, "error": error.code}
-                logger.warning("an audit line was not stored", extra=extra)
-        if not services.offline:
-            line.log()
 
     async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
         if not tool.limits:
@@ -177,6 +156,13 @@ class Dispatcher:
         for limit, key in keys:
             if not limit.counts(outcome):
                 self._services.limits.give_back(limit.name, key)
+
+
+def about_of(wanted: Audit, call: Call[Any]) -> str:
+    """What an audit line names."""
+    about = str(getattr(call.arguments, wanted.about)) if wanted.about else ""
+    place = getattr(call.arguments, wanted.within) if wanted.within else None
+    return about if place is None else f"{place}/{about}"
 
 
 def check_caller(row: Operation, caller: Caller) -> None:

@@ -134,6 +134,8 @@ class Audit(Struct, frozen=True):
     action: str
     about: str = ""
     """The argument that the line names."""
+    within: str = ""
+    """The argument that comes before it, where it was given: `proxy` makes it `4711/3`."""
     by_service: bool = False
     """Whether the service writes it, with the change that it tells of."""
 

@@ -46,6 +46,10 @@ class HeldView(msgspec.Struct, frozen=True):
     until: float | None = None
     """When it is dropped unless someone decides before; None if never."""
     preview: str = ""
+    who: str = ""
+    """The handle of whoever's conversation it is part of, where accounts are known."""
+    proxy: int | None = None
+    """The process of the proxy that holds it; None for whoever lists it."""
 
 
 Change: TypeAlias = Literal["held", "released", "dropped", "gone"]
@@ -116,6 +120,10 @@ class HeldMessages:
         """What is held now."""
         return [held.view for held in self._held.values()]
 
+    def view(self, held_id: int) -> HeldView:
+        """A held message as people see it."""
+        return self._find(held_id).view
+
     def envelope(self, held_id: int) -> MessageEnvelope[Any]:
         """A held message itself."""
         return self._find(held_id).envelope
@@ -172,6 +180,7 @@ def seen(number: int, now: float, envelope: MessageEnvelope[Any], by: str, hold:
         reason=visible(hold.reason),
         until=None if hold.seconds is None else now + hold.seconds,
         preview=preview(message),
+        who="" if context.caller is None else visible(context.caller.name),
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
 from folkmoot.settings.section import FilePath, OptionalFolder, Section
+
+ProxiesShown: TypeAlias = Literal["this_machine", "operators", "nobody"]
 
 
 class RecordSettings(Section, frozen=True, kw_only=True):
@@ -67,3 +69,13 @@ class InterceptorSettings(Section, frozen=True, kw_only=True):
             "after the rules.",
         ),
     ] = ()
+    local_proxies: Annotated[
+        ProxiesShown,
+        Meta(
+            description="Which operators see the tapes and the held messages of the proxies that "
+            "the hub's own user runs on the hub's machine, and may decide about them. "
+            "this_machine: operators whose requests are made on that machine, while the hub has "
+            "neither `public_url` nor `http.trusted_proxies`. operators: every operator. nobody: "
+            "they are not looked for."
+        ),
+    ] = "this_machine"

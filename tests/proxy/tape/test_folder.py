@@ -12,6 +12,7 @@ import pytest
 from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
 from folkmoot.proxy.tape import folder as folders
 from folkmoot.proxy.tape.folder import TapeFolder, TapePage
+from folkmoot.proxy.tape.library import TapeLibrary
 from tests.harness import run
 from tests.proxy.tape.studio import recording
 
@@ -55,14 +56,19 @@ def test_tapes_are_listed_with_size_times_and_counts_and_read_by_pages(
         (tmp_path / "notes.txt").write_text("no tape")
         (tmp_path / "other.jsonl").write_text('{"some": "JSON"}\n')
         tapes = TapeFolder(tmp_path)
-        found = await tapes.page("", 10)
-        assert [(it.name, it.messages) for it in found] == [
-            (f"{number}.jsonl{suffix}", 2 * number) for number in range(3)
-        ]
+        found, rest = await TapeLibrary(tmp_path).page(None, 10, proxies=False)
+        assert ([(it.name, it.messages) for it in found], rest) == (
+            [(f"{number}.jsonl{suffix}", 2 * number) for number in (2, 1, 0)],
+            None,
+        )
         assert all(it.ended and it.started and it.bytes and it.modified_at for it in found)
         assert {it.compressed for it in found} == {bool(suffix)}
-        assert [it.name for it in await tapes.page(found[0].name, 1)] == [found[1].name]
-        name = found[2].name
+        library, cursor, names = TapeLibrary(tmp_path), None, []
+        for _ in found:
+            page, cursor = await library.page(cursor, 1, proxies=True)
+            names += [it.name for it in page]
+        assert names == [it.name for it in found]
+        name = found[0].name
         kinds = [each["type"] for each in await whole(tapes, name, 100)]
         assert (kinds[0], kinds[-1], kinds.count("message")) == ("header", "end", 4)
         assert await whole(tapes, name, 1) == await whole(tapes, name, 100)
@@ -104,16 +110,20 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
         (inside / "notes.txt").write_text("no tape")
         os.mkfifo(inside / "pipe.jsonl")
         tapes = TapeFolder(inside)
-        assert await tapes.page("", 100) == []
+        assert await TapeLibrary(inside).page(None, 100, proxies=True) == ([], None)
         for name in ATTACKS:
             with pytest.raises((TapeNotFound, TapeUnreadable)):
                 await tapes.read(name, None, 10)
             with pytest.raises(TapeNotFound):
                 await tapes.open(name)
-        for nowhere in (TapeFolder(None), TapeFolder(tmp_path / "missing")):
-            assert await nowhere.page("", 10) == []
+            with pytest.raises((TapeNotFound, TapeUnreadable)):
+                await tapes.about(name)
+            with pytest.raises((TapeNotFound, TapeUnreadable)):
+                await tapes.message(name, 0)
+        for nowhere in (None, tmp_path / "missing"):
+            assert await TapeLibrary(nowhere).page(None, 10, proxies=True) == ([], None)
             with pytest.raises(TapeNotFound):
-                await nowhere.read(NAME, None, 10)
+                await TapeFolder(nowhere).read(NAME, None, 10)
 
     run(main())
 
@@ -126,7 +136,8 @@ def test_a_tape_that_is_being_recorded_is_read_on_from_where_it_ended(tmp_path: 
         tapes = TapeFolder(tmp_path)
         page = await tapes.read(NAME, None, 100)
         assert len(page.entries) == 3
-        assert (await tapes.page("", 10))[0].messages is None
+        about = await tapes.about(NAME)
+        assert (about.messages, about.ended, about.recording) == (2, None, False)
         again = await tapes.read(NAME, page.next_cursor, 100)
         assert (again.entries, again.next_cursor) == ([], page.next_cursor)
         path.write_bytes(b"".join(lines))

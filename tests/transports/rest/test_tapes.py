@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -32,11 +33,13 @@ def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(tmp_pa
         (folder / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
         async with house(tmp_path / "hub", record={"folder": str(folder)}) as here:
             ann, root = await here.person("ann"), await operator(here)
-            # The hub records to the same folder.
-            listed = (await root.get(TAPES))["tapes"]
-            assert (listed[0]["name"], listed[0]["messages"]) == (NAME, 6)
+            # The hub records to the same folder, and its own tape is the newest.
+            now, old = (await root.get(TAPES))["tapes"]
+            assert (now["recording"], now["ended"]) == (True, None)
+            assert (old["name"], old["messages"], old["recording"]) == (NAME, 6, False)
             first = await root.get(f"{TAPES}?limit=1")
-            assert first["next_cursor"] == NAME
+            after = quote(first["next_cursor"], safe="")
+            assert (await root.get(f"{TAPES}?limit=1&cursor={after}"))["tapes"] == [old]
             page = await root.get(f"{TAPES}/{NAME}?limit=2")
             assert [it["type"] for it in page["entries"]] == ["header", "message"]
             rest = await root.get(f"{TAPES}/{NAME}?cursor={page['next_cursor']}")

@@ -63,12 +63,12 @@ class TapeUnwritable(TapeError, code="tape_unwritable", http=503):
     """The tape cannot be written, so no more messages are passed on."""
 
 
-class TapeUnreadable(TapeError, code="tape_unreadable"):
+class TapeUnreadable(TapeError, code="tape_unreadable", http=422):
     """The file is not a tape, is of a newer format, or is broken before its last line."""
 
 
 class TapeNotFound(TapeError, code="tape_not_found", http=404):
-    """The hub's folder holds no tape of this name."""
+    """There is no tape of this name."""
 
 
 class TapeExhausted(TapeError, code="not_on_tape", jsonrpc=SERVER_ERROR, http=404):

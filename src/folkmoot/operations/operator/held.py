@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import members
 from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.operations.operator.row import operated
-from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
+from folkmoot.operations.proxies import proxies_of
+from folkmoot.operations.row import Arguments, Audit, Route, says
 from folkmoot.proxy.held import MOST_REASON, HeldView
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
+PATH: Final = "/v1/held"
+Shape = TypeVar("Shape")
+
 HeldId = Annotated[int, says("Which message, by its id in the list.", ge=1, le=10**15)]
+ProxyId = Annotated[
+    int,
+    says(
+        "The process of the proxy on the hub's machine that holds it, as the list tells it; left "
+        "out, the hub itself.",
+        ge=1,
+        le=2**31 - 1,
+    ),
+]
+
+
+class ListHeld(Arguments, frozen=True, kw_only=True):
+    """Whose messages."""
+
+    proxies: Annotated[
+        bool,
+        says(
+            "Whether to list what proxies hold that the hub's own user runs on its machine, too. "
+            "The setting `interceptors.local_proxies` says which operators may see them."
+        ),
+    ] = False
 
 
 class OneHeld(Arguments, frozen=True, kw_only=True):
     """Which message."""
 
     held_id: HeldId
+    proxy: ProxyId | None = None
 
 
-class Release(Arguments, frozen=True, kw_only=True):
+class Release(OneHeld, frozen=True, kw_only=True):
     """Which message, and what is to go on in its place."""
 
-    held_id: HeldId
     message: (
         Annotated[
             dict[str, Any],
@@ -39,10 +66,9 @@ class Release(Arguments, frozen=True, kw_only=True):
     ) = None
 
 
-class Drop(Arguments, frozen=True, kw_only=True):
+class Drop(OneHeld, frozen=True, kw_only=True):
     """Which message, and why."""
 
-    held_id: HeldId
     reason: Annotated[str, says("Why, for whoever waits for it.", max_length=MOST_REASON)] = ""
 
 
@@ -50,12 +76,15 @@ class HeldList(Struct, frozen=True):
     """What is held, the longest waiting first."""
 
     held: list[HeldView]
+    proxies: int | None = None
+    """How many local proxies answered; null where they were not asked."""
 
 
 class HeldMessage(Struct, frozen=True):
     """One held message, whole."""
 
     message: dict[str, Any]
+    held: HeldView
 
 
 class Released(Struct, frozen=True):
@@ -70,39 +99,88 @@ class Dropped(Struct, frozen=True):
     dropped: HeldView
 
 
-async def held_list(call: Call[Nothing]) -> HeldList:
+async def held_list(call: Call[ListHeld]) -> HeldList:
     """What is held."""
-    return HeldList(call.services.held.list())
+    own = call.services.held.list()
+    proxies = proxies_of(call) if call.arguments.proxies else None
+    if proxies is None:
+        return HeldList(own)
+    answers = await proxies.ask_all(PATH)
+    theirs = [view for pid, answer in answers.items() for view in views(pid, answer)]
+    return HeldList(sorted([*own, *theirs], key=lambda view: view.since), len(answers))
 
 
 async def held_show(call: Call[OneHeld]) -> HeldMessage:
     """One message itself."""
-    message = call.services.held.envelope(call.arguments.held_id).message
-    return HeldMessage(message.members if type(message) is McpxMessage else members(message))
+    given = call.arguments
+    if given.proxy is not None:
+        answer = await ask_proxy(call, "GET", f"{PATH}/{given.held_id}")
+        found = converted(answer, HeldMessage)
+        return HeldMessage(found.message, replace(found.held, proxy=given.proxy))
+    held = call.services.held
+    message = held.envelope(given.held_id).message
+    body = message.members if type(message) is McpxMessage else members(message)
+    return HeldMessage(body, held.view(given.held_id))
 
 
 async def held_release(call: Call[Release]) -> Released:
     """Let a message go on."""
     given = call.arguments
+    if given.proxy is not None:
+        content = {} if given.message is None else {"message": given.message}
+        answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/release", content)
+        return Released(replace(converted(answer, Released).released, proxy=given.proxy))
     return Released(call.services.held.release(given.held_id, given.message))
 
 
 async def held_drop(call: Call[Drop]) -> Dropped:
     """Let a message go no further."""
     given = call.arguments
+    if given.proxy is not None:
+        content = {"reason": given.reason}
+        answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/drop", content)
+        return Dropped(replace(converted(answer, Dropped).dropped, proxy=given.proxy))
     return Dropped(call.services.held.drop(given.held_id, given.reason))
+
+
+async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = None) -> Any:
+    """What a proxy on the hub's machine answers, to someone who may ask it."""
+    proxies = proxies_of(call)
+    if proxies is None:
+        raise CommandInvalid(
+            "Proxies on the hub's machine are not shown here. "
+            "The setting interceptors.local_proxies says to whom they are."
+        )
+    return await proxies.ask(call.arguments.proxy, method, target, content)
+
+
+def views(pid: int, answer: Any) -> list[HeldView]:
+    """What one proxy holds; nothing, where its answer is not to be understood."""
+    try:
+        listed = converted(answer, HeldList).held
+    except CommandInvalid:
+        return []
+    return [replace(view, proxy=pid) for view in listed]
+
+
+def converted(answer: Any, shape: type[Shape]) -> Shape:
+    """A proxy's answer in the shape it must have."""
+    try:
+        return msgspec.convert(answer, shape)
+    except msgspec.ValidationError:
+        raise CommandInvalid("The proxy is of another version. Restart it.") from None
 
 
 HELD = (
     operated(
         name="held/list",
         description="List the messages that a rule holds, the longest waiting first.",
-        takes=Nothing,
+        takes=ListHeld,
         gives=HeldList,
         handler=held_list,
         effect="reads",
         needs=("held",),
-        routes=(Route("GET", "/v1/held", "listHeld", "List held messages"),),
+        routes=(Route("GET", PATH, "listHeld", "List held messages"),),
         commands=("proxy held list",),
     ),
     operated(
@@ -114,7 +192,7 @@ HELD = (
         effect="reads",
         errors=(CommandInvalid,),
         needs=("held",),
-        routes=(Route("GET", "/v1/held/{held_id}", "getHeld", "Show a held message"),),
+        routes=(Route("GET", PATH + "/{held_id}", "getHeld", "Show a held message"),),
         commands=("proxy held show",),
     ),
     operated(
@@ -127,11 +205,11 @@ HELD = (
         effect="acts",
         errors=(CommandInvalid,),
         needs=("held",),
-        audit=Audit("held.released", "held_id"),
+        audit=Audit("held.released", "held_id", within="proxy"),
         routes=(
             Route(
                 "POST",
-                "/v1/held/{held_id}/release",
+                PATH + "/{held_id}/release",
                 "releaseHeld",
                 "Release a held message",
                 example={"message": {"jsonrpc": "2.0", "id": 1, "method": TOOLS_LIST}},
@@ -148,11 +226,11 @@ HELD = (
         effect="acts",
         errors=(CommandInvalid,),
         needs=("held",),
-        audit=Audit("held.dropped", "held_id"),
+        audit=Audit("held.dropped", "held_id", within="proxy"),
         routes=(
             Route(
                 "POST",
-                "/v1/held/{held_id}/drop",
+                PATH + "/{held_id}/drop",
                 "dropHeld",
                 "Drop a held message",
                 example={"reason": "Not today."},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Sequence
@@ -49,6 +50,9 @@ class TapeFile:
             ) from None
         except OSError as error:
             raise TapeUnwritable(f"{path}: cannot be created: {error.strerror}.") from error
+        # Held until the file is closed, or its writer killed: so a reader knows that more comes.
+        with suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     @property
     def owes(self) -> bool:
@@ -143,6 +147,18 @@ class TapeFile:
         self.size += kept
         with suppress(OSError):
             os.ftruncate(self._descriptor, self.size)
+
+
+def is_recorded(descriptor: int) -> bool:
+    """Whether someone records on an opened tape now."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False
 
 
 def _whole(pieces: Sequence[bytes], written: int) -> tuple[int, int]:

@@ -20,8 +20,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
+from folkmoot.proxy.tape import pages
 from folkmoot.proxy.tape.compression import MAGIC, BrokenStream, opened
+from folkmoot.proxy.tape.file import is_recorded
 from folkmoot.proxy.tape.lines import EndLine, Header, Line, MessageLine, decode_line
+from folkmoot.proxy.tape.window import skip
+from folkmoot.proxy.tape_views import TapeRow
 
 T = TypeVar("T")
 
@@ -33,24 +37,18 @@ COUNTED: Final = 1024 * 1024
 """A compressed tape up to this size is read to the end for its last line."""
 PAGE_BYTES: Final = 1024 * 1024
 """How much of a tape one page holds; a line that is longer is only named."""
+MOST_LISTED: Final = 20_000
 AT_ONCE: Final = 2
 """How many tapes are read at the same time."""
 
 
-class TapeInfo(Struct, frozen=True, kw_only=True):
-    """One tape."""
+class Stored(Struct, frozen=True):
+    """A tape as a file."""
 
-    name: str
     bytes: int
     modified_at: float
-    started: str
-    ended: str | None
-    """None while it is being recorded, or if its recorder was killed."""
-    messages: int | None
-    """None where `ended` is; the tape must be read to know."""
-    client: str
-    server: str
     compressed: bool
+    recording: bool
 
 
 class TapePage(Struct, frozen=True, kw_only=True):
@@ -64,50 +62,135 @@ class TapePage(Struct, frozen=True, kw_only=True):
 class TapeFolder:
     """The tapes of a folder; of none where the hub does not record."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-        self._turns = asyncio.Semaphore(AT_ONCE)
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        place: str = "",
+        only: str | None = None,
+        turns: asyncio.Semaphore | None = None,
+    ) -> None:
+        """`only` is the one file of the folder that counts. What is not the hub's own `place` must
+        belong to the hub's user.
+        """
+        self.folder = folder
+        self.place = place
+        self._only = only
+        self._turns = turns or asyncio.Semaphore(AT_ONCE)
 
-    async def page(self, after: str, limit: int) -> list[TapeInfo]:
-        """Tapes by name; the time is in the name of those that a hub records."""
-        return await self._in_thread(self._page, after, limit)
+    def names(self) -> list[tuple[int, str]]:
+        """The names of what may be tapes, each with when it was written last."""
+        found: list[tuple[int, str]] = []
+        try:
+            if self.folder is None:
+                return []
+            with os.scandir(self.folder) as entries:
+                for entry in entries:
+                    if self._may_be(entry.name) and entry.is_file(follow_symlinks=False):
+                        found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
+                        if len(found) == MOST_LISTED:
+                            break
+        except OSError:
+            # The folder, or one of the files, was removed meanwhile.
+            return found
+        return found
+
+    def info(self, name: str) -> TapeRow | None:
+        """What is to be known of a tape; None for something else that is called like one."""
+        try:
+            return self._info(name)
+        except (TapeNotFound, TapeUnreadable):
+            return None
+
+    async def about(self, name: str) -> TapeRow:
+        """What is to be known of a tape."""
+        return await self.in_thread(self._info, name)
+
+    async def timeline(
+        self,
+        name: str,
+        limit: int,
+        *,
+        cursor: str | None,
+        before: str | None,
+        last: bool,
+        wanted: pages.Filter,
+    ) -> tuple[pages.Timeline, Stored]:
+        """Messages from a place on, before a place, or the last ones; and how the file was."""
+        after, until = offset_of(cursor), None if before is None else offset_of(before)
+
+        def read() -> tuple[pages.Timeline, Stored]:
+            # Looked at first: what is written while it is read is read the next time.
+            stored, opening = self._stored(name), partial(self._opened, name)
+            if last or until is not None:
+                return pages.earlier(opening, name, until, limit, wanted), stored
+            return pages.later(opening, name, after, limit, wanted), stored
+
+        return await self.in_thread(read)
+
+    async def message(self, name: str, offset: int) -> pages.Half:
+        """One message, with the other half of its call."""
+        return await self.in_thread(pages.half, partial(self._opened, name), name, offset)
+
+    async def calls(
+        self, name: str, cursor: str | None, compared: pages.Compared | None
+    ) -> tuple[pages.Calls, Stored]:
+        """Requests and answers from a place on; and how the file was."""
+
+        def read() -> tuple[pages.Calls, Stored]:
+            stored, opening = self._stored(name), partial(self._opened, name)
+            return pages.calls(opening, name, offset_of(cursor), compared), stored
+
+        return await self.in_thread(read)
 
     async def read(self, name: str, cursor: str | None, limit: int) -> TapePage:
         """A page of the lines of a tape."""
-        offset = 0
-        if cursor is not None:
-            if re.fullmatch("[0-9]{1,15}", cursor) is None:
-                raise ArgumentInvalid(
-                    "cursor must be one that an earlier page gave.", field="cursor"
-                )
-            offset = int(cursor)
-        return await self._in_thread(self._read, name, offset, limit)
+        return await self.in_thread(self._read, name, offset_of(cursor), limit)
 
     async def open(self, name: str) -> tuple[int, IO[bytes]]:
         """The size of a tape, and its file as it is stored; whoever takes it closes it."""
-        return await self._in_thread(self._whole, name)
+        return await self.in_thread(self._whole, name)
 
-    async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Read something without holding up the loop, and not too much at once."""
         async with self._turns:
             return await asyncio.to_thread(work, *arguments)
 
     @contextmanager
     def _opener(self, name: str) -> Iterator[Callable[[str, int], int]]:
         """What opens a file of the folder, and nothing else."""
-        if self._folder is None or NAME.fullmatch(name) is None:
+        if self.folder is None or not self._may_be(name):
             raise TapeNotFound(f"There is no tape {name[:200]!r}.")
         try:
-            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:
             raise TapeNotFound(f"There is no tape {name!r}.") from None
         try:
-            flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            yield lambda path, mode: os.open(path, mode | flags, dir_fd=folder)
+            yield partial(self._open_in, folder)
         except OSError:
             # Not there, or a link, or a folder: nobody is told which.
             raise TapeNotFound(f"There is no tape {name!r}.") from None
         finally:
             os.close(folder)
+
+    def _open_in(self, folder: int, name: str, mode: int) -> int:
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        opened_as = os.open(name, mode | flags, dir_fd=folder)
+        if self.place and os.fstat(opened_as).st_uid != os.geteuid():
+            os.close(opened_as)
+            raise PermissionError
+        return opened_as
+
+    def _may_be(self, name: str) -> bool:
+        return NAME.fullmatch(name) is not None and self._only in (None, name)
+
+    def _stored(self, name: str) -> Stored:
+        with self._opener(name) as opener, open(name, "rb", opener=opener) as stored:
+            about = os.fstat(stored.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise TapeNotFound(f"There is no tape {name!r}.")
+            compressed = stored.read(len(MAGIC)) == MAGIC
+            return Stored(about.st_size, about.st_mtime, compressed, is_recorded(stored.fileno()))
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes]]:
@@ -118,26 +201,8 @@ class TapeFolder:
             except BrokenStream as error:
                 raise TapeUnreadable(f"{name}: {error}") from None
 
-    def _page(self, after: str, limit: int) -> list[TapeInfo]:
-        try:
-            names = [] if self._folder is None else [it.name for it in self._folder.iterdir()]
-        except OSError:
-            names = []
-        found: list[TapeInfo] = []
-        for name in sorted(each for each in names if each > after and NAME.fullmatch(each)):
-            if len(found) == limit:
-                break
-            try:
-                found.append(self._info(name))
-            except (TapeNotFound, TapeUnreadable):
-                # Something else with the name of a tape.
-                continue
-        return found
-
-    def _info(self, name: str) -> TapeInfo:
-        with self._opener(name) as opener, open(name, "rb", opener=opener) as stored:
-            about = os.fstat(stored.fileno())
-            compressed = stored.read(len(MAGIC)) == MAGIC
+    def _info(self, name: str) -> TapeRow:
+        stored = self._stored(name)
         with self._opened(name) as file:
             lines = _lines(file, 0)
             _, first = next(lines, (0, b""))
@@ -145,10 +210,10 @@ class TapeFolder:
             if not isinstance(header, Header):
                 raise TapeUnreadable(f"{name}: is not a tape.")
             last = b""
-            if not compressed:
-                file.seek(max(0, about.st_size - TAIL))
+            if not stored.compressed:
+                file.seek(max(0, stored.bytes - TAIL))
                 last = file.read(TAIL).rstrip(b"\n").rpartition(b"\n")[2]
-            elif about.st_size <= COUNTED:
+            elif stored.bytes <= COUNTED:
                 for _, line in lines:
                     last = line
         try:
@@ -156,23 +221,30 @@ class TapeFolder:
         except (msgspec.DecodeError, UnicodeDecodeError):
             end = None
         ended = end if isinstance(end, EndLine) else None
-        return TapeInfo(
+        messages = None if ended is None else ended.messages
+        if ended is None and not stored.compressed:
+            messages = pages.last_seq(partial(self._opened, name))
+        return TapeRow(
             name=name,
-            bytes=about.st_size,
-            modified_at=about.st_mtime,
+            place=self.place,
+            path=str((self.folder or Path()).absolute() / name),
+            bytes=stored.bytes,
+            modified_at=stored.modified_at,
+            recording=stored.recording,
             started=header.started,
             ended=None if ended is None else ended.ended,
-            messages=None if ended is None else ended.messages,
+            messages=messages,
             client=f"{header.client.transport} {header.client.target}".strip(),
             server=f"{header.server.transport} {header.server.target}".strip(),
-            compressed=compressed,
+            compressed=stored.compressed,
+            redaction_key="" if header.redaction is None else header.redaction.key,
         )
 
     def _read(self, name: str, offset: int, limit: int) -> TapePage:
         entries: list[Raw] = []
         size, at, ended = 0, offset, False
         with self._opened(name) as file:
-            _skip(file, offset)
+            skip(file, offset)
             lines = _lines(file, offset)
             for following, raw in lines:
                 if len(entries) == limit or (entries and size + len(raw) > PAGE_BYTES):
@@ -199,6 +271,15 @@ class TapeFolder:
             return about.st_size, file
 
 
+def offset_of(cursor: str | None) -> int:
+    """Where a page begins, by the cursor that an earlier one gave."""
+    if cursor is None:
+        return 0
+    if re.fullmatch("[0-9]{1,15}", cursor) is None:
+        raise ArgumentInvalid(pages.WRONG_CURSOR, field="cursor")
+    return int(cursor)
+
+
 def _shown(line: Line | None, raw: bytes) -> Raw:
     if len(raw) <= PAGE_BYTES:
         return Raw(raw)
@@ -212,14 +293,6 @@ def _decoded(name: str, raw: bytes) -> Line | None:
         return decode_line(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TapeUnreadable(f"{name}: a line cannot be read: {error}.") from None
-
-
-def _skip(file: IO[bytes], offset: int) -> None:
-    if file.seekable():
-        file.seek(offset)
-        return
-    while offset > 0 and (passed := len(file.read(min(offset, CHUNK)))):
-        offset -= passed
 
 
 def _lines(file: IO[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
