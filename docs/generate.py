@@ -1,6 +1,6 @@
 """Write what the documentation takes from the code, or check that it is current.
 
-Some pages are made whole. In others a table stands between two marks, and only the table is made:
+Some pages are made whole, and all of them are rendered for `/docs`. In others a table stands between two marks, and only the table is made:
 
     <!-- made by make docs: kinds -->
     …
@@ -38,6 +38,7 @@ from docs.pages import (
     schema,
     security,
     settings,
+    site,
     tools,
 )
 
@@ -92,7 +93,15 @@ def made() -> dict[str, str]:
     if sorted(placed) != sorted(BLOCKS):
         wrong = sorted({name for name in [*placed, *BLOCKS] if placed.count(name) != 1})
         raise Misplaced(f"not in exactly one page: {', '.join(wrong)}")
+    pages[site.PATH] = site.page(sources(pages))
     return pages
+
+
+def sources(pages: dict[str, str]) -> dict[str, str]:
+    """Everything that the hub shows as documentation, by its name within the project."""
+    top = {name: (DOCS.parent / name).read_text(encoding="utf-8") for name in site.TOP}
+    below = dict(written()) | {name: text for name, text in pages.items() if name.endswith(".md")}
+    return top | {f"docs/{name}": text for name, text in below.items()}
 
 
 def written() -> Iterator[tuple[str, str]]:
@@ -133,7 +142,7 @@ def main(arguments: list[str]) -> int:
             return 1 if old else 0
         for name, text in made().items():
             (DOCS / name).write_text(text, encoding="utf-8")
-    except Misplaced as error:
+    except (Misplaced, site.Unservable) as error:
         sys.stderr.write(f"docs: {error}\n")
         return 1
     return 0

@@ -55,7 +55,8 @@ def page() -> str:
 def described(command: Any, path: str) -> Iterator[str]:
     """A command with its options, then the commands below it."""
     yield f"## `{path}`"
-    yield inspect.cleandoc(command.help or "").replace("\b\n", "")
+    # What a terminal shows as it stands would be a comment here.
+    yield inspect.cleandoc(command.help or "").replace("\b\n", "").replace("<!--", "\\<!--")
     rows = [row(param) for param in command.params if not getattr(param, "hidden", False)]
     if rows:
         yield table(["Option", "Meaning"], rows)

@@ -159,7 +159,10 @@ def test_the_page_is_a_page_for_everyone() -> None:
 
 def test_the_links_lead_where_something_answers() -> None:
     links = {a["href"] for a in Page(landing()).all("a")}
-    assert links == {*("/", "/inbox", "/health", "/health/ready", "/metrics", "/v1/openapi.json")}
+    assert links == {
+        *("/", "/inbox", "/docs", "/health", "/health/ready", "/metrics", "/v1/openapi.json"),
+        "/docs/tutorials/person",
+    }
     assert "/metrics" not in landing(metrics=False)
 
 

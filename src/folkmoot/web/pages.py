@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
-import hashlib
-import math
 import re
 import shlex
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from html import escape
-from importlib.resources import files
-from string import Template
 from typing import TYPE_CHECKING, Literal, TypeAlias
-from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
 from folkmoot.web.discovery import Discovery
+from folkmoot.web.documentation import Documentation
+from folkmoot.web.frame import FORMS_HERE, FORMS_NOWHERE, POLICY, Frame, fill, ring, source
 from folkmoot.web.invites import (
     FORM_HEADERS,
     HEADERS,
@@ -98,9 +93,6 @@ OWN_INBOX = (
     '<li><h2>Read your mail here</h2><p>This browser is signed in as you: <a href="/inbox">open '
     "your inbox</a>.</p></li>"
 )
-POLICY = "content-security-policy"
-FORMS_NOWHERE = "form-action 'none'"
-
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 OPERATORS_WORDS = (
     " The operator invites people with <code>folkmoot invite --for HANDLE</code> and creates the "
@@ -115,40 +107,6 @@ REGISTRATION: dict[Policy, str] = {
 """What the first page says of who may register."""
 
 
-def _source(name: str) -> str:
-    return files("folkmoot.web").joinpath(name).read_text("utf-8")
-
-
-def _fill(template: str, *, trusted: dict[str, str] | None = None, **values: str) -> str:
-    """Put values into a template: escaped, unless they are markup of our own."""
-    escaped = {name: escape(value, quote=True) for name, value in values.items()}
-    return Template(template).substitute(escaped, **(trusted or {}))
-
-
-def _ring(stones: int, *, size: float, ground: bool = False) -> str:
-    """The meeting seen from above: stones in a ring, one of them speaking, a fire in the middle."""
-    around = []
-    for place in range(stones):
-        turn = 360 * place / stones
-        # No two stones of a real ring are alike; a fixed rhythm keeps the drawing the same.
-        width = size * (1 + 0.2 * math.sin(place * 2.4))
-        depth = size * (0.72 + 0.1 * math.cos(place * 3.1))
-        distance = 45 + 1.6 * math.cos(place * 1.7)
-        kind = "speaker" if place == stones // 6 else "stone"
-        around.append(
-            f'<ellipse class="{kind}" cx="60" cy="{60 - distance:.2f}" '
-            f'rx="{width:.2f}" ry="{depth:.2f}" transform="rotate({turn:.1f} 60 60)"/>'
-        )
-    circles = [("glow", size * 3), ("fire", size * 1.1)]
-    if ground:
-        circles = [("ground", 56.0), ("ground", 34.0), ("ground", 24.0), *circles]
-    middle = "".join(f'<circle class="{k}" cx="60" cy="60" r="{r:.2f}"/>' for k, r in circles)
-    return (
-        '<svg class="ring" viewBox="0 0 120 120" width="28" height="28" aria-hidden="true">'
-        f"{middle}{''.join(around)}</svg>"
-    )
-
-
 def _typed(commands: Iterable[Iterable[str]]) -> str:
     """Commands as they are typed, one each line."""
     return "\n".join(shlex.join(["folkmoot", *command]) for command in commands)
@@ -158,7 +116,7 @@ def _doors(base: str, socket: str) -> str:
     """What programs connect to, with the address the reader came by."""
     door = "<li><div><code>$where</code><span>$what</span></div></li>"
     rows = ((where.format(base=base, socket=socket), what) for where, what in DOORS)
-    return "\n".join(_fill(door, where=where, what=what) for where, what in rows)
+    return "\n".join(fill(door, where=where, what=what) for where, what in rows)
 
 
 def policy_in(page: str) -> str:
@@ -169,22 +127,11 @@ def policy_in(page: str) -> str:
     return found[1]
 
 
-def _digest(source: str) -> str:
-    return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
-
-
-_ICON = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">'
-    '<circle cx="16" cy="16" r="12" fill="none" stroke="#7d8a6f" stroke-width="5" '
-    'stroke-dasharray="4.5 4.88"/><circle cx="16" cy="16" r="4" fill="#d9763f"/></svg>'
-)
-
-
 class Built:
     """A page that app/ builds, with the policy that it names for itself."""
 
     def __init__(self, name: str) -> None:
-        page = _source(f"built/{name}")
+        page = source(f"built/{name}")
         self._plain = page.encode()
         self._zipped = gzip.compress(self._plain, mtime=0)
         self._headers = {
@@ -223,25 +170,11 @@ class Pages:
         self._signed_in = signed_in
         # Strangers ask for it as often as they like, and it is the same for most.
         self._landing = lru_cache(LANDINGS)(self._draw_landing)
-        style, script = _source("built/tokens.css") + _source("style.css"), _source("copy.js")
-        self._frame = _source("frame.html")
-        self._bodies = {name: _source(f"{name}.html") for name in BODIES}
-        self._own = {
-            "style": style,
-            "script": script,
-            "mark": _ring(9, size=10),
-            "icon": f"data:image/svg+xml,{quote(_ICON)}",
-        }
+        self._frame = Frame()
+        self._headers = self._frame.headers
+        self._bodies = {name: source(f"{name}.html") for name in BODIES}
         self._app = Built("web.html")
         self._console = Built("console.html")
-        self._headers = {
-            "cache-control": "no-store",
-            POLICY: (
-                f"default-src 'none'; style-src 'sha256-{_digest(style)}'; "
-                f"script-src 'sha256-{_digest(script)}'; img-src data:; "
-                f"base-uri 'none'; {FORMS_NOWHERE}; frame-ancestors 'none'"
-            ),
-        }
 
     def routes(self) -> list[Route]:
         """Where the pages are served, and the discovery document beside them."""
@@ -252,6 +185,7 @@ class Pages:
             *(Route(f"/{name}/{{rest:path}}", self.console) for name in CONSOLE),
             Route("/invite/{code}", self.invite),
             Route("/invite/{code}", self.accept, methods=["POST"]),
+            *Documentation().routes(),
             *Discovery(public_url=self._public_url).routes(),
         ]
 
@@ -282,10 +216,10 @@ class Pages:
         commands = [register, ["connect", "claude-code"]]
         places = [place for place in PLACES if shown or place[0] != METRICS]
         rooms = [["room", "create", "square"], ["room", "join", "square"]]
-        body = _fill(
+        body = fill(
             self._bodies["landing"],
             trusted={
-                "ring": _ring(17, size=5.4, ground=True),
+                "ring": ring(17, size=5.4, ground=True),
                 "places": self._links(places),
                 "doors": _doors(base, socket),
                 "registration": REGISTRATION[self._policy],
@@ -296,7 +230,7 @@ class Pages:
             commands=_typed(commands),
             rooms=_typed(rooms),
         )
-        return self._drawn("Folkmoot", body)
+        return self._frame.drawn("Folkmoot", body)
 
     def _clients(self, endpoint: str, token: str = "") -> str:
         """What to give each client, to choose from; with a token it is signed in."""
@@ -305,7 +239,7 @@ class Pages:
             for client in CLIENTS.values()
         }
         snippets["claude_code"] = claude_code_command(endpoint, token)
-        return _fill(
+        return fill(
             self._bodies["clients"],
             trusted=None,
             url=f"{endpoint}?token={token}" if token else endpoint,
@@ -332,7 +266,7 @@ class Pages:
             # Someone else may have been quicker.
             invitation = await look_up(self._invitations, code)
             return self._invite_page(request, code, invitation, joined, handle)
-        body = _fill(
+        body = fill(
             self._bodies["invite_joined"],
             trusted={
                 "clients": self._clients(f"{self._base(request)}/mcp", joined.token),
@@ -355,27 +289,27 @@ class Pages:
         """The page of an invite; after a form that was refused, with what was typed and why."""
         invite = INVITES[invitation.state]
         if invite.advice:
-            how = _fill(self._bodies["invite_other"], advice=invite.advice)
+            how = fill(self._bodies["invite_other"], advice=invite.advice)
             return self._framed(invite.label, invite.text, how, invite.status, HEADERS)
         status = invite.status if joined is None else joined.status
         base, form, headers = self._base(request), "", HEADERS
         if self._join is not None and invitation.opens:
-            wrong = _fill(WRONG, error=joined.error) if joined is not None else ""
-            form = _fill(
+            wrong = fill(WRONG, error=joined.error) if joined is not None else ""
+            form = fill(
                 self._bodies["invite_form"],
                 trusted={"wrong": wrong, "fixed": "readonly" if invitation.handle else ""},
                 handle=invitation.handle or typed,
             )
-            policy = self._headers[POLICY].replace(FORMS_NOWHERE, "form-action 'self'")
+            policy = self._headers[POLICY].replace(FORMS_NOWHERE, FORMS_HERE)
             headers = {**FORM_HEADERS, POLICY: policy}
         words = words_of(invitation)
         name = invitation.handle or YOUR_NAME
         command = ["register", name, "--invite", f"{base}/invite/{code}"]
-        how = _fill(
+        how = fill(
             self._bodies["invite_valid"],
             trusted={
                 "choice": GIVEN_HANDLE if invitation.handle else FREE_HANDLE,
-                "words": _fill(WORDS, words=words) if words else "",
+                "words": fill(WORDS, words=words) if words else "",
                 "form": form,
             },
             who=who_invites(invitation),
@@ -390,7 +324,7 @@ class Pages:
     def _framed(
         self, label: str, text: str, how: str, status: int, headers: Mapping[str, str]
     ) -> Response:
-        body = _fill(self._bodies["invite"], trusted={"how": how}, label=label, text=text)
+        body = fill(self._bodies["invite"], trusted={"how": how}, label=label, text=text)
         return self._page(f"{label} · Folkmoot", body, status, headers)
 
     def _base(self, request: Request) -> str:
@@ -399,19 +333,16 @@ class Pages:
 
     def error_page(self, status: int, phrase: str, sentence: str) -> Response:
         """What went wrong, for someone with a browser."""
-        body = _fill(self._bodies["error"], status=str(status), phrase=phrase, sentence=sentence)
+        body = fill(self._bodies["error"], status=str(status), phrase=phrase, sentence=sentence)
         return self._page(f"{phrase} · Folkmoot", body, status)
 
     def _page(
         self, title: str, body: str, status: int = 200, headers: Mapping[str, str] | None = None
     ) -> Response:
-        page = self._drawn(title, body)
+        page = self._frame.drawn(title, body)
         return HTMLResponse(page, status, {**self._headers, **(headers or {})})
-
-    def _drawn(self, title: str, body: str) -> bytes:
-        return _fill(self._frame, trusted={**self._own, "body": body}, title=title).encode()
 
     @staticmethod
     def _links(places: Iterable[tuple[str, str]]) -> str:
         link = '<li><a href="$path"><code>$path</code><span>$question</span></a></li>'
-        return "\n".join(_fill(link, path=path, question=text) for path, text in places)
+        return "\n".join(fill(link, path=path, question=text) for path, text in places)
