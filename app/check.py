@@ -25,6 +25,7 @@ PAGES = (
     BUILT / "web.html",
     BUILT / "console.html",
     BUILT / "tokens.css",
+    BUILT / "icon.svg",
     REPOSITORY / "tests/browser/host.html",
 )
 TYPES = APP / "src" / "api" / "schema.ts"

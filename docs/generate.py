@@ -1,10 +1,12 @@
 """Write what the documentation takes from the code, or check that it is current.
 
-Some pages are made whole, and all of them are rendered for `/docs`. In others a table stands between two marks, and only the table is made:
+Some pages are made whole. In others a table stands between two marks, and only the table is made:
 
     <!-- made by make docs: kinds -->
     …
     <!-- end -->
+
+All of them are then rendered for `/docs`.
 
 `python -m docs.generate` writes; `--check` changes nothing and ends with 1 when a page is stale.
 """

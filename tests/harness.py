@@ -127,11 +127,12 @@ async def serving(
     identify: Identify = nobody,
     per_address: int = 0,
     per_account: int = 0,
+    pages: Pages | None = None,
 ) -> AsyncIterator[Serving]:
     """Serve these routes behind everything a hub puts in front of its own."""
     clock = SystemClock()
     metrics = Metrics(version="0", clock=clock)
-    pages = Pages(version="0", public_url="")
+    pages = pages or Pages(version="0", public_url="")
     app = build(
         [*pages.routes(), *routes],
         answers=Answers(pages.error_page),

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from posixpath import basename, dirname, join, normpath, relpath
 from typing import Any, Final
 
@@ -91,6 +92,9 @@ class Site:
             if heading.tag == "h2":
                 contents.append([found, text])
         for token in tokens:
+            if style := token.attrs.pop("style", ""):
+                # The policy of the pages forbids styles in attributes.
+                token.attrSet("class", str(style).removeprefix("text-align:"))
             if token.children:
                 self._lead(name, token.children)
         html = self._reader.renderer.render(tokens, self._reader.options, {})
@@ -165,7 +169,7 @@ class Site:
 
 
 def _headings(tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    for before, token in pairwise(tokens):
         if before.type == "heading_open":
             yield before, _text(token)
 

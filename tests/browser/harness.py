@@ -155,6 +155,7 @@ class Desk:
         height: int = 800,
         size: int | None = None,
         real_time: bool = False,
+        kind: type[Inbox] = Inbox,
         **options: Any,
     ) -> Inbox:
         """The inbox of whoever has this token; of nobody without one."""
@@ -165,7 +166,7 @@ class Desk:
         page.goto(self.url)
         given = {"url": f"{hub}/mcp", "token": token, "sandbox": sandbox, "height": size, **options}
         page.evaluate("options => window.openInbox(options)", given)
-        inbox = Inbox(page, self.problems)
+        inbox = kind(page, self.problems)
         inbox.frame.locator(".app").wait_for()
         return inbox
 

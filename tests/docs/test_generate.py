@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from docs.pages import client, made_commands, schema
+from docs.pages import client, made_commands, schema, site
 from tests.docs.pages import ROOT, pages
 
 
@@ -19,10 +19,12 @@ from tests.docs.pages import ROOT, pages
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the documentation, which is made there."""
     copy = shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.py*"))
-    for source in (client.PATH, made_commands.PATH, schema.PATH):
+    for source in (client.PATH, made_commands.PATH, schema.PATH, site.PATH):
         made = copy / source
         made.resolve().parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "docs" / source, made.resolve())
+    for name in site.TOP:
+        shutil.copy(ROOT / name, copy.parent / name)
     monkeypatch.setattr(generate, "DOCS", copy)
     return copy
 
@@ -34,14 +36,13 @@ def test_every_page_is_current() -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("page", "word"),
     [
         ("reference/settings.md", "FOLKMOOT_LOG_LEVEL"),
-        pytest.param("reference/kinds.md", "reasoning.thought", marks=pytest.mark.long),
-        pytest.param(
-            "operations/observability.md", "folkmoot_store_wal_pages", marks=pytest.mark.long
-        ),
+        ("reference/kinds.md", "reasoning.thought"),
+        ("operations/observability.md", "folkmoot_store_wal_pages"),
     ],
 )
 def test_a_page_that_differs_is_named_and_written_anew(

@@ -161,7 +161,7 @@ def test_the_links_lead_where_something_answers() -> None:
     links = {a["href"] for a in Page(landing()).all("a")}
     assert links == {
         *("/", "/inbox", "/docs", "/health", "/health/ready", "/metrics", "/v1/openapi.json"),
-        "/docs/tutorials/person",
+        *("/docs/tutorials/person", "/sign-in?next=/"),
     }
     assert "/metrics" not in landing(metrics=False)
 
@@ -296,6 +296,6 @@ def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script() -> 
         assert f"'sha256-{digest}'" in policy
     assert "default-src 'none'" in policy
     assert "connect-src 'self'" in policy
-    assert "trusted-types 'none'" in policy
+    assert "trusted-types folkmoot-worker;" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy

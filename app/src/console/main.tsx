@@ -4,6 +4,7 @@ import { render } from "preact";
 
 import { sentence } from "../api/call";
 import { Button, Notice, Ring } from "../components/parts";
+import { keepPage } from "../web/install";
 import { signInPath } from "../web/paths";
 import { closeLive, openLive } from "./live";
 import { PAGES } from "./pages";
@@ -66,3 +67,4 @@ addEventListener("pageshow", (event) => {
 followLinks(PAGES);
 render(<App />, document.getElementById("console")!);
 void begin();
+keepPage();

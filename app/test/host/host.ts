@@ -14,11 +14,14 @@ interface Options {
   theme?: "light" | "dark";
   locale?: string;
   timeZone?: string;
+  /** Where a page is that holds the sandboxed frame; without one it is in this page. */
+  proxy?: string;
   /** The inbox fills a container of this height; without one it says how high it is. */
   height?: number;
 }
 
 const APPS = "io.modelcontextprotocol/ui";
+const STORING = "allow-scripts allow-same-origin";
 const TYPE = "text/html;profile=mcp-app";
 
 const host = {
@@ -47,7 +50,7 @@ async function openInbox(options: Options): Promise<void> {
 
   const frame = document.createElement("iframe");
   frame.title = "Inbox";
-  frame.setAttribute("sandbox", options.sandbox);
+  frame.setAttribute("sandbox", options.proxy ? STORING : options.sandbox);
   document.body.append(frame);
 
   const size = options.height
@@ -105,7 +108,13 @@ async function openInbox(options: Options): Promise<void> {
     await bridge.sendToolResult(result as Parameters<AppBridge["sendToolResult"]>[0]);
   };
   await bridge.connect(new PostMessageTransport(frame.contentWindow!, frame.contentWindow!));
-  frame.srcdoc = content.text;
+  if (!options.proxy) {
+    frame.srcdoc = content.text;
+    return;
+  }
+  bridge.onsandboxready = () =>
+    void bridge.sendSandboxResourceReady({ html: content.text, sandbox: options.sandbox });
+  frame.src = options.proxy;
 }
 
 Object.assign(window, { host, openInbox, plain });

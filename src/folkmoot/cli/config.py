@@ -81,7 +81,7 @@ def check(
     if loaded.gateway.backends:
         told.append(counted(len(loaded.gateway.backends), "backend"))
     say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
-    for note in loaded.notes:
+    for note in (*loaded.notes, *loaded.advice):
         complain(f"{note}.", kind="warning")
 
 

@@ -65,7 +65,7 @@ def serve(
         # A key that is none must not leave a fresh data folder behind.
         parse_key(loaded.settings.master_key, KEY_VARIABLE)
     logs.configure(loaded.settings.log.level, loaded.settings.log.format)
-    for note in loaded.notes:
+    for note in (*loaded.notes, *loaded.advice):
         logger.warning("%s", note)
     run_hub(loaded, lambda url, accounts: tell(welcome(url, loaded, accounts)))
     tell("Folkmoot has stopped.")
@@ -77,9 +77,9 @@ def tell(text: str) -> None:
         say(text)
 
 
-def inbox_page(url: str) -> str:
-    """The page to open; by its name, as some things that browsers do need one."""
-    return f"{url.rstrip('/')}/inbox".replace("http://127.0.0.1:", "http://localhost:", 1)
+def page(url: str, name: str) -> str:
+    """A page to open; by its host's name, as some things that browsers do need one."""
+    return f"{url.rstrip('/')}/{name}".replace("http://127.0.0.1:", "http://localhost:", 1)
 
 
 def welcome(url: str, loaded: Loaded, accounts: int) -> str:
@@ -88,7 +88,9 @@ def welcome(url: str, loaded: Loaded, accounts: int) -> str:
     rows = [("Listening on", url if here == url else f"{url} (all network interfaces)")]
     if loaded.settings.public_url:
         rows.append(("Reached at", loaded.settings.public_url))
-    rows.append(("Inbox", inbox_page(loaded.settings.public_url or here)))
+    if not urlsplit(loaded.settings.public_url).path.strip("/"):
+        rows.append(("Inbox", page(loaded.settings.public_url or here, "inbox")))
+    rows.append(("Docs", page(loaded.settings.public_url or here, "docs")))
     rows.append(("Data in", str(loaded.settings.data_folder)))
     if loaded.file:
         rows.append(("Settings in", loaded.file))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.settings.backends import GatewaySpec
-from folkmoot.settings.consistency import contradictions
+from folkmoot.settings.consistency import advice, contradictions
 from folkmoot.settings.fields import (
     FIELDS,
     OPEN_TABLES,
@@ -90,7 +90,9 @@ class Loaded(Struct, frozen=True, kw_only=True):
     gateway_origins: dict[str, str] = msgspec.field(default_factory=dict)
     """Where each of it was written, by paths such as `backends.github.url`."""
     notes: tuple[str, ...] = ()
-    """What is right and yet should be known, a sentence each."""
+    """What is right about backends and yet should be known, a sentence each."""
+    advice: tuple[str, ...] = ()
+    """The same about the other settings."""
     place: str | None = None
     """Where the settings file is, or would be; None where that cannot be told."""
     files: tuple[str, ...] = ()
@@ -172,6 +174,7 @@ def load(
         gateway=gathering.spec(),
         gateway_origins=gathering.origins,
         notes=tuple(gathering.notes),
+        advice=tuple(f"{merge.origins[path]}: {text}" for path, text in advice(settings)),
         place=place.name if place else None,
         files=files,
         given=given,

@@ -119,8 +119,9 @@ def excerpt(section: Section, query: str) -> str:
 class Documentation:
     """Draws the pages of the documentation."""
 
-    def __init__(self) -> None:
-        self._frame = Frame("docs.css", images="'self' data:", forms=FORMS_HERE)
+    def __init__(self, base: str = "") -> None:
+        self._base = f"{base}/docs"
+        self._frame = Frame("docs.css", base=base, images="'self' data:", forms=FORMS_HERE)
         self._body = source("docs.html")
         self._headers = {
             **self._frame.headers,
@@ -148,8 +149,8 @@ class Documentation:
         if path not in shelf.pages or (not path and request.url.path != "/docs"):
             # As the file is called, and with a slash too many, it is found as well.
             name = path.removesuffix(".md").removesuffix("README").rstrip("/")
-            if name in shelf.pages and name != path or not path:
-                return RedirectResponse(f"/docs/{name}".rstrip("/"), 308)
+            if (name in shelf.pages and name != path) or not path:
+                return RedirectResponse(f"{self._base}/{name}".rstrip("/"), 308)
             raise HTTPException(404)
         zipped = self._drawn.get(path)
         if zipped is None:
@@ -190,20 +191,22 @@ class Documentation:
     def _found(self, shelf: Shelf, query: str, found: list[Section]) -> bytes:
         row = '<li><a href="$where">$page</a><p>$text</p></li>'
         listed = "\n".join(
-            fill(row, where=f"/docs/{each.page.path}#{each.anchor}", page=named(each),
-                 text=excerpt(each, query))
+            fill(row, where=self._where(each), page=named(each), text=excerpt(each, query))
             for each in found
-        )  # fmt: skip
+        )
         said = f"<p>{counted(len(found))}</p>" if query else "<p>Type a word to look for.</p>"
         html = f'<h1>Search</h1>{said}<ul class="found">{listed}</ul>'
         return self._framed(shelf, "Search · Documentation", html, None, query)
 
+    def _where(self, section: Section) -> str:
+        return f"{self._base}/{section.page.path}".rstrip("/") + f"#{section.anchor}"
+
     def _framed(
         self, shelf: Shelf, title: str, html: str, page: Page | None, query: str = ""
     ) -> bytes:
-        navigation = "\n".join(listed(shelf.navigation, page))
+        navigation = "\n".join(listed(shelf.navigation, page, self._base))
         trusted = {"html": html, "navigation": navigation}
-        body = fill(self._body, trusted=trusted, query=query)
+        body = fill(self._body, trusted=trusted, query=query, base=self._frame.base)
         return self._frame.drawn(f"{title} · Folkmoot", body)
 
 
@@ -221,19 +224,20 @@ def counted(number: int) -> str:
     return f"{number} result{'' if number == 1 else 's'}" if number else "Nothing found."
 
 
-def listed(navigation: Navigation, page: Page | None) -> Iterable[str]:
+def listed(navigation: Navigation, page: Page | None, base: str) -> Iterable[str]:
     """The groups of pages; below the one that is open, what is on it."""
-    yield entry("", "Overview", page)
+    yield entry(base, "", "Overview", page)
     for title, pages in navigation:
-        entries = "\n".join(entry(path, name, page) for name, path in pages)
+        entries = "\n".join(entry(base, path, name, page) for name, path in pages)
         yield f"<h2>{escape(title)}</h2>\n<ul>\n{entries}\n</ul>"
 
 
-def entry(path: str, name: str, page: Page | None) -> str:
+def entry(base: str, path: str, name: str, page: Page | None) -> str:
     """One page in the navigation."""
     here = page is not None and page.path == path
     current = ' aria-current="page"' if here else ""
-    link = f'<a href="/docs{"/" if path else ""}{escape(path)}"{current}>{escape(name)}</a>'
+    where = escape(f"{base}/{path}".rstrip("/"))
+    link = f'<a href="{where}"{current}>{escape(name)}</a>'
     if not path:
         return f'<p class="overview">{link}</p>'
     inner = ""

@@ -56,11 +56,17 @@ def _digest(text: str) -> str:
 
 
 class Frame:
-    """What pages share; `styles` are further files of this folder."""
+    """What pages share; `styles` are further files of this folder.
 
-    def __init__(self, *styles: str, images: str = "data:", forms: str = FORMS_NOWHERE) -> None:
+    `base` is the path under which a proxy has the hub, empty or without a slash at its end.
+    """
+
+    def __init__(
+        self, *styles: str, base: str = "", images: str = "data:", forms: str = FORMS_NOWHERE
+    ) -> None:
         style = "".join(map(source, ("built/tokens.css", "style.css", *styles)))
         script = source("copy.js")
+        self.base = base
         self._frame = source("frame.html")
         self._own = {
             "style": style,
@@ -79,4 +85,5 @@ class Frame:
 
     def drawn(self, title: str, body: str) -> bytes:
         """A whole page."""
-        return fill(self._frame, trusted={**self._own, "body": body}, title=title).encode()
+        trusted = {**self._own, "body": body}
+        return fill(self._frame, trusted=trusted, title=title, base=self.base).encode()

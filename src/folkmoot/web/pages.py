@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -16,6 +17,7 @@ from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
 from folkmoot.web.discovery import Discovery
 from folkmoot.web.documentation import Documentation
 from folkmoot.web.frame import FORMS_HERE, FORMS_NOWHERE, POLICY, Frame, fill, ring, source
+from folkmoot.web.installable import Installable, Shell
 from folkmoot.web.invites import (
     FORM_HEADERS,
     HEADERS,
@@ -89,6 +91,17 @@ BODIES = (
 )  # fmt: skip
 WORDS = '<blockquote class="words" dir="auto">$words</blockquote>'
 WRONG = '<p class="wrong" role="alert">$error</p>'
+BEGIN = (
+    '<p><a href="/sign-in?next=/">Open Folkmoot</a> in this browser, go to <a href="/inbox">your '
+    'inbox</a>, or read <a href="/docs/tutorials/person">how to begin</a>.</p>'
+)
+ONLY_DOCS = '<p>Read <a href="$base/docs/tutorials/person">how to begin</a>.</p>'
+BELOW = "No web pages here"
+NOT_BELOW = (
+    "This hub is below a path of its host, and everything on one host can read what a page keeps. "
+    "Its operator can give it a host name of its own."
+)
+"""Why a hub that a proxy has below a path serves no inbox: other programs share its origin."""
 OWN_INBOX = (
     '<li><h2>Read your mail here</h2><p>This browser is signed in as you: <a href="/inbox">open '
     "your inbox</a>.</p></li>"
@@ -132,8 +145,8 @@ class Built:
 
     def __init__(self, name: str) -> None:
         page = source(f"built/{name}")
-        self._plain = page.encode()
-        self._zipped = gzip.compress(self._plain, mtime=0)
+        self.plain = page.encode()
+        self._zipped = gzip.compress(self.plain, mtime=0)
         self._headers = {
             "cache-control": "no-store",
             "vary": "accept-encoding",
@@ -143,7 +156,7 @@ class Built:
     def answer(self, request: Request) -> Response:
         """The page, compressed for whoever takes that."""
         if "gzip" not in request.headers.get("accept-encoding", ""):
-            return HTMLResponse(self._plain, 200, self._headers)
+            return HTMLResponse(self.plain, 200, self._headers)
         return HTMLResponse(self._zipped, 200, {**self._headers, "content-encoding": "gzip"})
 
 
@@ -170,7 +183,8 @@ class Pages:
         self._signed_in = signed_in
         # Strangers ask for it as often as they like, and it is the same for most.
         self._landing = lru_cache(LANDINGS)(self._draw_landing)
-        self._frame = Frame()
+        self._path = urlsplit(self._public_url).path
+        self._frame = Frame(base=self._path)
         self._headers = self._frame.headers
         self._bodies = {name: source(f"{name}.html") for name in BODIES}
         self._app = Built("web.html")
@@ -185,17 +199,32 @@ class Pages:
             *(Route(f"/{name}/{{rest:path}}", self.console) for name in CONSOLE),
             Route("/invite/{code}", self.invite),
             Route("/invite/{code}", self.accept, methods=["POST"]),
-            *Documentation().routes(),
+            *self._installable().routes(),
+            *Documentation(self._path).routes(),
             *Discovery(public_url=self._public_url).routes(),
         ]
 
+    def _installable(self) -> Installable:
+        """The pages that a browser may keep, each with the paths it is shown for."""
+        console = [path for name in CONSOLE for path in (f"/{name}", f"/{name}/*")]
+        return Installable(
+            (
+                Shell(self._app.plain, APP[0], APP),
+                Shell(self._console.plain, f"/{CONSOLE[0]}", ("/", *console)),
+            )
+        )
+
     async def app(self, request: Request) -> Response:
         """One's mail and account: the same page for everyone, it asks who is signed in."""
-        return self._app.answer(request)
+        return self._built(self._app, request)
 
     async def console(self, request: Request) -> Response:
         """The console: the same page for everyone, it asks who is signed in."""
-        return self._console.answer(request)
+        return self._built(self._console, request)
+
+    def _built(self, page: Built, request: Request) -> Response:
+        """A page of `app/`, where it can be used."""
+        return self.error_page(404, BELOW, NOT_BELOW) if self._path else page.answer(request)
 
     async def landing(self, request: Request) -> Response:
         """MMP §9.1: what this is, that it runs, and how to connect to it.
@@ -203,7 +232,7 @@ class Pages:
         Whoever is signed in has the console here instead. A link on another site comes without the
         cookie, so this page leads there as well.
         """
-        if await self._signed_in(request.scope):
+        if not self._path and await self._signed_in(request.scope):
             return self._console.answer(request)
         page = self._landing(self._base(request), self._shows_metrics(request.scope))
         return HTMLResponse(page, 200, self._headers)
@@ -220,11 +249,13 @@ class Pages:
             self._bodies["landing"],
             trusted={
                 "ring": ring(17, size=5.4, ground=True),
+                "begin": fill(ONLY_DOCS if self._path else BEGIN, base=self._path),
                 "places": self._links(places),
                 "doors": _doors(base, socket),
                 "registration": REGISTRATION[self._policy],
                 "clients": self._clients(f"{base}/mcp"),
             },
+            base=self._path,
             version=self._version,
             endpoint=f"{base}/mcp",
             commands=_typed(commands),
@@ -270,7 +301,7 @@ class Pages:
             self._bodies["invite_joined"],
             trusted={
                 "clients": self._clients(f"{self._base(request)}/mcp", joined.token),
-                "inbox": OWN_INBOX if joined.cookie else "",
+                "inbox": OWN_INBOX if joined.cookie and not self._path else "",
             },
             handle=joined.handle,
             recovery_code=joined.recovery_code,
@@ -333,7 +364,13 @@ class Pages:
 
     def error_page(self, status: int, phrase: str, sentence: str) -> Response:
         """What went wrong, for someone with a browser."""
-        body = fill(self._bodies["error"], status=str(status), phrase=phrase, sentence=sentence)
+        body = fill(
+            self._bodies["error"],
+            status=str(status),
+            phrase=phrase,
+            sentence=sentence,
+            base=self._path,
+        )
         return self._page(f"{phrase} · Folkmoot", body, status)
 
     def _page(
@@ -342,7 +379,8 @@ class Pages:
         page = self._frame.drawn(title, body)
         return HTMLResponse(page, status, {**self._headers, **(headers or {})})
 
-    @staticmethod
-    def _links(places: Iterable[tuple[str, str]]) -> str:
-        link = '<li><a href="$path"><code>$path</code><span>$question</span></a></li>'
-        return "\n".join(fill(link, path=path, question=text) for path, text in places)
+    def _links(self, places: Iterable[tuple[str, str]]) -> str:
+        link = '<li><a href="$base$path"><code>$path</code><span>$question</span></a></li>'
+        return "\n".join(
+            fill(link, base=self._path, path=path, question=text) for path, text in places
+        )

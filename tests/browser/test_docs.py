@@ -1,0 +1,69 @@
+"""The documentation as people read it: navigation, search, both themes, narrow and wide."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.harness import AXE, Desk, expect, missing
+from tests.browser.test_accessibility import RUN
+from tests.browser.test_web import Web
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+READ = ("/docs", "/docs/tutorials/inbox", "/docs/reference/settings", "/docs/search?q=backup")
+
+
+def wide(page: Page) -> int:
+    """By how many pixels a page is wider than its window."""
+    found: int = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    return found
+
+
+@pytest.mark.requirement("docs.pages", "docs.search")
+def test_someone_finds_a_page_by_the_navigation_and_by_searching(hub: str, desk: Desk) -> None:
+    web = Web(desk, hub, "/")
+    web.page.get_by_role("link", name="Documentation").click()
+    expect(web.page).to_have_title("Documentation · Folkmoot")
+    contents = web.page.get_by_role("navigation", name="Documentation")
+    contents.get_by_role("link", name="Backup and restore").click()
+    expect(web.page.get_by_role("heading", level=1)).to_have_text("Backup and restore")
+    current = contents.locator("[aria-current=page]")
+    expect(current).to_have_text("Backup and restore")
+    web.page.get_by_label("Search the documentation").fill("one-time code")
+    web.page.get_by_label("Search the documentation").press("Enter")
+    expect(web.page.get_by_role("heading", level=1)).to_have_text("Search")
+    first = web.page.locator(".found a").first
+    expect(first).to_be_visible()
+    first.click()
+    expect(web.page).to_have_url(re.compile(r"/docs/[a-z/-]+#[\w-]+$"))
+    code = web.page.locator(".paste").first
+    web.page.goto(f"{web.hub}/docs/tutorials/person")
+    expect(code.get_by_role("button", name="Copy")).to_be_visible()
+    web.page.goto(f"{web.hub}/docs/tutorials/inbox")
+    picture = web.page.locator(".prose img").first
+    picture.scroll_into_view_if_needed()
+    web.page.wait_for_function("document.querySelector('.prose img').naturalWidth > 0")
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_documentation(
+    hub: str, desk: Desk, theme: str, width: int
+) -> None:
+    if not AXE.exists():
+        missing("needs axe-core, which 'make app' installs")
+    web = Web(desk, hub, "/docs", width=width, color_scheme=theme)
+    for path in READ:
+        web.page.goto(f"{web.hub}{path}")
+        expect(web.page.get_by_role("heading", level=1)).to_be_visible()
+        web.page.evaluate(AXE.read_text())
+        assert not web.page.evaluate(RUN), path
+        assert wide(web.page) == 0, path
