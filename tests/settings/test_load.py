@@ -296,3 +296,16 @@ def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidde
     with pytest.raises(SettingsError, match="SERVICE_NAME must be") as caught:
         load(environ={"FOLKMOOT_TELEMETRY_SERVICE_NAME": f"moot{hidden}"})
     assert hidden not in caught.value.message
+
+
+@pytest.mark.requirement("web.below-a-path")
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [("https://x.example", 0), ("https://x.example/", 0), ("https://x.example/moot/", 1)],
+)
+def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int) -> None:
+    loaded = load(None, environ={"FOLKMOOT_PUBLIC_URL": url}, options={})
+    assert len(loaded.advice) == told
+    assert all(
+        note.startswith("FOLKMOOT_PUBLIC_URL: public_url has a path") for note in loaded.advice
+    )
