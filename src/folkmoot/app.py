@@ -431,6 +431,7 @@ class Hub:
             store=self.store,
             clock=self.clock,
             url=settings.public_url or self.base_url,
+            permits=self.behind.policy.permits,
             present=self.rooms.present,
             status=self._status,
             settings=None if self.behind.following is None else self._shown_settings,

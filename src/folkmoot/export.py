@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec import Struct
 
+from folkmoot import decisions
 from folkmoot.accounts import Account, Accounts
 from folkmoot.core.errors import ExportFailed, UserNotFound
 from folkmoot.core.ports import Clock, Store, Tx
@@ -26,6 +27,7 @@ PAGE = 100
 ROOMS_PAGE = 100
 MESSAGES_PAGE = 32
 """How many messages of a room are read at a time; each of them may be large."""
+MOST_DECISIONS = 1_000_000
 
 
 class Exported(Struct, frozen=True):
@@ -125,7 +127,9 @@ class Exporter:
         yield b'],"rooms":[', len(seen), len(seen), 0
         async for piece in room_pieces(self._store, account, said):
             yield piece, len(seen), len(seen), 0
-        yield b"]}\n", len(seen), len(seen), 0
+        decided = await self._store.read(lambda tx: decisions.page(tx, account.id, MOST_DECISIONS))
+        ending = b'],"decisions":' + msgspec.json.encode(decided) + b"}\n"
+        yield ending, len(seen), len(seen), 0
 
     async def _threads(self, account: Account) -> list[Thread]:
         found: list[Thread] = []

@@ -59,6 +59,8 @@ def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
             "mcp.request.tools/call:folkmoot/export_me",
             "mcp.request.tools/call:folkmoot/events",
             "mcp.request.tools/call:folkmoot/activity",
+            "mcp.request.tools/call:folkmoot/asks",
+            "mcp.request.tools/call:folkmoot/decisions",
             "mcp.request.tools/call:folkmoot/find_tool",
             "mcp.request.tools/call:folkmoot/call_tool",
             "mcp.request.tools/call:search:*",

@@ -49,6 +49,30 @@ export type AddedPerson = {
   hub: string;
 };
 
+export type Ask = {
+  id: string;
+  kind: "proposal" | "held" | "tool";
+  risk: "destroys" | "unknown" | "acts" | "changes" | "reads";
+  what: string;
+  by: string;
+  to: Array<string>;
+  since: string;
+  until: string | null;
+  may: Array<string>;
+  room?: string;
+  proposal?: Proposal;
+  held?: Held;
+  tool?: ChangedTool;
+};
+
+export type Asks = {
+  asks: Array<Ask>;
+  count: number;
+  counts: Counts;
+  complete: boolean;
+  next_cursor: string | null;
+};
+
 export type AuditLine = {
   id: number;
   at: number;
@@ -173,6 +197,12 @@ export type Copied = {
   pages: number;
 };
 
+export type Counts = {
+  proposal: number;
+  held: number;
+  tool: number;
+};
+
 export type CreateAccount = {
   handle: string;
   client_public_key?: string | null;
@@ -221,6 +251,27 @@ export type Credential = {
 
 export type Credentials = {
   credentials: Array<Credential>;
+};
+
+export type Decision = {
+  id: string;
+  at: string;
+  kind: "proposal" | "held" | "tool";
+  decision: "approved" | "rejected" | "released" | "edited" | "dropped" | "accepted";
+  what: string;
+  about: string;
+  by: string | null;
+  room: string | null;
+  server: string | null;
+  seq: number | null;
+  reason: string | null;
+  outcome: string;
+  ended_at: string | null;
+};
+
+export type Decisions = {
+  decisions: Array<Decision>;
+  next_cursor: string | null;
 };
 
 export type Digest = {

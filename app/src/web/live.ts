@@ -13,6 +13,7 @@ export type EventName =
   | "room.message"
   | "room.presence"
   | "room.proposal"
+  | "room.rights"
   | "tools.changed"
   | "held.changed"
   | "server.changed"

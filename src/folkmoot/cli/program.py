@@ -18,6 +18,7 @@ from typer.main import get_command
 from folkmoot import __version__
 from folkmoot.cli import (
     account,
+    asks,
     backends,
     backup,
     bridge,
@@ -84,8 +85,10 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "blocks": people.blocks,
         "invite": people.invite,
     },
-    "Rooms": {
+    "Rooms and decisions": {
         "room": room.app,
+        "asks": asks.asks,
+        "decisions": asks.decisions,
     },
     "Run a hub": {
         "serve": serve.serve,

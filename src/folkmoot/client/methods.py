@@ -523,6 +523,120 @@ class RoomRights(Struct, frozen=True, omit_defaults=True):
     """What was granted by messages, the oldest first."""
 
 
+class Held(Struct, frozen=True, omit_defaults=True):
+    """A held message as people see it: everything in one line, nothing hidden."""
+
+    id: int
+    since: float
+    direction: str
+    type: str
+    method: str
+    tool: str
+    session: str
+    rule: str
+    reason: str
+    until: float | None
+    preview: str
+    who: str
+    proxy: int | None
+
+
+class ChangedTool(Struct, frozen=True, omit_defaults=True):
+    """A tool that has changed or is new, and waits to be accepted."""
+
+    namespace: str
+    name: str
+    canonical: str
+    changed_hash: str
+    new: bool
+    findings: list[str]
+    since: int
+    lines: list[str]
+
+
+class Ask(Struct, frozen=True, omit_defaults=True):
+    """Something that waits for a decision."""
+
+    id: str
+    """Its id in this list."""
+    kind: str
+    risk: str
+    """What it may do, as far as that is known; the riskiest are first."""
+    what: str
+    """What would be done, in short."""
+    by: str
+    """Who asks for it; empty where nobody knows."""
+    to: list[str]
+    """Who would do it; empty is anyone."""
+    since: str
+    """Since when it waits."""
+    until: str | None
+    """When it ends by itself; null for never."""
+    may: list[str]
+    """What you may do: `approve`, `reject`, `release`, `drop`, `accept`."""
+    room: str | None = None
+    proposal: Proposal | None = None
+    held: Held | None = None
+    tool: ChangedTool | None = None
+
+
+class Counts(Struct, frozen=True, omit_defaults=True):
+    """How many of each kind wait."""
+
+    proposal: int
+    held: int
+    tool: int
+
+
+class Asks(Struct, frozen=True, omit_defaults=True):
+    """What waits, the riskiest first."""
+
+    asks: list[Ask]
+    count: int
+    """How many there are of what was asked for."""
+    counts: Counts
+    """How many there are of each kind."""
+    complete: bool
+    """False if so much is open that some of it was not looked at."""
+    next_cursor: str | None
+
+
+class Decision(Struct, frozen=True, omit_defaults=True):
+    """Something that was decided, and what came of it."""
+
+    id: str
+    at: str
+    kind: str
+    decision: str
+    """What you decided."""
+    what: str
+    """What it was about, in short."""
+    about: str
+    """The id of the proposal or message, or the tool."""
+    by: str | None
+    """Who had asked; null if they are gone."""
+    room: str | None
+    """The room; null if it was in none."""
+    server: str | None
+    """The server of a tool, or the proxy that held a message."""
+    seq: int | None
+    """The place of your decision in the room."""
+    reason: str | None
+    """Why, in your words."""
+    outcome: str
+    """What came of it. Of an approval: `waiting`, then `answered`, `failed` or `cancelled`. Of a
+    rejection: how the proposal stands. Else what was decided."""
+    ended_at: str | None
+    """When it came of it; null if not yet."""
+
+
+class Decisions(Struct, frozen=True, omit_defaults=True):
+    """What someone decided, the latest first."""
+
+    decisions: list[Decision]
+    next_cursor: str | None
+
+
 class Credential(Struct, frozen=True, omit_defaults=True):
     """A token as its owner sees it."""
 
@@ -944,19 +1058,6 @@ class Reloaded(Struct, frozen=True, omit_defaults=True):
     notes: list[str]
 
 
-class ChangedTool(Struct, frozen=True, omit_defaults=True):
-    """A tool that has changed or is new, and waits to be accepted."""
-
-    namespace: str
-    name: str
-    canonical: str
-    changed_hash: str
-    new: bool
-    findings: list[str]
-    since: int
-    lines: list[str]
-
-
 class ChangedTools(Struct, frozen=True, omit_defaults=True):
     """Those of one answer, how many there are, and the servers that were not reached yet."""
 
@@ -969,24 +1070,6 @@ class AcceptedTools(Struct, frozen=True, omit_defaults=True):
     """The names of tools that are shown again."""
 
     accepted: list[str]
-
-
-class Held(Struct, frozen=True, omit_defaults=True):
-    """A held message as people see it: everything in one line, nothing hidden."""
-
-    id: int
-    since: float
-    direction: str
-    type: str
-    method: str
-    tool: str
-    session: str
-    rule: str
-    reason: str
-    until: float | None
-    preview: str
-    who: str
-    proxy: int | None
 
 
 class HeldList(Struct, frozen=True, omit_defaults=True):
@@ -1582,6 +1665,27 @@ class Hub(Http):
             dict[str, Any],
             query={"reason": reason},
         )
+
+    def list_asks(
+        self,
+        *,
+        kind: Literal["proposal", "held", "tool"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Asks:
+        """List what waits for your decision.
+
+        Proposals in all your rooms that you may decide on; for operators also messages that a
+        rule holds, and tools that changed or are new. The riskiest are first, then those that end
+        soonest. `limit=0` only counts.
+        """
+        return self.ask(
+            "GET", "/v1/asks", Asks, query={"kind": kind, "limit": limit, "cursor": cursor}
+        )
+
+    def list_decisions(self, *, limit: int | None = None, cursor: str | None = None) -> Decisions:
+        """List what you decided."""
+        return self.ask("GET", "/v1/decisions", Decisions, query={"limit": limit, "cursor": cursor})
 
     def list_credentials(self) -> Credentials:
         """List your tokens.

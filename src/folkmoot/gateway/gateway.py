@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.part import Part
     from folkmoot.gateway.pins import Pins
     from folkmoot.gateway.ports import Backend
+    from folkmoot.gateway.queries_pins import Changed
     from folkmoot.gateway.tasks import Tasks
     from folkmoot.settings.backends import BackendSpec
     from folkmoot.settings.gateway import NewTools
@@ -146,6 +147,11 @@ class Gateway:
         if accepted and inventory is not None and namespace not in self._absent:
             await self.arrived(namespace, inventory)
         return accepted
+
+    async def waiting(self) -> list[Changed]:
+        """The tools of backends there are that changed or are new, and wait to be accepted."""
+        changed = await self.pins.changed()
+        return [one for one in changed if one.namespace in self.backends]
 
     async def follow_pins(self) -> None:
         """Judge a backend again whenever another hub on the same store accepted tools of it."""

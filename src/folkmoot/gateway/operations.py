@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from folkmoot.audit import note_refusal
 from folkmoot.core import chat
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import CapabilityDenied, KindError
+from folkmoot.core.errors import CapabilityDenied, KindError, PolicyError
 from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
@@ -116,6 +116,16 @@ class HubPolicy:
                 about, room = f"mcp.request.{CALL}:{operation}", str(arguments.get("room", ""))
                 note_refusal(principal, about, error, room)
             raise error
+
+    def permits(
+        self, principal: Principal, operation: str, arguments: dict[str, Any] | None = None
+    ) -> bool:
+        """Whether someone may do an operation; what they may not is in no log."""
+        try:
+            self.check(principal, operation, arguments or {}, attempted=False)
+        except PolicyError:
+            return False
+        return True
 
     def check_request(self, principal: Principal, method: str, params: dict[str, Any]) -> None:
         """Raise `CapabilityDenied` if an MCP request for something of the hub's own is denied.

@@ -137,12 +137,14 @@ class Pins:
             logger.info("a trusted backend changed tools: %s, %d", namespace, found.repinned)
 
     async def _pinned(self, namespace: str) -> dict[str, Definition]:
-        found = await self._changed(namespace)
+        found = await self.changed(namespace)
         return await asyncio.to_thread(
             lambda: {each.name: json.loads(each.definition) for each in found}
         )
 
-    async def _changed(self, namespace: str = "") -> list[Changed]:
+    async def changed(self, namespace: str = "") -> list[Changed]:
+        """The pins whose tools have changed or are new, of one backend or of all."""
+
         async def query(tx: Tx) -> list[Changed]:
             return await queries.changed(tx, namespace)
 
@@ -150,7 +152,7 @@ class Pins:
 
     async def diff(self, namespace: str | None = None) -> list[PinDiff]:
         """What has changed or is new and waits to be accepted, of one backend or of all."""
-        found = await self._changed(namespace or "")
+        found = await self.changed(namespace or "")
         return await asyncio.to_thread(lambda: [difference(each) for each in found])
 
     async def accept(

@@ -117,6 +117,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """Where clients reach the hub."""
     offline: bool = False
     """Whether no hub runs: this process has no log, so the next hub logs the audit lines."""
+    permits: Callable[[Principal, str], bool] = lambda _principal, _operation: False
+    """Whether someone may do an operation, by its name: for what is shown of several at once."""
     present: Callable[[], dict[str, int]] = dict
     """How many participants are in each room that is in use."""
     status: Callable[[], HubStatus] = ABSENT

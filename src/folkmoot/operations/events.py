@@ -114,6 +114,12 @@ class RoomProposal(Struct, frozen=True):
     ]
 
 
+class RoomRights(Struct, frozen=True):
+    """A room in which someone may do more or less than before."""
+
+    room: Room
+
+
 class ToolsChanged(Struct, frozen=True):
     """Lists that are not what they were."""
 
@@ -219,6 +225,13 @@ ROOM_PROPOSAL: Final = EventRow(
     "room/proposals",
     "guest",
 )
+ROOM_RIGHTS: Final = EventRow(
+    "room.rights",
+    "Someone in such a room was granted something, or it was revoked.",
+    RoomRights,
+    "room/read",
+    "guest",
+)
 TOOLS_CHANGED: Final = EventRow(
     "tools.changed",
     "What the servers behind the hub offer changed.",
@@ -265,6 +278,7 @@ EVENTS: Final = (
     ROOM_MESSAGE,
     ROOM_PRESENCE,
     ROOM_PROPOSAL,
+    ROOM_RIGHTS,
     TOOLS_CHANGED,
     HELD_CHANGED,
     SERVER_CHANGED,

@@ -61,7 +61,7 @@ def schema_of_type(hint: Any) -> Schema:
         return schema_of_type(kept)
     if origin is Literal:
         return {"type": "string", "enum": list(inner)}
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": schema_of_type(inner[0])}
     if origin is dict:
         named = inner[1]

@@ -8,6 +8,7 @@ from folkmoot.names import WireNames
 from folkmoot.names.schemas import without_combinators
 from folkmoot.operations.accounts import ACCOUNTS
 from folkmoot.operations.activity import ACTIVITY
+from folkmoot.operations.asks import ASKS
 from folkmoot.operations.events import FOLLOWING
 from folkmoot.operations.finder import FINDERS
 from folkmoot.operations.hub import HUB
@@ -38,6 +39,7 @@ OPERATIONS: Final = (
     *PEOPLE,
     *APP,
     *ROOMS,
+    *ASKS,
     *TOKENS,
     *ACTIVITY,
     *SESSIONS,

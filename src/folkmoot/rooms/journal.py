@@ -17,6 +17,7 @@ from folkmoot.core.errors import FolkmootError, InternalError
 from folkmoot.core.ports import Store, Tx, Unit
 from folkmoot.rooms import queries, queries_messages
 from folkmoot.rooms.budget import RoomBudget
+from folkmoot.rooms.index import RoomIndex
 from folkmoot.rooms.machine import Append, Effect, Expel, Room
 from folkmoot.rooms.model import RoomId
 from folkmoot.rooms.shares import Share, size_of
@@ -110,6 +111,7 @@ class StoredJournal:
         *,
         snapshot_seq: int,
         stored: Share,
+        index: RoomIndex,
         budget: RoomBudget,
         carry_out: CarryOut,
         fail: Callable[[FolkmootError], FolkmootError],
@@ -120,6 +122,7 @@ class StoredJournal:
         self._machine = machine
         self._snapshot_seq = snapshot_seq
         self._messages, self._size = stored
+        self._index = index
         self._budget = budget
         self._carry_out = carry_out
         self._fail = fail
@@ -220,6 +223,7 @@ class StoredJournal:
         appends = [item for item in items if type(item) is Append]
         expelled = [item.account for item in items if type(item) is Expel]
         also, self._also = self._also, []
+        indexed = self._index.unit(appends, altered=self._altered)
         snapshot, seq = None, machine.seq
         self._bytes += sum(len(append.data) for append in appends)
         if (
@@ -236,6 +240,8 @@ class StoredJournal:
                 await queries_messages.insert(tx, room_id, appends)
             for account in expelled:
                 await queries.expel(tx, room_id, account)
+            if indexed is not None:
+                await indexed(tx)
             for more in also:
                 await more(tx)
             if snapshot is not None:

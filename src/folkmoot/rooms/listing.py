@@ -17,8 +17,8 @@ from folkmoot.rooms.history import PAGE_BYTES
 from folkmoot.rooms.machine import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.model import (
-    RoomGrant,
     ProposalView,
+    RoomGrant,
     RoomId,
     RoomRights,
     Visitor,

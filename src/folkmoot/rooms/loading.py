@@ -12,9 +12,10 @@ from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
 from folkmoot.core.ports import PeekingStore, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
-from folkmoot.rooms import queries, queries_backends, queries_messages, queries_shares
+from folkmoot.rooms import index, queries, queries_backends, queries_messages, queries_shares
 from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
+from folkmoot.rooms.index import Listed, RoomIndex
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.machine import Absent, HubCheck, Known, Room, RoomBounds, Used
@@ -133,7 +134,7 @@ class LiveRooms:
     async def _stored(self, room_id: RoomId) -> LiveRoom:
         options, now = self._options, self._around.clock.now()
 
-        async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share]:
+        async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share, Listed]:
             record, backends = await _record(tx, room_id)
             snapshot = await queries.snapshot_of(tx, room_id)
             machine = Room.rebuild(
@@ -151,9 +152,15 @@ class LiveRooms:
                 admit=self.budget.check,
             )
             stored = await queries_shares.total_of_room(tx, room_id)
-            return record, backends, machine, snapshot.seq, stored
+            listed = await index.read(tx, room_id)
+            return record, backends, machine, snapshot.seq, stored, listed
 
-        record, backends, machine, snapshot_seq, stored = await self._store.read(query, long=True)
+        record, backends, machine, snapshot_seq, stored, listed = await self._store.read(
+            query, long=True
+        )
+        indexed = RoomIndex(room_id, machine, listed)
+        if indexed.is_stale:
+            await self._store.write(indexed.renewal())
         history = StoredHistory(self._store, room_id, machine.seq)
         live = self._live_room(record, backends, machine, history)
         live.journal = StoredJournal(
@@ -162,6 +169,7 @@ class LiveRooms:
             machine,
             snapshot_seq=snapshot_seq,
             stored=stored,
+            index=indexed,
             budget=self.budget,
             carry_out=live.carry_out,
             fail=live.fail,

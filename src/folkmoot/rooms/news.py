@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PRESENCE: Final = "system.presence."
 PROPOSED: Final = "mcp.proposal"
 CLOSING: Final = ("mcpx.withdraw.", "mcpx.reject.", "system.proposal.")
+RIGHTS: Final = ("capability.grant-ack", "capability.revoke")
 FULFILLING: Final = "mcp.request"
 """A request that names what it correlates with fulfils a proposal."""
 CORRELATED: Final = b'"correlation_id"'
@@ -49,6 +50,7 @@ def publish_news(bus: Bus, where: str, messages: Sequence[Append]) -> None:
         return
     presence: list[dict[str, str]] = []
     proposals: list[dict[str, str]] = []
+    rights = False
     for message in messages:
         kind = message.kind
         if kind.startswith(PRESENCE):
@@ -63,8 +65,11 @@ def publish_news(bus: Bus, where: str, messages: Sequence[Append]) -> None:
             proposal = about if isinstance(about, str) else about[0] if about else ""
             if proposal:
                 proposals.append({"proposal": proposal, "change": "decided"})
+        elif kind.startswith(RIGHTS):
+            rights = True
+    told = {"presence": presence, "proposals": proposals, "rights": rights}
     try:
-        bus.emit(where, {"seq": messages[-1].seq, "presence": presence, "proposals": proposals})
+        bus.emit(where, {"seq": messages[-1].seq, **told})
     except BusError:
         # Whoever missed it reads the room.
         return

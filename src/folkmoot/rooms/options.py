@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from folkmoot.core.capability import Source
 from folkmoot.core.policy import PrincipalType
 from folkmoot.core.strict import DEFAULT_LIMITS, Limits
 from folkmoot.ratelimits import Limit
@@ -47,16 +48,21 @@ class RoomOptions(Struct, frozen=True, kw_only=True):
         return min(asked, default=0)
 
 
+def rights_of_roles(capabilities: tuple[Source, ...] | None) -> dict[Role, tuple[Source, ...]]:
+    """What each role holds in a room that gives its members these; None for the defaults."""
+    rights = dict(DEFAULT_RIGHTS)
+    if capabilities is not None:
+        rights[Role.MEMBER] = rights[Role.GUEST] = capabilities
+    return rights
+
+
 def settings_of(record: RoomRecord, options: RoomOptions, epoch: str) -> RoomSettings:
     """How a room is set, from its record and what the hub says."""
-    rights = dict(DEFAULT_RIGHTS)
-    if record.capabilities is not None:
-        rights[Role.MEMBER] = rights[Role.GUEST] = record.capabilities
     policy = record.policy
     return RoomSettings(
         name=record.name,
         epoch=epoch,
-        rights=rights,
+        rights=rights_of_roles(record.capabilities),
         owner=record.created_by,
         owners=frozenset(record.owners),
         account_rights=record.grants,

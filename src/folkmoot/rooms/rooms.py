@@ -36,6 +36,7 @@ from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.access import STRANGERS_COME_IN, role_in
+from folkmoot.rooms.asks import Asks
 from folkmoot.rooms.intake import Intake
 from folkmoot.rooms.inviting import Inviter
 from folkmoot.rooms.listing import Listing
@@ -114,6 +115,8 @@ class Rooms(Listing):
         """How often an account changed, or a credential ended, since the hub began."""
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
+        self.asks = Asks(store, clock, live, policy)
+        """What waits in rooms for those who may decide."""
         self._inviter = Inviter(store, clock, accounts, quotas)
         self._visits = Visits(clock, options.tool_presence_seconds)
         self._upkeep = Upkeep(store, clock, options, live, self._visits)

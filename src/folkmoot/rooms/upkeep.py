@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
+from folkmoot import decisions
 from folkmoot.core.errors import FolkmootError, RoomUnavailable
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.ratelimits import DAY
@@ -65,6 +66,7 @@ class Upkeep:
         if now - self._swept >= SWEEP_SECONDS:
             self._swept = now
             await self._sweep()
+            await self._forget_decisions()
         for live in self._live:
             if live.durable:
                 await self._keep_share(live)
@@ -87,6 +89,12 @@ class Upkeep:
         if self._is_unused(live):
             live.end(RoomUnavailable("The room was unloaded; it is loaded again."))
             self._live.dropped(live)
+
+    async def _forget_decisions(self) -> None:
+        """Remove what was decided long ago, some at a time."""
+        now = self._clock.now()
+        while await self._store.write(lambda tx: decisions.prune(tx, now)):
+            pass
 
     async def _keep_share(self, live: LiveRoom) -> None:
         """Where a room has too much, let those who have most of it lose their oldest messages."""

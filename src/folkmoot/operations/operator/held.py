@@ -12,12 +12,14 @@ from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import members
 from folkmoot.mcp.wire import TOOLS_LIST
+from folkmoot.operations.noting import note
 from folkmoot.operations.operator.row import operated
 from folkmoot.operations.proxies import proxies_of
 from folkmoot.operations.row import Arguments, Audit, Route, says
-from folkmoot.proxy.held import MOST_REASON, HeldView
+from folkmoot.proxy.held import MOST_REASON, HeldView, what_of
 
 if TYPE_CHECKING:
+    from folkmoot.decisions import Verdict
     from folkmoot.operations.call import Call
 
 PATH: Final = "/v1/held"
@@ -101,8 +103,14 @@ class Dropped(Struct, frozen=True):
 
 async def held_list(call: Call[ListHeld]) -> HeldList:
     """What is held."""
-    own = call.services.held.list()
-    proxies = proxies_of(call) if call.arguments.proxies else None
+    if call.arguments.proxies:
+        return await everything_held(call)
+    return HeldList(call.services.held.list())
+
+
+async def everything_held(call: Call[Any]) -> HeldList:
+    """What is held here and, as far as the caller may see them, by proxies on this machine."""
+    own, proxies = call.services.held.list(), proxies_of(call)
     if proxies is None:
         return HeldList(own)
     answers = await proxies.ask_all(PATH)
@@ -126,21 +134,34 @@ async def held_show(call: Call[OneHeld]) -> HeldMessage:
 async def held_release(call: Call[Release]) -> Released:
     """Let a message go on."""
     given = call.arguments
-    if given.proxy is not None:
+    if given.proxy is None:
+        view = call.services.held.release(given.held_id, given.message)
+    else:
         content = {} if given.message is None else {"message": given.message}
         answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/release", content)
-        return Released(replace(converted(answer, Released).released, proxy=given.proxy))
-    return Released(call.services.held.release(given.held_id, given.message))
+        view = replace(converted(answer, Released).released, proxy=given.proxy)
+    await note_held(call, "released" if given.message is None else "edited", view)
+    return Released(view)
 
 
 async def held_drop(call: Call[Drop]) -> Dropped:
     """Let a message go no further."""
     given = call.arguments
-    if given.proxy is not None:
+    if given.proxy is None:
+        view = call.services.held.drop(given.held_id, given.reason)
+    else:
         content = {"reason": given.reason}
         answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/drop", content)
-        return Dropped(replace(converted(answer, Dropped).dropped, proxy=given.proxy))
-    return Dropped(call.services.held.drop(given.held_id, given.reason))
+        view = replace(converted(answer, Dropped).dropped, proxy=given.proxy)
+    await note_held(call, "dropped", view, reason=given.reason or None)
+    return Dropped(view)
+
+
+async def note_held(call: Call[Any], decision: Verdict, view: HeldView, **more: Any) -> None:
+    """Remember what the caller decided about a message."""
+    what = what_of(view.type, view.method, view.tool)
+    place = "" if view.proxy is None else f"proxy {view.proxy}"
+    await note(call, "held", decision, str(view.id), what, place=place, **more)
 
 
 async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = None) -> Any:

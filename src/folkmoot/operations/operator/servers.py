@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import BackendUnknown, CommandInvalid, SettingsError
+from folkmoot.operations.noting import note
 from folkmoot.operations.operator.row import operated
 from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
 
@@ -147,9 +148,12 @@ async def accept(call: Call[Accept]) -> AcceptedTools:
     """List tools again, exactly as they were looked at."""
     accepted: list[str] = []
     for tool in call.arguments.tools:
-        accepted += await call.services.gateway.accept(
+        done = await call.services.gateway.accept(
             tool.namespace, tool.name, changed_hash=tool.changed_hash
         )
+        for name in done:
+            await note(call, "tool", "accepted", name, name, place=tool.namespace)
+        accepted += done
     return AcceptedTools(accepted)
 
 

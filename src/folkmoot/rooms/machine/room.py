@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from folkmoot.core.capability import Source
+from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
@@ -161,18 +161,28 @@ class Room:
         """The open proposals, then the latest closed ones."""
         return iter(self._state.proposals)
 
+    def proposal(self, id_: str) -> Proposal | None:
+        """The proposal with this id, open or among the latest closed ones."""
+        return self._state.proposals.get(id_)
+
     def waiting(
         self, principal: Principal, role: Role
     ) -> tuple[list[tuple[OpenRequest, Standing]], list[Proposal]]:
         """What someone was asked and has not answered, and the proposals they may decide on."""
-        state = self._state
-        member = state.members.by_account(principal.account_id)
-        member = state.member_for(principal, role) if member is None else member
+        state, member = self._state, self._member(principal, role)
         asked = state.requests.asked(member.account)
         return (
             [(one, state.requests.standing(one)) for one in asked],
             [*decidable_by(state.proposals, member)],
         )
+
+    def rights_of(self, principal: Principal, role: Role) -> Rights:
+        """What someone who may come in holds, or would."""
+        return self._member(principal, role).rights
+
+    def _member(self, principal: Principal, role: Role) -> Member:
+        member = self._state.members.by_account(principal.account_id)
+        return self._state.member_for(principal, role) if member is None else member
 
     def request(self, id_: str) -> OpenRequest | None:
         """The open request with this id."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, takewhile
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
+from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.proposals import Proposal, Proposals, State
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
 from folkmoot.rooms.machine.wire import moment
+
+Step: TypeAlias = Literal["approve", "reject"]
+"""What someone who did not make a proposal may decide."""
 
 _REJECT: Final = parse("mcpx.reject.proposal")
 
@@ -18,11 +22,11 @@ _REJECT: Final = parse("mcpx.reject.proposal")
 def waiting(requests: Requests, proposals: Proposals, member: Member, most: int) -> dict[str, Any]:
     """Both, as a welcome tells of them: the oldest first, and whether there are more."""
     asked = requests.asked(member.account)
-    decidable = [*islice(decidable_by(proposals, member), most + 1)]
+    found = [*islice(decidable_by(proposals, member), most + 1)]
     return {
         "requests": [shown_request(requests, one) for one in asked[:most]],
-        "proposals": [shown_proposal(one) for one in decidable[:most]],
-        "more": len(asked) > most or len(decidable) > most,
+        "proposals": [shown_proposal(one) for one in found[:most]],
+        "more": len(asked) > most or len(found) > most,
     }
 
 
@@ -54,15 +58,21 @@ def shown_proposal(proposal: Proposal) -> dict[str, Any]:
 
 def decidable_by(proposals: Proposals, member: Member) -> Iterator[Proposal]:
     """The open proposals of others that someone may fulfil or reject."""
-    rejects = member.rights.may_allow(_REJECT)
     for one in takewhile(lambda each: each.state is State.OPEN, proposals):
-        if one.proposer == member.account:
-            continue
-        if (rejects and member.account not in one.rejected_by) or may_fulfil(member, one):
+        if one.proposer != member.account and decidable(
+            member.rights, member.account, one.kind, one.to, one.rejected_by
+        ):
             yield one
 
 
-def may_fulfil(member: Member, proposal: Proposal) -> bool:
-    """Whether someone may make the request that is proposed, as far as its kind tells."""
-    asked = f"mcp.request{proposal.kind.removeprefix('mcp.proposal')}"
-    return member.rights.may_allow(parse(asked), proposal.to)
+def decidable(
+    rights: Rights, account: str, kind: str, to: Sequence[str], rejected_by: Collection[str]
+) -> tuple[Step, ...]:
+    """What an account may decide about an open proposal of another's, as far as its kind tells."""
+    may: list[Step] = []
+    asked = f"mcp.request{kind.removeprefix('mcp.proposal')}"
+    if rights.may_allow(parse(asked), to):
+        may.append("approve")
+    if account not in rejected_by and rights.may_allow(_REJECT):
+        may.append("reject")
+    return tuple(may)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from folkmoot.core.errors import AccountSuspended, PolicyError, TokenInvalid
+from folkmoot.core.errors import AccountSuspended, TokenInvalid
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.operations.call import EventStream
 from folkmoot.transports.events.follower import Following
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts, Identity
-    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.streams import Reader
@@ -67,7 +66,7 @@ class HubEvents:
             is_account=visitor.account is not None,
             operator=caller.operator or scope(visitor.principal.scope).has(OPERATE),
             expires_in=None if ends is None else ends - self._clock.now(),
-            permits=self._permits,
+            permits=self._policy.permits,
         )
 
     async def _identity(self, caller: Caller) -> Identity:
@@ -88,13 +87,6 @@ class HubEvents:
             await follower.follow_rooms(partial(self._rooms.rooms_of, visitor))
         if not follower.who.is_account and not follower.rooms:
             raise TokenInvalid
-
-    def _permits(self, principal: Principal, operation: str, arguments: dict[str, Any]) -> bool:
-        try:
-            self._policy.check(principal, operation, arguments, attempted=False)
-        except PolicyError:
-            return False
-        return True
 
 
 class Followed:

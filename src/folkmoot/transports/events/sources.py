@@ -73,6 +73,8 @@ def said(room: str, event: Event) -> Iterator[Told]:
         yield rows.ROOM_PRESENCE, rows.RoomPresence(room, each["participant"], each["change"])
     for each in data["proposals"]:
         yield rows.ROOM_PROPOSAL, rows.RoomProposal(room, each["proposal"], each["change"])
+    if data["rights"]:
+        yield rows.ROOM_RIGHTS, rows.RoomRights(room)
 
 
 def held(event: Event) -> Iterator[Told]:

@@ -1,0 +1,397 @@
+"""What waits for the caller's decision, wherever it came from, and what they decided before.
+
+Three kinds of things wait: proposals in rooms, and, for operators, messages that a rule holds and
+tools that changed or are new. The order is that of `risks`, the riskiest first; of equal ones what
+ends soonest, and then what waits longest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from folkmoot import decisions as kept
+from folkmoot.core.kinds import parse
+from folkmoot.decisions import AskKind
+from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.operations.operator.held import everything_held
+from folkmoot.operations.operator.servers import ChangedTool, told
+from folkmoot.operations.paging import make_cursor, read_cursor, within, wrong_cursor
+from folkmoot.operations.risks import RISKS, Risk, risk_of, risk_of_method, riskiest
+from folkmoot.operations.row import Absent, Arguments, Cursor, Operation, PageLimit, Route, says
+from folkmoot.proxy.held import HeldView, what_of
+from folkmoot.rooms.machine.wire import moment
+from folkmoot.rooms.model import ProposalView
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.queries_pins import Changed
+    from folkmoot.operations.call import Call
+    from folkmoot.rooms.asks import Decidable
+
+PROPOSAL: Final = "mcp.proposal."
+HELD_SIZE: Final = 1_000
+"""What a held message takes on a page, about."""
+
+
+class ListAsks(Arguments, frozen=True, kw_only=True):
+    """Which of it."""
+
+    kind: Annotated[AskKind, says("Only what is of this kind. If omitted, returns all.")] | None = (
+        None
+    )
+    limit: Annotated[
+        int, says("Maximum number to return. Default 50, max 100; 0 only counts.", ge=0, le=100)
+    ] = 50
+    cursor: Cursor | None = None
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """Something that waits for a decision."""
+
+    id: Annotated[str, Meta(description="Its id in this list.")]
+    kind: AskKind
+    risk: Annotated[
+        Risk, Meta(description="What it may do, as far as that is known; the riskiest are first.")
+    ]
+    what: Annotated[str, Meta(description="What would be done, in short.")]
+    by: Annotated[str, Meta(description="Who asks for it; empty where nobody knows.")]
+    to: Annotated[tuple[str, ...], Meta(description="Who would do it; empty is anyone.")]
+    since: Annotated[str, Meta(description="Since when it waits.")]
+    until: Annotated[str | None, Meta(description="When it ends by itself; null for never.")]
+    may: Annotated[
+        tuple[str, ...],
+        Meta(description="What you may do: `approve`, `reject`, `release`, `drop`, `accept`."),
+    ]
+    room: str | UnsetType = UNSET
+    proposal: ProposalView | UnsetType = UNSET
+    held: HeldView | UnsetType = UNSET
+    tool: ChangedTool | UnsetType = UNSET
+
+
+class Counts(Struct, frozen=True):
+    """How many of each kind wait."""
+
+    proposal: int
+    held: int
+    tool: int
+
+
+class Asks(Struct, frozen=True):
+    """What waits, the riskiest first."""
+
+    asks: list[Ask]
+    count: Annotated[int, Meta(description="How many there are of what was asked for.")]
+    counts: Annotated[Counts, Meta(description="How many there are of each kind.")]
+    complete: Annotated[
+        bool, Meta(description="False if so much is open that some of it was not looked at.")
+    ]
+    next_cursor: str | None
+
+
+class Waiting(NamedTuple):
+    """Something that waits, before it is known whether it is on the page."""
+
+    kind: AskKind
+    id: str
+    risk: Risk
+    since: float
+    until: float | None
+    subject: Any
+
+    @property
+    def place(self) -> tuple[int, float, float, str]:
+        """Its place in the order."""
+        ends = math.inf if self.until is None else self.until
+        mark = sha256(self.id.encode()).hexdigest()[:16]
+        return RISKS.index(self.risk), ends, self.since, mark
+
+
+async def asks(call: Call[ListAsks]) -> Asks:
+    """What waits for the caller."""
+    given, services = call.arguments, call.services
+    found = await services.rooms.asks.open_for(call.visitor)
+    everything = [
+        Waiting("proposal", f"{one.room}/{one.id}", risk_of_proposal(call, one), one.at, one.until,
+                one)
+        for one in found.proposals
+    ]  # fmt: skip
+    principal = call.caller.principal
+    if services.permits(principal, "held/list"):
+        everything += [
+            Waiting("held", held_id(one), risk_of_held(call, one), one.since, one.until, one)
+            for one in (await everything_held(call)).held
+        ]
+    if services.permits(principal, "folkmoot/pins"):
+        changed = await services.gateway.waiting()
+        everything += await asyncio.to_thread(lambda: [*map(changed_tool, changed)])
+    counts = Counts(*(sum(it.kind == kind for it in everything) for kind in EXPAND))
+    chosen = [it for it in everything if given.kind in (None, it.kind)]
+    page, cursor = await page_of(call, sorted(chosen, key=lambda it: it.place))
+    return Asks(page, len(chosen), counts, found.complete, cursor)
+
+
+def held_id(one: HeldView) -> str:
+    """The id of a held message in the list: each proxy counts for itself."""
+    return f"{one.id}" if one.proxy is None else f"{one.proxy}/{one.id}"
+
+
+async def page_of(call: Call[ListAsks], ordered: list[Waiting]) -> tuple[list[Ask], str | None]:
+    """The part of it that was asked for, and the cursor of the next."""
+    given = call.arguments
+    if given.cursor is not None:
+        after = place_of(given.cursor)
+        ordered = [it for it in ordered if it.place > after]
+    if not given.limit:
+        return [], None
+    entries = [await EXPAND[it.kind](call, it) for it in ordered[: given.limit]]
+    page, _ = within(entries, given.limit)
+    more = len(page) < len(ordered)
+    return page, make_cursor(written(ordered[len(page) - 1].place)) if more else None
+
+
+def written(place: tuple[int, float, float, str]) -> str:
+    """A place in the order, for a cursor."""
+    return ":".join(map(str, place))
+
+
+def place_of(cursor: str) -> tuple[int, float, float, str]:
+    """The place that a cursor has."""
+    try:
+        rank, ends, since, mark = read_cursor(cursor).split(":")
+        return int(rank), float(ends), float(since), mark
+    except ValueError:
+        raise wrong_cursor() from None
+
+
+def risk_of_proposal(call: Call[Any], one: Decidable) -> Risk:
+    """How risky it is to approve: by what the tools say of themselves that would be called."""
+    kind = parse(one.kind)
+    if kind.method != TOOLS_CALL:
+        return risk_of_method(kind.method or "")
+    named = [f"{server}:{kind.context}" for server in one.to] or [""]
+    return riskiest(*(risk_of_tool(call, name) for name in named))
+
+
+def risk_of_held(call: Call[Any], one: HeldView) -> Risk:
+    """How risky it is to release: an answer changes nothing, whatever it answers."""
+    if one.type == "response":
+        return "reads"
+    return risk_of_tool(call, one.tool) if one.method == TOOLS_CALL else risk_of_method(one.method)
+
+
+def risk_of_tool(call: Call[Any], name: str) -> Risk:
+    """How risky a call of a tool is: one of the hub's own, or of a server's behind it."""
+    from folkmoot.operations.table import CATALOGUE
+
+    own = CATALOGUE.find(name) if name else None
+    if own is not None:
+        return risk_of(own.hints)
+    entry = call.services.gateway.catalogue.tool(name) if name else None
+    return "unknown" if entry is None else risk_of(entry.definition.get("annotations"))
+
+
+def changed_tool(one: Changed) -> Waiting:
+    """A tool that waits to be accepted; what its description should not have makes it riskier."""
+    from folkmoot.proxy.interceptors.scrub import poisons_of
+
+    definition = msgspec.json.decode(one.changed_definition)
+    risk = risk_of(definition.get("annotations"))
+    if poisons_of(definition):
+        risk = riskiest(risk, "unknown")
+    return Waiting("tool", f"{one.namespace}:{one.name}", risk, one.changed_at, None, one)
+
+
+async def proposal(call: Call[Any], it: Waiting) -> tuple[Ask, int]:
+    """A proposal, with what it says."""
+    one: Decidable = it.subject
+    message = await call.services.rooms.asks.message(one)
+    kind = parse(one.kind)
+    view = ProposalView(
+        id=one.id,
+        seq=one.seq,
+        kind=one.kind,
+        proposer=one.proposer,
+        to=one.to,
+        state="open",
+        created_at=moment(one.at),
+        expires_at=moment(one.until),
+        rejections=one.rejections,
+        message=UNSET if message is None else Raw(message),
+    )
+    shown = ask(
+        it,
+        what=f"{kind.method} {kind.context or ''}".rstrip(),
+        by=one.proposer,
+        to=one.to,
+        may=one.may,
+        room=one.room,
+        proposal=view,
+    )
+    return shown, len(message or b"")
+
+
+async def held(_: Call[Any], it: Waiting) -> tuple[Ask, int]:
+    """A message that a rule holds."""
+    one: HeldView = it.subject
+    what = what_of(one.type, one.method, one.tool)
+    return ask(it, what=what, by=one.who, may=("release", "drop"), held=one), HELD_SIZE
+
+
+async def tool(_: Call[Any], it: Waiting) -> tuple[Ask, int]:
+    """A tool that changed or is new, and how it differs."""
+    from folkmoot.gateway.pindiff import difference
+
+    one: Changed = it.subject
+    (shown,) = await asyncio.to_thread(lambda: told([difference(one)]))
+    what = f"{'new' if shown.new else 'changed'} {shown.canonical}"
+    size = sum(map(len, shown.lines))
+    return ask(it, what=what, by=one.namespace, may=("accept",), tool=shown), size
+
+
+def ask(it: Waiting, *, to: Iterable[str] = (), **members: Any) -> Ask:
+    """What all kinds have in common, and the rest."""
+    until = None if it.until is None else moment(it.until)
+    name = f"{it.kind}:{it.id}"
+    common: dict[str, Any] = {"id": name, "kind": it.kind, "risk": it.risk, "to": tuple(to)}
+    return Ask(**common, since=moment(it.since), until=until, **members)
+
+
+EXPAND: Final[dict[AskKind, Callable[[Call[Any], Waiting], Awaitable[tuple[Ask, int]]]]] = {
+    "proposal": proposal,
+    "held": held,
+    "tool": tool,
+}
+"""How each kind is shown, in the order of the counts."""
+
+
+class ListDecisions(Arguments, frozen=True, kw_only=True):
+    """Which page."""
+
+    limit: PageLimit = 100
+    cursor: Cursor | None = None
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """Something that was decided, and what came of it."""
+
+    id: str
+    at: str
+    kind: AskKind
+    decision: Annotated[kept.Verdict, Meta(description="What you decided.")]
+    what: Annotated[str, Meta(description="What it was about, in short.")]
+    about: Annotated[str, Meta(description="The id of the proposal or message, or the tool.")]
+    by: Annotated[str | None, Meta(description="Who had asked; null if they are gone.")]
+    room: Annotated[str | None, Meta(description="The room; null if it was in none.")]
+    server: Annotated[
+        str | None, Meta(description="The server of a tool, or the proxy that held a message.")
+    ]
+    seq: Annotated[int | None, Meta(description="The place of your decision in the room.")]
+    reason: Annotated[str | None, Meta(description="Why, in your words.")]
+    outcome: Annotated[
+        str,
+        Meta(
+            description="What came of it. Of an approval: `waiting`, then `answered`, `failed` or "
+            "`cancelled`. Of a rejection: how the proposal stands. Else what was decided."
+        ),
+    ]
+    ended_at: Annotated[str | None, Meta(description="When it came of it; null if not yet.")]
+
+
+class Decisions(Struct, frozen=True):
+    """What someone decided, the latest first."""
+
+    decisions: list[Decision]
+    next_cursor: str | None
+
+
+async def decisions(call: Call[ListDecisions]) -> Decisions:
+    """What the caller decided."""
+    given, before = call.arguments, None
+    if given.cursor is not None:
+        at, _, id_ = read_cursor(given.cursor).partition(":")
+        try:
+            before = (float(at), id_)
+        except ValueError:
+            raise wrong_cursor() from None
+    found = await call.services.store.read(
+        lambda tx: kept.page(tx, call.account.id, given.limit + 1, before)
+    )
+    page, last = found[: given.limit], found[given.limit - 1 : given.limit]
+    more = len(found) > given.limit
+    cursor = make_cursor(f"{last[0].at!r}:{last[0].id}") if more else None
+    return Decisions([*map(shown_decision, page)], cursor)
+
+
+def shown_decision(one: kept.Decided) -> Decision:
+    """A decision as people are shown it."""
+    return Decision(
+        id=one.id,
+        at=moment(one.at),
+        kind=one.kind,
+        decision=one.decision,
+        what=one.what,
+        about=one.about,
+        by=one.asked_by,
+        room=one.place if one.in_room else None,
+        server=None if one.in_room else one.place or None,
+        seq=one.seq,
+        reason=one.reason,
+        outcome=one.outcome,
+        ended_at=None if one.ended_at is None else moment(one.ended_at),
+    )
+
+
+ASKS: Final = (
+    Operation(
+        name="folkmoot/asks",
+        description="List what waits for your user's decision, the riskiest first: proposals in "
+        "all their rooms; for operators also held messages, and tools that changed. Decide on "
+        "proposals with room_decide, and only as your user wants.",
+        takes=ListAsks,
+        gives=Asks,
+        handler=asks,
+        scope="decide",
+        effect="reads",
+        others_words=("asks",),
+        routes=(
+            Route(
+                "GET",
+                "/v1/asks",
+                "listAsks",
+                "List what waits for your decision",
+                description="Proposals in all your rooms that you may decide on; for operators "
+                "also messages that a rule holds, and tools that changed or are new. The riskiest "
+                "are first, then those that end soonest. `limit=0` only counts.",
+                answer="What waits, and how much there is.",
+            ),
+        ),
+        commands=("asks",),
+    ),
+    Operation(
+        name="folkmoot/decisions",
+        description="List what you decided and what came of it, the latest first. Decisions are "
+        "kept for 90 days, and those in rooms as long as the room.",
+        takes=ListDecisions,
+        gives=Decisions,
+        handler=decisions,
+        scope="decide",
+        effect="reads",
+        tool=Absent("People look at it to see what came of what they decided."),
+        routes=(
+            Route(
+                "GET",
+                "/v1/decisions",
+                "listDecisions",
+                "List what you decided",
+                answer="Your decisions, the latest first.",
+            ),
+        ),
+        commands=("decisions",),
+    ),
+)

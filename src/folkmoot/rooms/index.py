@@ -1,0 +1,238 @@
+"""What of a room is listed outside it: its open proposals, its grants, and what was decided.
+
+With it, what waits for someone in all their rooms is one query, and no room is loaded for it. It is
+written with the messages that change it, in their transaction. A room that finds it to be
+otherwise, because it was stored by an older hub, writes it anew when it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot import decisions
+from folkmoot.decisions import WAITING, Noted
+from folkmoot.mcp.wire import CANCELLED
+from folkmoot.rooms.machine import GUEST, Append, Proposal, Room, State
+from folkmoot.rooms.model import RoomId
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import SqlValue, Tx, Unit
+
+PROPOSED: Final = "mcp.proposal"
+REJECTED: Final = "mcpx.reject."
+CLOSING: Final = (REJECTED, "mcpx.withdraw.", "system.proposal.")
+FULFILLING: Final = "mcp.request"
+CORRELATED: Final = b'"correlation_id"'
+"""A request that names what it correlates with may fulfil a proposal."""
+CANCELLATION: Final = f"mcp.notification.{CANCELLED}"
+ANSWERING: Final = ("mcp.response", CANCELLATION)
+GRANTING: Final = ("capability.", "room.kick")
+
+Statement: TypeAlias = "tuple[str, Sequence[SqlValue]]"
+
+_LIST: Final = (
+    "INSERT INTO room_proposals (room_id, id, seq, kind, proposer, recipients, rejected_by, at, "
+    "until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (room_id, id) DO UPDATE SET "
+    "rejected_by = excluded.rejected_by"
+)
+_UNLIST: Final = "DELETE FROM room_proposals WHERE room_id = ? AND id = ?"
+_CLOSED: Final = (
+    "UPDATE decisions SET outcome = ?, ended_at = ? "
+    "WHERE room_id = ? AND about = ? AND decision = 'rejected' AND ended_at IS NULL"
+)
+_ANSWERED: Final = (
+    "UPDATE decisions SET outcome = ?, ended_at = ? WHERE room_id = ? AND about = ? AND id = ?"
+)
+_GRANT: Final = (
+    "INSERT INTO room_grants (room_id, account_id, capabilities) SELECT ?, u.id, ? FROM users u "
+    "WHERE u.id = ?"
+)
+
+
+class Correlated(Struct, gc=False):
+    """The members of a message that the index is made of."""
+
+    correlation_id: list[str] | str = ()  # type: ignore[assignment]
+    payload: Any = None
+
+    @property
+    def about(self) -> list[str]:
+        """The messages that it names."""
+        named = self.correlation_id
+        return [named] if isinstance(named, str) else list(dict.fromkeys(named))
+
+
+_correlated = msgspec.json.Decoder(Correlated).decode
+_json = msgspec.json.Encoder().encode
+
+
+class Listed(NamedTuple):
+    """What the index has of a room."""
+
+    proposals: set[str]
+    grants: dict[str, str]
+    waiting: dict[str, str]
+    """The requests that fulfil a proposal and are not answered, and which proposal."""
+
+
+async def read(tx: Tx, room_id: RoomId) -> Listed:
+    """What is stored of a room's index."""
+    open_ = await tx.fetch("SELECT id FROM room_proposals WHERE room_id = ?", (room_id,))
+    grants = await tx.fetch(
+        "SELECT account_id, capabilities FROM room_grants WHERE room_id = ?", (room_id,)
+    )
+    waiting = await tx.fetch(
+        "SELECT id, about FROM decisions WHERE room_id = ? AND outcome = ?", (room_id, WAITING)
+    )
+    return Listed({row[0] for row in open_}, dict(grants), dict(waiting))
+
+
+class RoomIndex:
+    """The index of one stored room; it asks the machine how things are by now."""
+
+    def __init__(self, room_id: RoomId, machine: Room, listed: Listed) -> None:
+        self._room_id = room_id
+        self._machine = machine
+        self._waiting = listed.waiting
+        open_ = {one.id for one in machine.proposals() if one.state is State.OPEN}
+        self.is_stale = open_ != listed.proposals or _granted(machine) != listed.grants
+        """Whether what is stored is not what the room knows."""
+
+    def renewal(self) -> Unit[None]:
+        """Write all of it anew."""
+        room_id = self._room_id
+        statements: list[Statement] = [
+            ("DELETE FROM room_proposals WHERE room_id = ?", (room_id,)),
+            *(self._list(one) for one in self._machine.proposals() if one.state is State.OPEN),
+            *self._grants(),
+        ]
+        self.is_stale = False
+        return _unit(statements)
+
+    def unit(self, appends: Iterable[Append], *, altered: bool = False) -> Unit[None] | None:
+        """What messages that are about to be stored change of it; None where that is nothing.
+
+        The machine is where they bring it. It is `altered` where no message tells of a change.
+        """
+        statements: list[Statement] = []
+        changed: dict[str, None] = {}
+        regrant = altered
+        for one in appends:
+            kind = one.kind
+            if kind.startswith(PROPOSED):
+                changed[one.id] = None
+            elif kind.startswith(CLOSING):
+                about = _correlated(one.data)
+                changed.update(dict.fromkeys(about.about))
+                if kind.startswith(REJECTED):
+                    statements += self._rejected(one, about)
+            elif kind.startswith(FULFILLING):
+                if CORRELATED in one.data:
+                    statements += self._fulfilled(one, _correlated(one.data).about, changed)
+            elif self._waiting and kind.startswith(ANSWERING):
+                statements += self._answered(one)
+            elif kind.startswith(GRANTING):
+                regrant = True
+        for id_ in changed:
+            statements += self._state_of(id_)
+        if regrant:
+            statements += self._grants()
+        return _unit(statements) if statements else None
+
+    def _rejected(self, one: Append, about: Correlated) -> Iterable[Statement]:
+        reason = about.payload.get("reason") if isinstance(about.payload, dict) else None
+        for proposal in filter(None, map(self._machine.proposal, about.about)):
+            noted = self._noted(one, proposal, "rejected", State.OPEN.value)
+            said = reason if isinstance(reason, str) else None
+            yield decisions.INSERT, msgspec.structs.replace(noted, reason=said).params
+
+    def _fulfilled(
+        self, one: Append, about: Collection[str], changed: dict[str, None]
+    ) -> Iterable[Statement]:
+        for proposal in filter(None, map(self._machine.proposal, about)):
+            changed[proposal.id] = None
+            if proposal.state is State.FULFILLED and proposal.closed_at == one.at:
+                self._waiting[one.id] = proposal.id
+                noted = self._noted(one, proposal, "approved", WAITING)
+                yield decisions.INSERT, noted.params
+
+    def _noted(self, one: Append, proposal: Proposal, decision: Any, outcome: str) -> Noted:
+        return Noted(
+            account=one.account or "",
+            id=one.id,
+            at=one.at,
+            kind="proposal",
+            decision=decision,
+            about=proposal.id,
+            what=proposal.kind.removeprefix(f"{PROPOSED}."),
+            room_id=self._room_id,
+            seq=one.seq,
+            asked_by=proposal.proposer,
+            outcome=outcome,
+        )
+
+    def _answered(self, one: Append) -> Iterable[Statement]:
+        said = _correlated(one.data)
+        for request in said.about:
+            proposal = self._waiting.pop(request, None)
+            if proposal is not None:
+                outcome = _outcome(one.kind, said.payload)
+                yield _ANSWERED, (outcome, one.at, self._room_id, proposal, request)
+
+    def _state_of(self, id_: str) -> Iterable[Statement]:
+        proposal = self._machine.proposal(id_)
+        if proposal is None:
+            yield _UNLIST, (self._room_id, id_)
+        elif proposal.state is State.OPEN:
+            yield self._list(proposal)
+        else:
+            yield _UNLIST, (self._room_id, id_)
+            yield _CLOSED, (proposal.state.value, proposal.closed_at, self._room_id, id_)
+
+    def _list(self, one: Proposal) -> Statement:
+        return _LIST, (
+            self._room_id,
+            one.id,
+            one.seq,
+            one.kind,
+            one.proposer,
+            _json(one.to).decode(),
+            _json(one.rejected_by).decode(),
+            one.at,
+            one.deadline,
+        )
+
+    def _grants(self) -> Iterable[Statement]:
+        yield "DELETE FROM room_grants WHERE room_id = ?", (self._room_id,)
+        for account, capabilities in _granted(self._machine).items():
+            yield _GRANT, (self._room_id, capabilities, account)
+
+
+def _granted(machine: Room) -> dict[str, str]:
+    """What accounts were granted, as it is stored; of guests nothing is, who have one room."""
+    held: dict[str, list[Any]] = {}
+    for grant in machine.grants():
+        if not grant.recipient.startswith(GUEST):
+            held.setdefault(grant.recipient, []).extend(grant.capabilities)
+    return {account: _json(capabilities).decode() for account, capabilities in held.items()}
+
+
+def _outcome(kind: str, payload: Any) -> str:
+    if kind.startswith(CANCELLATION):
+        return "cancelled"
+    said: Mapping[str, Any] = payload if isinstance(payload, dict) else {}
+    result = said.get("result")
+    failed = "error" in said or (isinstance(result, dict) and result.get("isError") is True)
+    return "failed" if failed else "answered"
+
+
+def _unit(statements: Sequence[Statement]) -> Unit[None]:
+    async def unit(tx: Tx) -> None:
+        for sql, params in statements:
+            await tx.execute(sql, params)
+
+    return unit
