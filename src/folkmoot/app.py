@@ -439,6 +439,8 @@ class Hub:
             grant_views=self.behind.grant_views,
             fleet=self.behind.fleet,
             gateway=self.behind.gateway,
+            rights=self.behind.rights,
+            call_server=partial(self._operations.call_server, self.behind.service),
             reloading=self.behind.following,
             held=self._passing.held,
             proxies=LocalProxies(),

@@ -20,8 +20,8 @@ LISTS = {
 }
 
 
-def answer(method: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """What is answered to a request."""
+def answer(method: str, definitions: dict[str, Any], params: Any = None) -> dict[str, Any]:
+    """What is answered to a request; a tool repeats its arguments."""
     if method == "initialize":
         return {
             "result": {
@@ -32,6 +32,9 @@ def answer(method: str, definitions: dict[str, Any]) -> dict[str, Any]:
         }
     if method in LISTS:
         return {"result": {LISTS[method]: definitions.get(LISTS[method], [])}}
+    if method == "tools/call":
+        said = json.dumps(params.get("arguments"))
+        return {"result": {"content": [{"type": "text", "text": said}]}}
     return {"error": {"code": -32601, "message": "Method not found"}}
 
 
@@ -42,7 +45,11 @@ def main() -> None:
         if "id" not in asked or "method" not in asked:
             continue
         definitions = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-        told = {"jsonrpc": "2.0", "id": asked["id"], **answer(asked["method"], definitions)}
+        told = {
+            "jsonrpc": "2.0",
+            "id": asked["id"],
+            **answer(asked["method"], definitions, asked.get("params")),
+        }
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.backends_file import edit
 from folkmoot.cli.exits import ExitCode
 from folkmoot.core.errors import SettingsError, SettingsUnwritable
 from folkmoot.settings import load
+from folkmoot.settings.editing import edit
 
 BACKEND = '[backends.abc]\nurl = "http://h/"\n'
 

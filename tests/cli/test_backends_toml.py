@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.cli.backends_toml import with_backend, without_backend
 from folkmoot.core.errors import SettingsUnwritable
+from folkmoot.settings.tomledit import with_backend, without_backend
 
 FILE = dedent("""\
     # What this hub is.

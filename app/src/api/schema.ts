@@ -12,6 +12,21 @@ export type AcceptedTools = {
   accepted: Array<string>;
 };
 
+export type Access = {
+  may: "all" | "some" | "none";
+  tools: number;
+  reasons: Array<AccessReason>;
+};
+
+export type AccessReason = {
+  capability: unknown;
+  why: string;
+  origin: string;
+  name?: string;
+  at?: number;
+  denies?: boolean;
+};
+
 export type AccountDeleted = {
   handle: string;
   message: string;
@@ -42,11 +57,25 @@ export type AddContact = {
   nickname?: string | null;
 };
 
+export type AddServer = {
+  text: string;
+  name?: string | null;
+  everyone?: boolean | null;
+  per_user?: boolean | null;
+};
+
 export type AddedPerson = {
   handle: string;
   token: string;
   recovery_code: string;
   hub: string;
+};
+
+export type AddedServer = {
+  namespace: string;
+  file: string;
+  tried: Tried;
+  notes: Array<string>;
 };
 
 export type Ask = {
@@ -124,6 +153,12 @@ export type BrowserSession = {
   registration: "open" | "invite" | "closed";
 };
 
+export type CallTool = {
+  name: string;
+  arguments?: object | null;
+  era?: "stateless" | "handshake" | null;
+};
+
 export type CancelledRotation = {
   cancelled: string;
 };
@@ -156,6 +191,8 @@ export type ChangedTool = {
   findings: Array<string>;
   since: number;
   lines: Array<string>;
+  pinned: Record<string, unknown> | null;
+  changed: Record<string, unknown> | null;
 };
 
 export type ChangedTools = {
@@ -425,6 +462,13 @@ export type HeldMessage = {
   held: Held;
 };
 
+export type Histories = {
+  until: number;
+  seconds: number;
+  count: number;
+  servers: Array<ServerHistory>;
+};
+
 export type HubStatus = {
   pid: number;
   version: string;
@@ -514,6 +558,30 @@ export type Messages = {
   next_cursor: string | null;
 };
 
+export type MyServer = {
+  namespace: string;
+  state: string;
+  why: string;
+  tools: number;
+  reasons: Array<AccessReason>;
+};
+
+export type MyServers = {
+  servers: Array<MyServer>;
+};
+
+export type MyTools = {
+  server: MyServer;
+  tools: Array<ServerTool>;
+  next: string | null;
+};
+
+export type Named = {
+  name: string;
+  own: string;
+  findings: Array<string>;
+};
+
 export type NewCredential = {
   label?: string;
   expires_in?: number;
@@ -581,6 +649,12 @@ export type Person = {
   account: string | null;
   account_type: string | null;
   held: Array<HeldCapability>;
+};
+
+export type PersonAccess = {
+  handle: string;
+  account: boolean;
+  access: Access;
 };
 
 export type PersonRow = {
@@ -706,6 +780,11 @@ export type RemovedPerson = {
   handle: string;
 };
 
+export type RemovedServer = {
+  namespace: string;
+  file: string;
+};
+
 export type ReplyToMessage = {
   body?: string | null;
   encrypted_payload?: {
@@ -715,6 +794,10 @@ export type ReplyToMessage = {
 } | null;
   priority?: "urgent" | "normal" | "low" | "fyi" | null;
   idempotency_key?: string | null;
+};
+
+export type RestartedServer = {
+  namespace: string;
 };
 
 export type RestoreAccount = {
@@ -852,8 +935,47 @@ export type Sent = {
   quota_warning?: string;
 };
 
+export type ServerAccess = {
+  namespace: string;
+  tools: number;
+  everyone: Access;
+  people: Array<PersonAccess>;
+  next: string | null;
+};
+
+export type ServerHistory = {
+  namespace: string;
+  calls: Array<number>;
+  errors: Array<number>;
+  refused: Array<number>;
+  mean_ms: Array<number | null>;
+  slowest_ms: Array<number | null>;
+};
+
+export type ServerTool = {
+  name: string;
+  own: string;
+  title: string;
+  description: string;
+  schema: Record<string, unknown>;
+  annotations: Record<string, unknown>;
+  held: string;
+  findings: Array<string>;
+  may_call: boolean;
+};
+
 export type Servers = {
   backends: Array<Record<string, unknown>>;
+  editable: boolean;
+};
+
+export type ShownServer = {
+  server: Record<string, unknown>;
+  instructions: string;
+  everyone: boolean;
+  trusted: boolean;
+  tools: Array<ServerTool>;
+  next: string | null;
 };
 
 export type ShownSetting = {
@@ -978,6 +1100,21 @@ export type TapeTimeline = {
   recording: boolean;
 };
 
+export type TestServer = {
+  text?: string | null;
+  name?: string | null;
+};
+
+export type TestedServer = {
+  tried: Tried;
+  notes: Array<string>;
+};
+
+export type Testing = {
+  step: "connecting" | "reading";
+  seconds: number;
+};
+
 export type Thread = {
   id: string;
   subject: string;
@@ -1012,6 +1149,35 @@ export type ThreadState = {
   thread_id: string;
   state: "active" | "archived" | "muted" | "starred";
   message: string;
+};
+
+export type ToolProgress = {
+  progress: number | null;
+  total: number | null;
+  message: string;
+};
+
+export type Tried = {
+  ok: boolean;
+  namespace: string;
+  transport: string;
+  target: string;
+  why: string;
+  seconds: number;
+  server: string;
+  version: string;
+  era: string;
+  tools: Array<Named>;
+  prompts: Array<Named>;
+  resources: Array<Named>;
+  templates: Array<Named>;
+  faults: Array<string>;
+};
+
+export type TriedTool = {
+  seconds: number;
+  result: Record<string, unknown> | null;
+  error: Record<string, unknown> | null;
 };
 
 export type Use = {

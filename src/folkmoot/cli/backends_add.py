@@ -7,11 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.backends_file import edit
 from folkmoot.cli.backends_hub import RunningHub
 from folkmoot.cli.backends_options import (
     EnvOption,
@@ -23,8 +22,7 @@ from folkmoot.cli.backends_options import (
     variables,
 )
 from folkmoot.cli.backends_show import counted, offers
-from folkmoot.cli.backends_toml import with_backend, without_backend
-from folkmoot.cli.backends_try import Tried, find_spec, tell_tried, try_backend
+from folkmoot.cli.backends_try import find_spec, tell_tried, try_backend
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.headers import HeaderOption, written_headers
 from folkmoot.cli.options import ConfigOption, DataOption, settings_from
@@ -33,7 +31,12 @@ from folkmoot.cli.show import word
 from folkmoot.core.errors import FolkmootError, HubNotRunning, SettingsError, SettingsUnwritable
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings import BackendSpec, Loaded
+from folkmoot.settings.editing import edit, is_in_file, same_file
 from folkmoot.settings.sources import Unreadable
+from folkmoot.settings.tomledit import with_backend, without_backend
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.trial import Tried
 
 SETTLE_SECONDS = 5.0
 """How much longer than a server may take to be reached the hub is asked whether it was."""
@@ -192,7 +195,7 @@ def refuse_present(loaded: Loaded, name: str) -> None:
     for spec in loaded.gateway.backends.values():
         if name in (spec.name, spec.namespace):
             where = loaded.gateway_origins[f"backends.{spec.name}"]
-            if name == spec.name and not from_settings(loaded, where):
+            if name == spec.name and not is_in_file(loaded, f"backends.{spec.name}"):
                 continue
             raise SettingsUnwritable(f"A backend {word(name)} already exists, at {where}.")
 
@@ -268,20 +271,6 @@ def known(view: BackendView) -> bool:
     return bool(view.era) if view.state == "up" else view.state != "starting"
 
 
-def from_settings(loaded: Loaded, where: str) -> bool:
-    """Whether a place is in the settings file itself, and not in one that it imports."""
-    file, _, _ = where.rpartition(":")
-    return loaded.file is not None and same_file(file, loaded.file)
-
-
-def same_file(one: str | None, other: str) -> bool:
-    """Whether two paths lead to one file."""
-    try:
-        return one is not None and Path(one).samefile(other)
-    except OSError:
-        return False
-
-
 def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = None) -> None:
     """Remove a backend from the settings file.
 
@@ -291,7 +280,7 @@ def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = N
     loaded = settings_from(config, data=data)
     spec = find_spec(loaded, name)
     where = loaded.gateway_origins[f"backends.{spec.name}"]
-    if not from_settings(loaded, where):
+    if not is_in_file(loaded, f"backends.{spec.name}"):
         raise SettingsUnwritable(
             f"{word(spec.name)} is imported from {where} by gateway.mcp_servers. Remove it "
             "there, or disable it."

@@ -71,17 +71,13 @@ def variables(given: Sequence[str] | None) -> dict[str, Any]:
 
 def checked_spec(name: str, table: dict[str, Any]) -> tuple[BackendSpec, list[str]]:
     """The backend that a table from the command line describes, and what is to be said of it."""
-    from folkmoot.settings.backends_load import read_backend
-    from folkmoot.settings.gathering import Gathering, Place
+    from folkmoot.settings.backends_load import check_table
 
-    gathering = Gathering()
-    place = Place(gathering, name, name, lambda *_: ("", 0), 0, Path.cwd())
-    spec = read_backend(name, table, place)
+    spec, told, notes = check_table(name, table, Path.cwd())
     if spec is None:
-        told = [problem.text.removeprefix(": ") for problem in gathering.problems]
         advice = re.sub(r'add namespace = "(\w+)"$', r"give it one with --namespace \1", told[0])
         raise typer.BadParameter(advice)
-    return spec, [note.removeprefix(": ") for note in gathering.notes]
+    return spec, notes
 
 
 UrlOption = Annotated[

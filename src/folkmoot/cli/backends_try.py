@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
-from msgspec import Struct
 
 from folkmoot.cli.backends_options import (
     EnvOption,
@@ -30,42 +28,12 @@ from folkmoot.core.errors import BackendUnknown
 from folkmoot.settings import BackendSpec, Loaded
 
 if TYPE_CHECKING:
-    from folkmoot.gateway.judging import Judged
-    from folkmoot.gateway.model import Definition, What
-    from folkmoot.gateway.part import Part
+    from folkmoot.gateway.trial import Named, Tried
 
 NAMELESS = "tested"
 """The namespace of a server that is only tried out."""
 MOST_NAMES = 50
 """Names of each sort that people are shown; programs get all."""
-
-
-class Named(Struct, frozen=True):
-    """Something that a server offers: what it is called here and there."""
-
-    name: str
-    own: str
-    findings: tuple[str, ...] = ()
-    """What its description holds and should not."""
-
-
-class Tried(Struct, frozen=True, kw_only=True):
-    """What came of a test."""
-
-    ok: bool
-    namespace: str
-    transport: str
-    target: str
-    why: str = ""
-    seconds: float = 0.0
-    server: str = ""
-    version: str = ""
-    era: str = ""
-    tools: list[Named] = msgspec.field(default_factory=list)
-    prompts: list[Named] = msgspec.field(default_factory=list)
-    resources: list[Named] = msgspec.field(default_factory=list)
-    templates: list[Named] = msgspec.field(default_factory=list)
-    faults: list[str] = msgspec.field(default_factory=list)
 
 
 WhichArgument = Annotated[
@@ -111,12 +79,12 @@ def try_out(
             **({"headers": written_headers(header)} if header else {}),
         }
         spec, _ = checked_spec(namespace or NAMELESS, table)
-    tried = try_backend(spec, loaded)
+    found = try_backend(spec, loaded)
     if as_json:
-        say_data(tried)
+        say_data(found)
     else:
-        tell_tried(tried)
-    if not tried.ok:
+        tell_tried(found)
+    if not found.ok:
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -130,65 +98,23 @@ def find_spec(loaded: Loaded, name: str) -> BackendSpec:
 
 def try_backend(spec: BackendSpec, loaded: Loaded | None) -> Tried:
     """Reach a server, take its inventory and part with it."""
-    tried = run_until_stopped(reach(spec, loaded))
-    if tried is None:
+    found = run_until_stopped(reach(spec, loaded))
+    if found is None:
         raise KeyboardInterrupt
-    return tried
+    return found
 
 
 async def reach(spec: BackendSpec, loaded: Loaded | None) -> Tried:
     """What a server offers, as the hub of these settings would show it."""
     # Half a second to import, which help and errors need not wait for.
     from folkmoot.clock import SystemClock
-    from folkmoot.gateway.part import make_part
+    from folkmoot.gateway.trial import FirstSight, tried
     from folkmoot.relay.behind import own_files
     from folkmoot.relay.upstream.fleet import Fleet
 
     unseen: Any = FirstSight()
     hidden = () if loaded is None else (*own_files(loaded.settings), *loaded.files)
-    report = await Fleet(unseen, SystemClock(), hidden=lambda: hidden).test(spec)
-    found = report.inventory
-    part = await make_part(spec.namespace, found, unseen, patterns=spec.tools, trusted=spec.trusted)
-    return Tried(
-        ok=report.ok,
-        namespace=spec.namespace,
-        transport=report.transport,
-        target=report.target,
-        why=report.why,
-        seconds=report.seconds,
-        server=text(found.server.get("name")),
-        version=text(found.server.get("version")),
-        era=("stateless" if found.stateless else "handshake") if report.ok else "",
-        tools=named_in(part, "tools"),
-        prompts=named_in(part, "prompts"),
-        resources=named_in(part, "resources"),
-        templates=named_in(part, "templates"),
-        faults=list(part.faults),
-    )
-
-
-def named_in(part: Part, what: What) -> list[Named]:
-    """The entries of one list, with what was found in their descriptions."""
-    found = part.findings.get(what, {})
-    entries: dict[str, Any] = getattr(part, what)
-    return [Named(name, each.own, found.get(name, ())) for name, each in entries.items()]
-
-
-def text(value: Any) -> str:
-    """A short text of a server's, if it is one."""
-    return value[:200] if isinstance(value, str) else ""
-
-
-class FirstSight:
-    """In place of pins: every tool is seen for the first time, and none is remembered."""
-
-    async def judge(
-        self, _: str, tools: Iterable[Definition], *, trusted: bool = False, **__: Any
-    ) -> dict[str, Judged]:
-        """All are new, whoever is trusted."""
-        from folkmoot.gateway.judging import Judged
-
-        return {tool["name"]: Judged("same" if trusted else "new") for tool in tools}
+    return await tried(spec, await Fleet(unseen, SystemClock(), hidden=lambda: hidden).test(spec))
 
 
 def tell_tried(tried: Tried) -> None:

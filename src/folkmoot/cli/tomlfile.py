@@ -5,8 +5,8 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from folkmoot.cli.backends_toml import kept_lines, read
 from folkmoot.core.errors import ClientFileUnusable
+from folkmoot.settings.tomledit import kept_lines, read
 from folkmoot.web.clients import toml_text
 
 BOM = "\ufeff"

@@ -552,6 +552,8 @@ class ChangedTool(Struct, frozen=True, omit_defaults=True):
     findings: list[str]
     since: int
     lines: list[str]
+    pinned: dict[str, Any] | None
+    changed: dict[str, Any] | None
 
 
 class Ask(Struct, frozen=True, omit_defaults=True):
@@ -741,6 +743,63 @@ class CreatedCode(Struct, frozen=True, omit_defaults=True):
     """When it can no longer be used, in seconds since 1970."""
     url: str
     """The page that uses it. Open it in the browser to be signed in."""
+
+
+class AccessReason(Struct, frozen=True, omit_defaults=True):
+    """One capability that speaks of a server, and where it is from."""
+
+    capability: Any
+    why: str
+    origin: str
+    name: str | None = None
+    at: int | None = None
+    denies: bool | None = None
+
+
+class MyServer(Struct, frozen=True, omit_defaults=True):
+    """A server that one may use."""
+
+    namespace: str
+    state: str
+    why: str
+    tools: int
+    reasons: list[AccessReason]
+
+
+class MyServers(Struct, frozen=True, omit_defaults=True):
+    """Every server that one may use, by namespace."""
+
+    servers: list[MyServer]
+
+
+class ServerTool(Struct, frozen=True, omit_defaults=True):
+    """A tool of a server, as it is shown here."""
+
+    name: str
+    own: str
+    title: str
+    description: str
+    schema: dict[str, Any]
+    annotations: dict[str, Any]
+    held: str
+    findings: list[str]
+    may_call: bool
+
+
+class MyTools(Struct, frozen=True, omit_defaults=True):
+    """A server that one may use, and a page of its tools that one may call."""
+
+    server: MyServer
+    tools: list[ServerTool]
+    next: str | None
+
+
+class TriedTool(Struct, frozen=True, omit_defaults=True):
+    """What a tool answered."""
+
+    seconds: float
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
 
 
 class TapeRow(Struct, frozen=True, omit_defaults=True):
@@ -1043,6 +1102,7 @@ class Servers(Struct, frozen=True, omit_defaults=True):
     """Every server: its state, what it offers, and how it is used."""
 
     backends: list[dict[str, Any]]
+    editable: bool
 
 
 class Reloaded(Struct, frozen=True, omit_defaults=True):
@@ -1070,6 +1130,119 @@ class AcceptedTools(Struct, frozen=True, omit_defaults=True):
     """The names of tools that are shown again."""
 
     accepted: list[str]
+
+
+class ShownServer(Struct, frozen=True, omit_defaults=True):
+    """A server, and a page of its tools by name."""
+
+    server: dict[str, Any]
+    instructions: str
+    everyone: bool
+    trusted: bool
+    tools: list[ServerTool]
+    next: str | None
+
+
+class ServerHistory(Struct, frozen=True, omit_defaults=True):
+    """The calls of one server; every list has a value for each minute, the oldest first."""
+
+    namespace: str
+    calls: list[int]
+    errors: list[int]
+    refused: list[int]
+    mean_ms: list[float | None]
+    slowest_ms: list[float | None]
+
+
+class Histories(Struct, frozen=True, omit_defaults=True):
+    """What came of calls, minute by minute; the minutes since a server was started, at most."""
+
+    until: int
+    seconds: int
+    count: int
+    servers: list[ServerHistory]
+
+
+class Access(Struct, frozen=True, omit_defaults=True):
+    """What someone may use of a server, and why."""
+
+    may: str
+    tools: int
+    reasons: list[AccessReason]
+
+
+class PersonAccess(Struct, frozen=True, omit_defaults=True):
+    """What one handle may use of a server."""
+
+    handle: str
+    account: bool
+    access: Access
+
+
+class ServerAccess(Struct, frozen=True, omit_defaults=True):
+    """Who may use a server, and why: everyone, and a page of those whose rights are their own."""
+
+    namespace: str
+    tools: int
+    everyone: Access
+    people: list[PersonAccess]
+    next: str | None
+
+
+class Named(Struct, frozen=True, omit_defaults=True):
+    """Something that a server offers: what it is called here and there."""
+
+    name: str
+    own: str
+    findings: list[str]
+
+
+class Tried(Struct, frozen=True, omit_defaults=True):
+    """What came of a test."""
+
+    ok: bool
+    namespace: str
+    transport: str
+    target: str
+    why: str
+    seconds: float
+    server: str
+    version: str
+    era: str
+    tools: list[Named]
+    prompts: list[Named]
+    resources: list[Named]
+    templates: list[Named]
+    faults: list[str]
+
+
+class TestedServer(Struct, frozen=True, omit_defaults=True):
+    """What came of a test, and what should be known of the description."""
+
+    tried: Tried
+    notes: list[str]
+
+
+class AddedServer(Struct, frozen=True, omit_defaults=True):
+    """A server that was tested, saved and started."""
+
+    namespace: str
+    file: str
+    tried: Tried
+    notes: list[str]
+
+
+class RemovedServer(Struct, frozen=True, omit_defaults=True):
+    """A server that is gone; the accepted versions of its tools are kept."""
+
+    namespace: str
+    file: str
+
+
+class RestartedServer(Struct, frozen=True, omit_defaults=True):
+    """A server that is being reached anew."""
+
+    namespace: str
 
 
 class HeldList(Struct, frozen=True, omit_defaults=True):
@@ -1764,6 +1937,31 @@ class Hub(Http):
         """Read this document."""
         return self.ask("GET", "/v1/openapi.json", dict[str, Any])
 
+    def list_my_servers(self) -> MyServers:
+        """List the servers that you may use."""
+        return self.ask("GET", "/v1/me/servers", MyServers)
+
+    def list_my_tools(self, namespace: str, *, after: str | None = None) -> MyTools:
+        """List the tools of a server that you may call."""
+        return self.ask(
+            "GET", f"/v1/me/servers/{quote(namespace, safe='')}", MyTools, query={"after": after}
+        )
+
+    def call_tool(
+        self,
+        name: str,
+        *,
+        arguments: dict[str, Any] | None = None,
+        era: Literal["stateless", "handshake"] | None = None,
+    ) -> TriedTool:
+        """Call a tool of a server."""
+        return self.ask(
+            "POST",
+            "/v1/tools/call",
+            TriedTool,
+            body={"name": name, "arguments": arguments, "era": era},
+        )
+
     def list_tapes(self, *, limit: int | None = None, cursor: str | None = None) -> TapeRows:
         """List tapes."""
         return self.ask("GET", "/v1/tapes", TapeRows, query={"limit": limit, "cursor": cursor})
@@ -2023,6 +2221,70 @@ class Hub(Http):
     def accept_tools(self, tools: list[dict[str, Any]]) -> AcceptedTools:
         """Accept tools that changed."""
         return self.ask("POST", "/v1/pins/accept", AcceptedTools, body={"tools": tools})
+
+    def get_server(self, namespace: str, *, after: str | None = None) -> ShownServer:
+        """Show a server."""
+        return self.ask(
+            "GET", f"/v1/servers/{quote(namespace, safe='')}", ShownServer, query={"after": after}
+        )
+
+    def get_server_history(self, *, namespace: str | None = None) -> Histories:
+        """Show the calls of servers."""
+        return self.ask("GET", "/v1/server-history", Histories, query={"namespace": namespace})
+
+    def get_server_access(
+        self, namespace: str, *, tool: str | None = None, after: str | None = None
+    ) -> ServerAccess:
+        """Show who may use a server."""
+        return self.ask(
+            "GET",
+            f"/v1/servers/{quote(namespace, safe='')}/access",
+            ServerAccess,
+            query={"tool": tool, "after": after},
+        )
+
+    def test_server(
+        self, *, text: str | None = None, name: str | None = None, token: str | None = None
+    ) -> TestedServer:
+        """Test a server."""
+        return self.ask(
+            "POST",
+            "/v1/server-tests",
+            TestedServer,
+            body={"text": text, "name": name},
+            headers={"folkmoot-confirm": token},
+        )
+
+    def add_server(
+        self,
+        text: str,
+        *,
+        name: str | None = None,
+        everyone: bool | None = None,
+        per_user: bool | None = None,
+        token: str | None = None,
+    ) -> AddedServer:
+        """Add a server."""
+        return self.ask(
+            "POST",
+            "/v1/servers",
+            AddedServer,
+            body={"text": text, "name": name, "everyone": everyone, "per_user": per_user},
+            headers={"folkmoot-confirm": token},
+        )
+
+    def remove_server(self, namespace: str, *, token: str | None = None) -> RemovedServer:
+        """Remove a server."""
+        return self.ask(
+            "DELETE",
+            f"/v1/servers/{quote(namespace, safe='')}",
+            RemovedServer,
+            headers={"folkmoot-confirm": token},
+        )
+
+    def restart_server(self, namespace: str) -> RestartedServer:
+        """Restart a server."""
+        return self.ask("POST", f"/v1/servers/{quote(namespace, safe='')}/restart", RestartedServer)
 
     def list_held(self, *, proxies: bool | None = None) -> HeldList:
         """List held messages."""

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from folkmoot.gateway.access import Access
+
 
 class Granted(Struct, frozen=True):
     """What someone was granted, what they had been granted before, and what looks like a slip."""
@@ -57,5 +59,26 @@ class Overview(Struct, frozen=True):
 
     everyone: list[HeldCapability]
     people: list[GrantRow]
+    next: str | None
+    """The handle after which the next page begins, if there is one."""
+
+
+class PersonAccess(Struct, frozen=True, kw_only=True):
+    """What one handle may use of a server."""
+
+    handle: str
+    account: bool
+    """Whether someone has it; else it is what awaits whoever is invited."""
+    access: Access
+
+
+class ServerAccess(Struct, frozen=True, kw_only=True):
+    """Who may use a server, and why: everyone, and a page of those whose rights are their own."""
+
+    namespace: str
+    tools: int
+    """How many tools it lists."""
+    everyone: Access
+    people: list[PersonAccess]
     next: str | None
     """The handle after which the next page begins, if there is one."""

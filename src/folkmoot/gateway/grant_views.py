@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.accounts import parse_handle
 from folkmoot.core.errors import UserNotFound
 from folkmoot.gateway import queries_grants as queries
-from folkmoot.gateway.grant_model import GrantRow, HeldCapability, Overview, PersonView
+from folkmoot.gateway.access import Access, access, access_to
+from folkmoot.gateway.grant_model import (
+    GrantRow,
+    HeldCapability,
+    Overview,
+    PersonAccess,
+    PersonView,
+    ServerAccess,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from folkmoot.core.kinds import Kind
     from folkmoot.core.ports import Clock, Store, Tx
     from folkmoot.gateway.granting import Granting
+    from folkmoot.gateway.part import Row
     from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.settled import Held
 
 PAGE: Final = 1_000
+ACCESS_PAGE: Final = 200
+"""Handles whose rights to a server are looked at for one answer."""
 
 
 class GrantViews:
@@ -54,6 +67,55 @@ class GrantViews:
         rows = await self._store.read(query, long=True)
         more = rows[PAGE - 1].handle if len(rows) > PAGE else None
         return Overview(told(settled.everyone), rows[:PAGE], more)
+
+    async def access(
+        self, namespace: str, rows: Sequence[Row], kind: Kind | None, after: str = ""
+    ) -> ServerAccess:
+        """A page of those who may use a server by more than everyone's rights, or are denied it.
+
+        With a kind, of those who may call the one tool.
+        """
+        rights = self._rights
+
+        async def query(tx: Tx) -> tuple[list[tuple[str, bool, list[Held]]], str | None]:
+            granted = await queries.grant_counts(tx)
+            names = sorted(name for name in rights.settled.named | granted.keys() if name > after)
+            page = names[:ACCESS_PAGE]
+            found = [(name, *await self._holds(tx, name)) for name in page]
+            return found, page[-1] if len(names) > len(page) else None
+
+        found, following = await self._store.read(query, long=True)
+        everyone = rights.settled.everyone
+
+        def told() -> ServerAccess:
+            def of(held: Sequence[Held]) -> Access:
+                return access(held, namespace, rows) if kind is None else access_to(held, kind)
+
+            people = [
+                PersonAccess(handle=name, account=has, access=of(held)) for name, has, held in found
+            ]
+            own = {"group", "settings", "granted"}
+            return ServerAccess(
+                namespace=namespace,
+                tools=len(rows),
+                everyone=of(everyone),
+                people=[
+                    each
+                    for each in people
+                    if any(reason.origin in own for reason in each.access.reasons)
+                ],
+                next=following,
+            )
+
+        return await asyncio.to_thread(told)
+
+    async def _holds(self, tx: Tx, name: str) -> tuple[bool, list[Held]]:
+        """Whether a handle is someone's, and what they hold, or what awaits them."""
+        try:
+            return True, self._rights.held(await self._granting.find(tx, name))
+        except UserNotFound:
+            settled = self._rights.settled
+            return False, [*settled.everyone, *settled.of(name)]
 
     def _row(self, name: str, owner: str | None, granted: dict[str, int]) -> GrantRow:
         settled = self._rights.settled

@@ -37,6 +37,10 @@ OWN: Final = tuple(
     for name in ("tokens", "create_token", "revoke_token", "create_code", "export_me")
 )
 """One's own tokens and data. Only the first is a tool: the others are asked for by people."""
+SERVERS: Final = tuple(
+    f"mcp.request.tools/call:folkmoot/{name}" for name in ("my_servers", "my_tools", "try_tool")
+)
+"""The servers that one may use; each call of a tool is judged by the tool's name."""
 EVENTS: Final = (
     "mcp.request.tools/call:folkmoot/events",
     "mcp.request.tools/call:folkmoot/activity",
@@ -50,6 +54,7 @@ DEFAULTS: Final = (
     "mcp.request.tools/call:msg/*",
     "mcp.request.tools/call:room/*",
     *OWN,
+    *SERVERS,
     *EVENTS,
     *FINDERS,
 )

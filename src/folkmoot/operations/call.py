@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.grant_views import GrantViews
     from folkmoot.gateway.granting import Granting
+    from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
     from folkmoot.operations.operator.data import KeyInUse
     from folkmoot.operations.operator.hub import HubStatus, ShownSettings
     from folkmoot.operations.operator.servers import Fleet, Reloading
     from folkmoot.operations.row import Operation, Payload
+    from folkmoot.operations.servers import CallServer
     from folkmoot.proxy.held import HeldMessages
     from folkmoot.proxy.tape.library import TapeLibrary
     from folkmoot.ratelimits import RateLimits
@@ -128,6 +130,8 @@ class Services(Struct, frozen=True, kw_only=True):
     fleet: Fleet = ABSENT
     gateway: Gateway = ABSENT
     reloading: Reloading | None = None
+    rights: HubRights = ABSENT
+    call_server: CallServer = ABSENT
     held: HeldMessages = ABSENT
     proxies: LocalProxies | None = None
     """The proxies that the hub's user runs on this machine."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import (
     CannotSend,
+    ConfirmationInvalid,
     ContactNotFound,
     FolkmootError,
     HandleNotFound,
@@ -70,7 +71,7 @@ def when_wrong_code(error: FolkmootError | None) -> bool:
 
 def when_wrong_secret(error: FolkmootError | None) -> bool:
     """Count tokens and one-time codes that open nothing."""
-    return isinstance(error, (TokenInvalid, OneTimeCodeInvalid))
+    return isinstance(error, (TokenInvalid, OneTimeCodeInvalid, ConfirmationInvalid))
 
 
 def when_refused(error: FolkmootError | None) -> bool:

@@ -18,6 +18,7 @@ from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.rooms import ROOMS
 from folkmoot.operations.row import Absent
 from folkmoot.operations.scopes import needs_of
+from folkmoot.operations.servers import USING
 from folkmoot.operations.sessions import SESSIONS
 from folkmoot.operations.tapes import TAPES
 from folkmoot.operations.threads import THREADS
@@ -46,6 +47,7 @@ OPERATIONS: Final = (
     *FINDERS,
     *HUB,
     *FOLLOWING,
+    *USING,
     *TAPES,
     *OPERATOR,
 )

@@ -14,7 +14,7 @@ from folkmoot.names import RESERVED_NAMES, namespace_from_slug, validate_namespa
 from folkmoot.settings import shapes
 from folkmoot.settings.backends import BackendSpec, Secret, Value
 from folkmoot.settings.fields import BACKEND_FIELDS, BadValue, check, shown
-from folkmoot.settings.gathering import Place, nearest
+from folkmoot.settings.gathering import Gathering, Place, nearest
 from folkmoot.settings.secretwords import has_open_secret, masked_arguments, promises_secret
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
@@ -85,6 +85,20 @@ def read_backend(name: str, table: object, place: Place) -> BackendSpec | None:
     if len(place.gathering.problems) > before or namespace is None:
         return None
     return BackendSpec(**{"name": name, **values, "namespace": namespace})
+
+
+def check_table(
+    name: str, table: dict[str, Any], folder: Path
+) -> tuple[BackendSpec | None, list[str], list[str]]:
+    """The backend of a table that is in no file yet; what is wrong with it, and what is to be said.
+
+    Relative paths in it are relative to the folder.
+    """
+    gathering = Gathering()
+    place = Place(gathering, name, name, lambda *_: ("", 0), 0, folder)
+    spec = read_backend(name, table, place)
+    problems = [problem.text.removeprefix(": ") for problem in gathering.problems]
+    return spec, problems, [note.removeprefix(": ") for note in gathering.notes]
 
 
 def read_plain(key: str, value: object, place: Place) -> Any:

@@ -47,3 +47,12 @@ class GatewaySettings(Section, frozen=True, kw_only=True):
             "trusted server are listed."
         ),
     ] = "hold"
+    edit_from_web: Annotated[
+        bool,
+        Meta(
+            description="Whether operators can add, test and remove servers over the network, in "
+            "the console for example, with a token of scope `operate` given once more. That runs "
+            "programs on this machine. When off, only `folkmoot backends` and the hub's own socket "
+            "can."
+        ),
+    ] = False

@@ -117,6 +117,11 @@ def read_servers(
         text = read_bytes(file, owned=owned).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Unreadable(f"{label}: is not UTF-8 text") from None
+    yield from servers_in(text, label, environ)
+
+
+def servers_in(text: str, label: str, environ: Mapping[str, str]) -> Iterator[Server]:
+    """The servers of a text in that format; `label` is what it is called where it is wrong."""
     reader = Reader(text)
     try:
         value, start = reader.document()

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from folkmoot.audit import note_refusal
 from folkmoot.core.errors import RewriteRefused
 from folkmoot.core.message import Request
+from folkmoot.core.session import ProtocolVersion, SessionContext
 from folkmoot.core.transport import UNKNOWN
+from folkmoot.gateway.asking import GATEWAY_CALL
 from folkmoot.gateway.operations import CALL, call_in_room
+from folkmoot.mcp.wire import HANDSHAKE_VERSION, STATELESS_VERSION
 from folkmoot.pipeline import Pipeline, enveloped, error_of, judged_by_the_service
 
 if TYPE_CHECKING:
@@ -20,15 +23,24 @@ if TYPE_CHECKING:
 
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import PolicyError
+    from folkmoot.core.message import Response
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
     from folkmoot.core.transport import TransportContext
+    from folkmoot.gateway.asking import CallExtras
     from folkmoot.gateway.audit import Audit
     from folkmoot.gateway.operations import HubPolicy
+    from folkmoot.gateway.service import GatewayService
     from folkmoot.proxy.chain import Chain, Ruling
     from folkmoot.rooms.ports import Said
 
 T = TypeVar("T")
+
+SPOKEN: Final = {
+    "stateless": SessionContext(protocol_version=ProtocolVersion(STATELESS_VERSION)),
+    "handshake": SessionContext(protocol_version=ProtocolVersion(HANDSHAKE_VERSION)),
+}
+"""What a call's client would speak, by the era."""
 
 VISITOR: Final = "folkmoot/visitor"
 """The extension of an envelope's context that holds who speaks in a room."""
@@ -74,6 +86,32 @@ class Operations:
         envelope = enveloped(self._clock, request, principal, transport=transport)
         done: T = await pipeline.run(envelope, principal)
         return done
+
+    async def call_server(
+        self,
+        service: GatewayService,
+        principal: Principal,
+        name: str,
+        arguments: dict[str, Any],
+        era: str,
+        extras: CallExtras,
+    ) -> Response:
+        """The answer of a server's tool to someone who calls it by its canonical name over REST."""
+        request = Request(id=0, method=CALL, params={"name": name, "arguments": arguments})
+
+        def stopped(_: MessageEnvelope[Any], ruling: Ruling) -> NoReturn:
+            error = error_of(ruling)
+            self._audit.stopped(principal, request, error.code)
+            raise error
+
+        pipeline = Pipeline(
+            service.perform, self._interceptors, self._policy.decide, stopped, service.refused
+        )
+        envelope = enveloped(
+            self._clock, request, principal, session=SPOKEN[era], extensions={GATEWAY_CALL: extras}
+        )
+        answer: Response = await pipeline.run(envelope, principal)
+        return answer
 
     async def enter(self, said: Said) -> Any:
         """Have a message accepted by its room; if need be, as the operation that it is as well."""

@@ -6,13 +6,14 @@ The first page shows it and `folkmoot connect` writes it, so that both always sa
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+
+from folkmoot.settings.tomledit import toml_key, toml_value
 
 NAME = "folkmoot"
 """What the hub is called in a client's settings."""
@@ -175,9 +176,6 @@ def yaml_text(value: dict[str, Any], indent: int = 0) -> str:
     return "\n".join(lines)
 
 
-BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-
-
 def toml_text(value: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Tables of entries as TOML; a mapping inside an entry is written on one line."""
     lines = []
@@ -186,22 +184,3 @@ def toml_text(value: dict[str, dict[str, dict[str, Any]]]) -> str:
             lines.append(f"[{toml_key(member)}.{toml_key(name)}]")
             lines += [f"{toml_key(key)} = {toml_value(item)}" for key, item in entry.items()]
     return "\n".join(lines)
-
-
-def toml_key(key: str) -> str:
-    """A key as TOML spells it."""
-    return key if BARE_KEY.fullmatch(key) else toml_value(key)
-
-
-def toml_value(value: Any) -> str:
-    """A value as TOML spells it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_value, value))}]"
-    if isinstance(value, dict):
-        pairs = (f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items())
-        return f"{{ {', '.join(pairs)} }}"
-    return str(value)

@@ -77,7 +77,7 @@ FolkmootError
 │   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown, StreamExists
 │   └── QueryInvalid, TokensDiffer
 ├── ToolError               a tool cannot do what it was asked
-│   ├── AuthenticationRequired, AlreadySignedIn
+│   ├── AuthenticationRequired, AlreadySignedIn, ConfirmationInvalid
 │   ├── TokenRefused        TokenInvalid, AccountSuspended
 │   ├── UnknownTool, ArgumentInvalid, RateLimited, QuotaExceeded
 │   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed

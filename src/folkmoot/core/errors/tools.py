@@ -47,6 +47,10 @@ class AccountSuspended(TokenRefused, code="account_suspended"):
     )
 
 
+class ConfirmationInvalid(ToolError, code="confirmation_invalid", http=403):
+    """A token must be given once more for this, and it is missing or not one that may."""
+
+
 class AlreadySignedIn(ToolError, code="already_signed_in", http=409):
     """An account was registered or recovered in this session, so no other can be registered in
     it.

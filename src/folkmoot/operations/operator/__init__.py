@@ -11,8 +11,10 @@ from folkmoot.operations.operator.grants import GRANTS
 from folkmoot.operations.operator.held import HELD
 from folkmoot.operations.operator.hub import HUB
 from folkmoot.operations.operator.people import PEOPLE
+from folkmoot.operations.operator.server_edits import SERVER_EDITS
+from folkmoot.operations.operator.server_views import SERVER_VIEWS
 from folkmoot.operations.operator.servers import SERVERS
 
-OPERATOR = (*HUB, *PEOPLE, *GRANTS, *SERVERS, *HELD, *DATA)
+OPERATOR = (*HUB, *PEOPLE, *GRANTS, *SERVERS, *SERVER_VIEWS, *SERVER_EDITS, *HELD, *DATA)
 
 __all__ = ["OPERATOR"]

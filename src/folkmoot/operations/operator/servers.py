@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import msgspec
@@ -16,8 +16,11 @@ from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
 
 if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.history import ServerHistory
     from folkmoot.gateway.pindiff import PinDiff
+    from folkmoot.gateway.trial import TestReport
     from folkmoot.operations.call import Call
+    from folkmoot.settings import BackendSpec, Loaded
 
 START_SECONDS: Final = 5.0
 """How long an answer about held tools waits for servers that are still starting."""
@@ -39,12 +42,33 @@ class Fleet(Protocol):
         """Wait until one server, or every, was reached or could not be; those still starting."""
         ...
 
+    def histories(self) -> list[ServerHistory]:
+        """What came of the calls of each of them, minute by minute."""
+        ...
+
+    async def restart(self, namespace: str) -> None:
+        """Reach one anew."""
+        ...
+
+    async def test(self, spec: BackendSpec, progress: Callable[[str], None]) -> TestReport:
+        """Reach a server once that need not be one of them."""
+        ...
+
 
 class Reloading(Protocol):
     """What reads the settings of a running hub again."""
 
     async def reload(self) -> Struct:
         """Read and apply them; the answer tells what changed."""
+        ...
+
+    @property
+    def loaded(self) -> Loaded:
+        """The settings as they were last read."""
+        ...
+
+    async def edit(self, change: Callable[[str], str], *, pretend: bool = False) -> Struct | None:
+        """Change the settings file and apply it; what cannot be applied is taken back."""
         ...
 
 
@@ -76,6 +100,8 @@ class Servers(Struct, frozen=True):
     """Every server: its state, what it offers, and how it is used."""
 
     backends: list[dict[str, Any]]
+    editable: bool = False
+    """Whether servers can be added and removed over the network."""
 
 
 class Reloaded(Struct, frozen=True):
@@ -106,6 +132,10 @@ class ChangedTool(Struct, frozen=True, kw_only=True):
     since: int
     lines: list[str]
     """The difference as a person reads it."""
+    pinned: dict[str, Any] | None = None
+    """What was accepted; null for a new tool, and where it is too long."""
+    changed: dict[str, Any] | None = None
+    """What it is now; null where that is too long."""
 
 
 class ChangedTools(Struct, frozen=True):
@@ -126,7 +156,11 @@ async def servers(call: Call[Nothing]) -> Servers:
     """How every server is."""
     views = [msgspec.to_builtins(view) for view in call.services.fleet.views()]
     gateway = call.services.gateway
-    return Servers([{**view, **shown(gateway, view["namespace"])} for view in views])
+    following = call.services.reloading
+    return Servers(
+        [{**view, **shown(gateway, view["namespace"])} for view in views],
+        editable=following is not None and following.loaded.settings.gateway.edit_from_web,
+    )
 
 
 async def reload(call: Call[Nothing]) -> Reloaded:
@@ -193,12 +227,19 @@ def told(found: Sequence[PinDiff]) -> list[ChangedTool]:
             findings=list(poisons_of(each.changed)),
             since=each.since,
             lines=list(fitting(each.lines)),
+            pinned=whole(each.pinned) or None,
+            changed=whole(each.changed),
         )
         size += len(msgspec.json.encode(tool))
         if tools and size > MOST_DIFF_BYTES:
             break
         tools.append(tool)
     return tools
+
+
+def whole(definition: dict[str, Any]) -> dict[str, Any] | None:
+    """A definition that fits into an answer."""
+    return definition if len(msgspec.json.encode(definition)) <= MOST_DIFF_CHARACTERS else None
 
 
 def fitting(lines: Sequence[str]) -> Iterator[str]:

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from folkmoot.core.errors import BackendUnknown, FolkmootError
+from folkmoot.gateway.trial import TestReport
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.line import wait_after
-from folkmoot.relay.upstream.model import BackendView, Changes, TestReport
+from folkmoot.relay.upstream.model import BackendView, Changes
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
+    from folkmoot.gateway.history import ServerHistory
     from folkmoot.gateway.model import Inventory
     from folkmoot.gateway.ports import Backend
     from folkmoot.settings.backends import BackendSpec
@@ -139,7 +141,8 @@ class Fleet:
             if backend is None:
                 raise BackendUnknown(f"There is no backend {namespace}.")
             await self._stop([namespace])
-            self._start(backend.spec)
+            # What was counted of it so far stays counted.
+            self._start(backend.spec).tally = backend.tally
 
     async def settled(self, seconds: float, namespace: str = "") -> list[str]:
         """Wait until one server, or every, was reached or could not be, for so long at most.
@@ -157,15 +160,26 @@ class Fleet:
         """How it is with all of them, by namespace."""
         return tuple(self.backends[name].view() for name in sorted(self.backends))
 
-    async def test(self, spec: BackendSpec) -> TestReport:
-        """Reach a server once and take its inventory, apart from the links that are open."""
+    def histories(self) -> list[ServerHistory]:
+        """What came of the calls of all of them, minute by minute, by namespace."""
+        return [self.backends[name].tally.history.told(name) for name in sorted(self.backends)]
+
+    async def test(
+        self, spec: BackendSpec, progress: Callable[[str], None] = lambda _: None
+    ) -> TestReport:
+        """Reach a server once and take its inventory, apart from the links that are open.
+
+        `progress` is told how far it is: `connecting`, then `reading` what it offers.
+        """
         connecting = Connecting(spec, self._clock, self._environ, self._hidden)
         began = self._clock.monotonic()
         why, inventory = "", None
+        progress("connecting")
         try:
             async with Conversation.opened(
                 connecting.link, seconds=spec.connect_seconds, era=connecting.era
             ) as conversation:
+                progress("reading")
                 inventory = await drain(conversation, seconds=spec.call_seconds)
         except FolkmootError as error:
             why = error.message
@@ -181,7 +195,7 @@ class Fleet:
         )
         return report if inventory is None else replace(report, inventory=inventory)
 
-    def _start(self, spec: BackendSpec) -> None:
+    def _start(self, spec: BackendSpec) -> LiveBackend:
         backend = LiveBackend(
             spec,
             self._clock,
@@ -196,6 +210,7 @@ class Fleet:
         self._gateway.attach(backend)
         if self._tasks is not None:
             self._running[spec.namespace] = self._tasks.create_task(_keep(backend))
+        return backend
 
     async def _stop(self, namespaces: Iterable[str]) -> None:
         ending = []

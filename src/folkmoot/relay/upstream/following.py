@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from folkmoot.core.errors import FolkmootError, SettingsError
 from folkmoot.relay.upstream.model import ReloadReport
 from folkmoot.settings import FIELDS, GatewaySpec, Loaded, Settings
+from folkmoot.settings.editing import edit, text_of
 
 logger = logging.getLogger("folkmoot.gateway")
 
@@ -19,7 +20,7 @@ LOOK_SECONDS: Final = 1.0
 SETTLE_SECONDS: Final = 0.1
 MOST_LOOKS: Final = 20
 """How often a file that is being written is looked at again before it is read all the same."""
-LIVE: Final = frozenset({"gateway.mcp_servers"})
+LIVE: Final = frozenset({"gateway.mcp_servers", "gateway.edit_from_web"})
 """Settings that are followed too; every other one counts from the next start on."""
 
 Apply: TypeAlias = Callable[[GatewaySpec], Awaitable[None]]
@@ -35,6 +36,7 @@ class Following:
         self._running = loaded.settings
         self._apply = apply
         self._lock = asyncio.Lock()
+        self._editing = asyncio.Lock()
         self._files = loaded.files
         self._seen = self._stamps()
         self._told: tuple[str, ...] = ()
@@ -62,6 +64,25 @@ class Following:
         except FolkmootError as error:
             logger.warning("the settings could not be applied: %s", error.message)
             raise
+
+    async def edit(
+        self, change: Callable[[str], str], *, pretend: bool = False
+    ) -> ReloadReport | None:
+        """Change the settings file and apply it; what cannot be applied is taken back.
+
+        When one only pretends, what is wrong with the change is raised and nothing is written.
+        """
+        async with self._editing:
+            loaded = await asyncio.to_thread(self._loaded.again)
+            before = await asyncio.to_thread(text_of, loaded)
+            await asyncio.to_thread(edit, loaded, change, pretend=pretend)
+            if pretend:
+                return None
+            try:
+                return await self.reload()
+            except FolkmootError:
+                await asyncio.to_thread(edit, loaded, lambda _: before)
+                raise
 
     async def _read(self) -> ReloadReport:
         self._seen = self._stamps()

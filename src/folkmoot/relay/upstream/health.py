@@ -21,6 +21,7 @@ from folkmoot.core.errors import (
     ServerTimeout,
     TooManyInFlight,
 )
+from folkmoot.gateway.history import History
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import BackendState
 from folkmoot.relay.upstream.model import BackendView
@@ -180,6 +181,8 @@ LATEST: Final = 128
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Seconds: the buckets in which answers are counted by how long they took."""
 CANCELLED: Final = "cancelled"
+BAD: Final = frozenset({"error", "tool_error", "invalid"})
+"""Answers that are errors."""
 
 
 class Tally:
@@ -187,6 +190,7 @@ class Tally:
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
+        self.history = History(clock)
         self._took: deque[float] = deque(maxlen=LATEST)
         self.calls = 0
         self.errors = 0
@@ -203,7 +207,9 @@ class Tally:
 
     def answered(self, began: float, outcome: str) -> None:
         """It has its answer."""
-        took = self._monotonic() - began
+        now = self._monotonic()
+        took = now - began
+        self.history.answered(now, took, good=outcome not in BAD)
         self._took.append(took)
         self.seconds += took
         self.buckets[bisect_left(BOUNDS, took)] += 1
@@ -212,6 +218,7 @@ class Tally:
     def failed(self, why: str, code: str) -> None:
         """It has none."""
         self.errors += 1
+        self.history.failed()
         self.last_error = why
         self.outcomes[code] += 1
 

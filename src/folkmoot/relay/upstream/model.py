@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from folkmoot.gateway.model import Inventory
-
 
 class BackendView(Struct, frozen=True, kw_only=True):
     """How it is with one server, for people and for measurements; nothing in it is secret."""
@@ -71,22 +69,6 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed)
-
-
-class TestReport(Struct, frozen=True, kw_only=True):
-    """What was found when a server was tried."""
-
-    __test__ = False
-
-    namespace: str
-    ok: bool
-    transport: str
-    target: str
-    why: str = ""
-    """What went wrong, in one sentence."""
-    seconds: float = 0.0
-    """How long it took."""
-    inventory: Inventory = field(default_factory=Inventory)
 
 
 class ReloadReport(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,254 @@
+/** One server: how it is, what waits to be reviewed, its calls, its tools and who may use them. */
+import "../../design/servers.css";
+
+import { useState } from "preact/hooks";
+
+import { sentence } from "../../../api/call";
+import type * as hub from "../../../api/schema";
+import { Button, Field, Notice } from "../../../components/parts";
+import { oneLine } from "../../../text/names";
+import { attempt, say, send, useLoad, usePages } from "../../data";
+import type { PageProps } from "../../pages";
+import { visible } from "../../parts/compare";
+import { Confirm } from "../../parts/Confirm";
+import { Copy } from "../../parts/Copy";
+import { PageHead, Section } from "../../parts/PageHead";
+import { Plot } from "../../parts/Plot";
+import { Problem } from "../../parts/Problem";
+import { Pager } from "../../parts/Table";
+import { count, Time } from "../../parts/Time";
+import { go } from "../../router";
+import { operates } from "../../session";
+import { Access } from "./Access";
+import { Changed } from "./Changed";
+import { follow, milliseconds, minutes, SERVER_EVENTS, type ServerView, viewOf } from "./hub";
+import { mayBecause, useHistory } from "./Servers";
+import { State, Why } from "./State";
+import { Tools } from "./Tools";
+
+export function Server({ params }: PageProps) {
+  const namespace = params["name"] ?? "";
+  return operates.value ? <Operated namespace={namespace} /> : <Mine namespace={namespace} />;
+}
+
+const Back = () => <a href="/servers">All servers</a>;
+
+function Loading({ namespace, error, onRetry }: { namespace: string; error: string; onRetry: () => unknown }) {
+  return (
+    <>
+      <PageHead title={namespace} lead={<Back />} />
+      <Problem error={error} onRetry={onRetry} />
+      {!error && (
+        <p class="soft" role="status" aria-busy="true">
+          Loading…
+        </p>
+      )}
+    </>
+  );
+}
+
+function Operated({ namespace }: { namespace: string }) {
+  const path = `/v1/servers/${encodeURIComponent(namespace)}`;
+  const list = usePages<hub.ShownServer, hub.ShownServer>(path, {
+    items: (page) => [page],
+    next: (page) => page.next,
+    cursor: "after",
+    on: SERVER_EVENTS,
+  });
+  const servers = useLoad<hub.Servers>("/v1/servers", ["settings.changed"]);
+  const shown = list.items?.[0];
+  if (!shown) return <Loading namespace={namespace} error={list.error} onRetry={list.reload} />;
+  const view = viewOf(shown.server);
+  const named = oneLine(visible([view.server, view.version].filter(Boolean).join(" ")), 80);
+  return (
+    <>
+      <PageHead
+        title={view.namespace}
+        lead={
+          <>
+            {named && `${named} · `}
+            <Back />
+          </>
+        }
+      >
+        <Button
+          onClick={() => void attempt(() => send("POST", `${path}/restart`), `Restarting ${namespace}.`)}
+        >
+          Restart
+        </Button>
+        <Remove namespace={namespace} editable={servers.data?.editable ?? false} />
+      </PageHead>
+      <Problem error={list.error} onRetry={list.reload} />
+      <Health view={view} shown={shown} />
+      {view.held.length > 0 && <Changed namespace={namespace} />}
+      <Calls namespace={namespace} />
+      <Section title="Tools" hint={<Faults view={view} />}>
+        <Tools tools={list.items?.flatMap((page) => page.tools) ?? []} namespace={namespace} />
+        <Pager list={list} />
+      </Section>
+      <Access namespace={namespace} />
+      {shown.instructions && (
+        <Section title="Instructions" hint="What the server tells models about its use.">
+          <p class="words" dir="auto">
+            {visible(shown.instructions)}
+          </p>
+        </Section>
+      )}
+    </>
+  );
+}
+
+function Health({ view, shown }: { view: ServerView; shown: hub.ShownServer }) {
+  const facts: [string, preact.ComponentChildren][] = [
+    ["State", <StateFact view={view} />],
+    ["Since", <Time at={view.since} />],
+    [view.transport === "stdio" ? "Program" : "Address", <span class="mono">{visible(view.target)}</span>],
+    ["Speaks", [view.transport, view.era && `${view.era} era`].filter(Boolean).join(", ")],
+    ["Offers", `${count(view.tools)} tools, ${count(view.resources + view.templates)} resources, ${count(view.prompts)} prompts`],
+    ["Calls", `${count(view.calls)}, ${count(view.errors)} without an answer, ${count(view.in_flight)} open`],
+    ["Connections", `${count(view.connections)}, lost ${count(view.restarts)} times`],
+    ["Used by", shown.everyone ? "every account" : "those who are allowed"],
+    ["New tools", shown.trusted ? "listed without review: the server is trusted" : "reviewed first"],
+  ];
+  if (view.last_error) facts.push(["Last error", visible(view.last_error)]);
+  return (
+    <Section title="Health">
+      <dl class="facts">
+        {facts.map(([name, value]) => (
+          <>
+            <dt key={name}>{name}</dt>
+            <dd>{value}</dd>
+          </>
+        ))}
+      </dl>
+    </Section>
+  );
+}
+
+function StateFact({ view }: { view: ServerView }) {
+  return (
+    <>
+      <State state={view.state} />
+      {view.state !== "up" && <Why why={view.why} retryAfter={view.retry_after} />}
+    </>
+  );
+}
+
+/** What is wrong with what it lists. */
+function Faults({ view }: { view: ServerView }) {
+  if (!view.faults.length) return null;
+  return (
+    <details>
+      <summary>
+        {view.faults.length === 1 ? "1 problem" : `${count(view.faults.length)} problems`} with what it lists
+      </summary>
+      <ul class="faults">
+        {view.faults.map((it, at) => (
+          <li key={at}>{visible(it)}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Calls({ namespace }: { namespace: string }) {
+  const { data, error, reload } = useHistory(namespace);
+  const history = data?.servers[0];
+  if (!data || !history) return <Problem error={error} onRetry={reload} />;
+  const times = minutes(data);
+  const answers = [
+    { name: "Calls", values: history.calls, tone: "main" as const },
+    { name: "Answered with an error", values: history.refused, tone: "soft" as const },
+    { name: "Without an answer", values: history.errors, tone: "bad" as const },
+  ];
+  const took = [
+    { name: "Mean", values: history.mean_ms, tone: "main" as const },
+    { name: "Slowest", values: history.slowest_ms, tone: "soft" as const },
+  ];
+  return (
+    <Section title="The last hour" hint="Minute by minute, the hub's own requests included.">
+      <div class="plots">
+        <Plot title="Calls a minute" kind="bars" times={times} series={answers} format={count} empty="No calls." />
+        <Plot title="Time to answer" times={times} series={took} format={milliseconds} empty="No answers." />
+      </div>
+    </Section>
+  );
+}
+
+/** Removes a server, or says how to. */
+function Remove({ namespace, editable }: { namespace: string; editable: boolean }) {
+  const [token, setToken] = useState("");
+  const [error, setError] = useState("");
+  if (!editable) {
+    return (
+      <Confirm
+        label="Remove"
+        verb="Done"
+        danger={false}
+        question={`To remove ${namespace}, run this on the hub's machine.`}
+        onConfirm={() => true}
+      >
+        <Copy label="Command" text={`folkmoot backends remove ${namespace}`} />
+      </Confirm>
+    );
+  }
+  const remove = async () => {
+    setError("");
+    try {
+      const path = `/v1/servers/${encodeURIComponent(namespace)}`;
+      await follow<hub.RemovedServer>(path, { method: "DELETE", confirm: token.trim() });
+    } catch (failed) {
+      setError(sentence(failed));
+      return false;
+    }
+    setToken("");
+    say(`Removed ${namespace}.`);
+    go("/servers");
+    return true;
+  };
+  return (
+    <Confirm
+      label="Remove"
+      question={`Remove ${namespace} from the settings file? Nobody can use it then.`}
+      ready={token.trim() !== ""}
+      onConfirm={remove}
+    >
+      <Field label="Your token, once more" secret value={token} onInput={setToken} error={error || undefined} />
+    </Confirm>
+  );
+}
+
+function Mine({ namespace }: { namespace: string }) {
+  const list = usePages<hub.MyTools, hub.MyTools>(`/v1/me/servers/${encodeURIComponent(namespace)}`, {
+    items: (page) => [page],
+    next: (page) => page.next,
+    cursor: "after",
+    on: ["tools.changed"],
+  });
+  const shown = list.items?.[0];
+  if (!shown) return <Loading namespace={namespace} error={list.error} onRetry={list.reload} />;
+  const { server } = shown;
+  return (
+    <>
+      <PageHead
+        title={server.namespace}
+        lead={
+          <>
+            {mayBecause("You", server.reasons)} <Back />
+          </>
+        }
+      />
+      <Problem error={list.error} onRetry={list.reload} />
+      {server.state !== "up" && (
+        <Notice tone="warning">
+          <State state={server.state} />
+          <Why why={server.why} />
+        </Notice>
+      )}
+      <Section title="Tools">
+        <Tools tools={list.items?.flatMap((page) => page.tools) ?? []} namespace={namespace} />
+        <Pager list={list} />
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,116 @@
+"""Who may use a server, and why: by which grant, group or setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from folkmoot.core.capability import Capability, Rights, capability
+from folkmoot.core.errors import CapabilityError
+from folkmoot.gateway.settled import distinct, may_use
+from folkmoot.names.shortforms import OF_A_BACKEND
+
+if TYPE_CHECKING:
+    from folkmoot.core.kinds import Kind
+    from folkmoot.gateway.part import Row
+    from folkmoot.gateway.settled import Held
+
+May: TypeAlias = Literal["all", "some", "none"]
+
+BECAUSE: Final = {
+    "default": "by default",
+    "everyone": "because everyone may use it",
+    "group": "by the grant of group {}",
+    "settings": "by a grant in the settings",
+    "granted": "by an operator's grant",
+}
+DENIED: Final = {
+    "group": "denied by the grant of group {}",
+    "settings": "denied in the settings",
+    "granted": "denied by an operator",
+}
+"""Why someone may, or may not, by where a capability is from."""
+
+
+class AccessReason(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One capability that speaks of a server, and where it is from."""
+
+    capability: Any
+    why: str
+    """Such as "by the grant of group team"."""
+    origin: str
+    name: str = ""
+    """The group, if it is one's."""
+    at: int | None = None
+    """When it was granted, if that was while the hub ran."""
+    denies: bool = False
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """What someone may use of a server, and why."""
+
+    may: May
+    tools: int
+    """How many of the tools that are listed."""
+    reasons: list[AccessReason]
+
+
+def access(held: Sequence[Held], namespace: str, rows: Sequence[Row]) -> Access:
+    """What whoever holds this may use of a server that lists these tools."""
+    wholes = [capability(pattern.format(namespace)) for pattern in OF_A_BACKEND]
+    about = [each for each in held if any(each.capability.intersects(it) for it in wholes)]
+    rights = rights_of(about)
+    tools = sum(rights.allows(row.kind) for row in rows)
+    if not may_use(rights, namespace):
+        return Access(may="none", tools=0, reasons=reasons(about))
+    whole = tools == len(rows) and not any(each.capability.denies for each in about)
+    return Access(may="all" if whole else "some", tools=tools, reasons=reasons(about))
+
+
+def access_to(held: Sequence[Held], kind: Kind) -> Access:
+    """Whether whoever holds this may call one tool. One deny outweighs everything."""
+    about = [each for each in held if each.capability.matches_kind(kind)]
+    allowing = [each for each in about if not each.capability.denies]
+    denying = [each for each in about if each.capability.denies]
+    if rights_of(about).allows(kind):
+        return Access(may="all", tools=1, reasons=reasons(allowing))
+    if allowing and all(is_narrow(each.capability) for each in denying):
+        # With some arguments they may: those that the grant names, or a deny does not.
+        return Access(may="some", tools=1, reasons=reasons(about))
+    return Access(may="none", tools=0, reasons=reasons(denying))
+
+
+def is_narrow(one: Capability) -> bool:
+    """Whether it speaks of some arguments alone."""
+    return one.constraint is not None or one.target is not None
+
+
+def rights_of(held: Iterable[Held]) -> Rights:
+    """What capabilities allow together; nothing where they are too many, as everywhere."""
+    try:
+        return Rights(distinct(held).values())
+    except CapabilityError:
+        return Rights(["!*"])
+
+
+def reasons(held: Iterable[Held]) -> list[AccessReason]:
+    """Capabilities with where they are from, as a sentence goes on: "bob may call this …"."""
+    return [
+        AccessReason(
+            capability=each.capability.source,
+            why=why(each),
+            origin=each.origin,
+            name=each.name if each.origin == "group" else "",
+            at=each.at,
+            denies=each.capability.denies,
+        )
+        for each in held
+    ]
+
+
+def why(held: Held) -> str:
+    """Where a capability is from, in words."""
+    words = DENIED if held.capability.denies else BECAUSE
+    return words.get(held.origin, BECAUSE["default"]).format(held.name)

@@ -1,0 +1,103 @@
+"""History: what came of a server's calls, minute by minute, for the latest hour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock
+
+MINUTE: Final = 60
+MINUTES: Final = 60
+"""How many minutes are kept; an earlier one gives its place to the present one."""
+
+
+class ServerHistory(Struct, frozen=True, kw_only=True):
+    """The calls of one server; every list has a value for each minute, the oldest first."""
+
+    namespace: str
+    calls: list[int]
+    """Calls that ended."""
+    errors: list[int]
+    """How many of them got no answer."""
+    refused: list[int]
+    """How many were answered with an error."""
+    mean_ms: list[float | None]
+    """How long answers took; null where there were none."""
+    slowest_ms: list[float | None]
+
+
+class Slot:
+    """One minute."""
+
+    __slots__ = ("answers", "calls", "errors", "minute", "refused", "seconds", "slowest")
+
+    def __init__(self) -> None:
+        self.minute = -1
+        self.clear(-1)
+
+    def clear(self, minute: int) -> None:
+        """Begin a minute."""
+        self.minute = minute
+        self.calls = self.errors = self.refused = self.answers = 0
+        self.seconds = self.slowest = 0.0
+
+
+class History:
+    """A ring of minutes of a fixed size. To note a call costs the same however many there were."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._monotonic = clock.monotonic
+        self._slots = [Slot() for _ in range(MINUTES)]
+
+    def answered(self, now: float, seconds: float, *, good: bool) -> None:
+        """A call has its answer."""
+        slot = self._slot(now)
+        slot.calls += 1
+        slot.answers += 1
+        slot.seconds += seconds
+        if seconds > slot.slowest:
+            slot.slowest = seconds
+        if not good:
+            slot.refused += 1
+
+    def failed(self) -> None:
+        """A call has none."""
+        slot = self._slot(self._monotonic())
+        slot.calls += 1
+        slot.errors += 1
+
+    def told(self, namespace: str) -> ServerHistory:
+        """The latest minutes, the present one last."""
+        last = int(self._monotonic()) // MINUTE
+        slots = [self._at(minute) for minute in range(last - MINUTES + 1, last + 1)]
+        return ServerHistory(
+            namespace=namespace,
+            calls=[slot.calls for slot in slots],
+            errors=[slot.errors for slot in slots],
+            refused=[slot.refused for slot in slots],
+            mean_ms=[mean_ms(slot) for slot in slots],
+            slowest_ms=[round(slot.slowest * 1000, 1) if slot.answers else None for slot in slots],
+        )
+
+    def _slot(self, now: float) -> Slot:
+        minute = int(now) // MINUTE
+        slot = self._slots[minute % MINUTES]
+        if slot.minute != minute:
+            slot.clear(minute)
+        return slot
+
+    def _at(self, minute: int) -> Slot:
+        slot = self._slots[minute % MINUTES]
+        return slot if slot.minute == minute else EMPTY
+
+
+EMPTY: Final = Slot()
+"""A minute in which nothing was noted."""
+
+
+def mean_ms(slot: Slot) -> float | None:
+    """How long the answers of a minute took."""
+    return round(slot.seconds / slot.answers * 1000, 1) if slot.answers else None

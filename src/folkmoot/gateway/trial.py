@@ -1,0 +1,118 @@
+"""A server that is tested: what it would be here, before anything of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from folkmoot.gateway.model import Inventory
+
+if TYPE_CHECKING:
+    from folkmoot.gateway.judging import Judged
+    from folkmoot.gateway.model import Definition, What
+    from folkmoot.gateway.part import Part
+    from folkmoot.settings.backends import BackendSpec
+
+MOST_TEXT = 200
+
+
+class TestReport(Struct, frozen=True, kw_only=True):
+    """What was found when a server was reached once, or why it was not."""
+
+    __test__ = False
+
+    namespace: str
+    ok: bool
+    transport: str
+    target: str
+    why: str = ""
+    """What went wrong, in one sentence."""
+    seconds: float = 0.0
+    """How long it took."""
+    inventory: Inventory = msgspec.field(default_factory=Inventory)
+
+
+class Named(Struct, frozen=True):
+    """Something that a server offers: what it is called here and there."""
+
+    name: str
+    own: str
+    findings: tuple[str, ...] = ()
+    """What its description holds and should not."""
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """What came of a test."""
+
+    ok: bool
+    namespace: str
+    transport: str
+    target: str
+    why: str = ""
+    seconds: float = 0.0
+    server: str = ""
+    version: str = ""
+    era: str = ""
+    tools: list[Named] = msgspec.field(default_factory=list)
+    prompts: list[Named] = msgspec.field(default_factory=list)
+    resources: list[Named] = msgspec.field(default_factory=list)
+    templates: list[Named] = msgspec.field(default_factory=list)
+    faults: list[str] = msgspec.field(default_factory=list)
+
+
+async def tried(spec: BackendSpec, report: TestReport) -> Tried:
+    """What a server offers, as a hub would show it that sees it for the first time."""
+    # Rows name what a test comes to, and must not load the store with it.
+    from folkmoot.gateway.part import make_part
+
+    found, unseen = report.inventory, FirstSight()
+    part = await make_part(
+        spec.namespace,
+        found,
+        unseen,  # type: ignore[arg-type]
+        patterns=spec.tools,
+        trusted=spec.trusted,
+    )
+    return Tried(
+        ok=report.ok,
+        namespace=spec.namespace,
+        transport=report.transport,
+        target=report.target,
+        why=report.why,
+        seconds=report.seconds,
+        server=text(found.server.get("name")),
+        version=text(found.server.get("version")),
+        era=("stateless" if found.stateless else "handshake") if report.ok else "",
+        tools=named_in(part, "tools"),
+        prompts=named_in(part, "prompts"),
+        resources=named_in(part, "resources"),
+        templates=named_in(part, "templates"),
+        faults=list(part.faults),
+    )
+
+
+def named_in(part: Part, what: What) -> list[Named]:
+    """The entries of one list, with what was found in their descriptions."""
+    found = part.findings.get(what, {})
+    entries: dict[str, Any] = getattr(part, what)
+    return [Named(name, each.own, found.get(name, ())) for name, each in entries.items()]
+
+
+def text(value: Any) -> str:
+    """A short text of a server's, if it is one."""
+    return value[:MOST_TEXT] if isinstance(value, str) else ""
+
+
+class FirstSight:
+    """In place of pins: every tool is seen for the first time, and none is remembered."""
+
+    async def judge(
+        self, _: str, tools: Iterable[Definition], *, trusted: bool = False, **__: Any
+    ) -> dict[str, Judged]:
+        """All are new, whoever is trusted."""
+        from folkmoot.gateway.judging import Judged
+
+        return {tool["name"]: Judged("same" if trusted else "new") for tool in tools}

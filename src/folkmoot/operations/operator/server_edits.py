@@ -1,0 +1,391 @@
+"""Servers that are added, tested and removed while the hub runs.
+
+That runs programs on the hub's machine. Over the network it needs the setting
+`gateway.edit_from_web`, and a token of scope `operate` that is given once more with the request: a
+browser that is left open, or a page that was tricked, is not enough.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import Struct
+
+from folkmoot.core.errors import (
+    BackendUnknown,
+    CapabilityDenied,
+    CommandInvalid,
+    ConfirmationInvalid,
+    FolkmootError,
+    SettingsError,
+    SettingsUnwritable,
+    TokenRefused,
+)
+from folkmoot.core.scopes import OPERATE, scope
+from folkmoot.gateway.trial import Tried, tried
+from folkmoot.operations.limits import by_address, when_wrong_secret
+from folkmoot.operations.operator.pasted import described
+from folkmoot.operations.operator.row import operated
+from folkmoot.operations.row import Absent, Arguments, Audit, Limit, Route, says
+from folkmoot.settings.editing import is_in_file
+from folkmoot.settings.tomledit import with_backend, without_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from folkmoot.operations.call import Call
+    from folkmoot.operations.operator.servers import Reloading
+    from folkmoot.settings import BackendSpec, Loaded
+
+CONFIRM: Final = "folkmoot-confirm"
+"""The header with the token that is given once more; a body or query may be logged somewhere."""
+GUESSES: Final = Limit("sign_in", by_address, when_wrong_secret)
+MOST_TEXT: Final = 64 * 1024
+OFF: Final = (
+    "Servers cannot be changed over the network: gateway.edit_from_web is off. Use 'folkmoot "
+    "backends' on the hub's machine."
+)
+CONFIRM_AGAIN: Final = (
+    "To run programs on the hub's machine, give a token of yours with the scope operate once more."
+)
+
+Token = Annotated[
+    str,
+    says(
+        "Over the network: a token of your own with the scope `operate`, once more.",
+        max_length=200,
+    ),
+]
+Name = Annotated[
+    str,
+    says(
+        "The name of the server, by which its tools are called. JSON has one already.",
+        max_length=64,
+    ),
+]
+
+
+class TestServer(Arguments, frozen=True, kw_only=True):
+    """What describes a server, or the name of one that is there."""
+
+    __test__ = False
+
+    text: Annotated[
+        str,
+        says(
+            "What describes it: JSON with `mcpServers`, a command line, or a URL. Without it, the "
+            "server of that name is tested.",
+            max_length=MOST_TEXT,
+        ),
+    ] = ""
+    name: Name = ""
+    token: Token = ""
+
+
+class AddServer(Arguments, frozen=True, kw_only=True):
+    """What describes a server, and who may use it."""
+
+    text: Annotated[
+        str,
+        says(
+            "What describes it: JSON with `mcpServers`, a command line, or a URL.",
+            min_length=1,
+            max_length=MOST_TEXT,
+        ),
+    ]
+    name: Name = ""
+    everyone: Annotated[bool, says("Let every account use it.")] = False
+    per_user: Annotated[bool, says("Keep a separate connection for each person.")] = False
+    token: Token = ""
+
+
+class RemoveServer(Arguments, frozen=True, kw_only=True):
+    """Which server."""
+
+    namespace: Annotated[str, says("The server, by its namespace or its name.", max_length=64)]
+    token: Token = ""
+
+
+class RestartServer(Arguments, frozen=True, kw_only=True):
+    """Which server."""
+
+    namespace: Annotated[str, says("The server, by its namespace.", max_length=64)]
+
+
+class Testing(Struct, frozen=True):
+    """How far a test is, and how long it may take from there."""
+
+    step: Literal["connecting", "reading"]
+    seconds: float
+
+
+class TestedServer(Struct, frozen=True, kw_only=True):
+    """What came of a test, and what should be known of the description."""
+
+    __test__ = False
+
+    tried: Tried
+    notes: list[str]
+
+
+class AddedServer(Struct, frozen=True, kw_only=True):
+    """A server that was tested, saved and started."""
+
+    namespace: str
+    file: str
+    """The settings file it is in."""
+    tried: Tried
+    notes: list[str]
+
+
+class RemovedServer(Struct, frozen=True, kw_only=True):
+    """A server that is gone; the accepted versions of its tools are kept."""
+
+    namespace: str
+    file: str
+
+
+class RestartedServer(Struct, frozen=True):
+    """A server that is being reached anew."""
+
+    namespace: str
+
+
+async def test_server(call: Call[TestServer]) -> TestedServer:
+    """Reach a server once, and show what it offers; nothing is saved."""
+    await check_editing(call)
+    given, loaded = call.arguments, settings(call).loaded
+    if not given.text.strip():
+        return TestedServer(tried=await test(call, find(loaded, given.name)), notes=[])
+    wanted = described(given.text, given.name)
+    spec = wanted.checked(folder_of(loaded))
+    return TestedServer(tried=await test(call, spec), notes=wanted.notes)
+
+
+async def add_server(call: Call[AddServer]) -> AddedServer:
+    """Test a server, save it and start it."""
+    await check_editing(call)
+    given, editing = call.arguments, settings(call)
+    wanted = described(given.text, given.name)
+    loaded = editing.loaded
+    spec = wanted.checked(folder_of(loaded), everyone=given.everyone, per_user=given.per_user)
+    for other in loaded.gateway.backends.values():
+        if wanted.name in (other.name, other.namespace):
+            raise CommandInvalid(f"A server {wanted.name} already exists. Choose another name.")
+    change = partial(with_backend, name=wanted.name, table=wanted.table)
+    # Before anything is run: what cannot be written need not be tried.
+    await edited(editing, change, pretend=True)
+    found = await test(call, spec)
+    if not found.ok:
+        raise CommandInvalid(f"{found.why.rstrip('.')}. Nothing was saved.")
+    await edited(editing, change)
+    await note(call, "backend.added", spec.namespace, found.target)
+    file = str(editing.loaded.file)
+    return AddedServer(namespace=spec.namespace, file=file, tried=found, notes=wanted.notes)
+
+
+async def remove_server(call: Call[RemoveServer]) -> RemovedServer:
+    """Take a server out of the settings file; what it had open ends."""
+    await check_editing(call)
+    editing = settings(call)
+    loaded = editing.loaded
+    spec = find(loaded, call.arguments.namespace)
+    if not is_in_file(loaded, f"backends.{spec.name}"):
+        where = loaded.gateway_origins[f"backends.{spec.name}"]
+        raise CommandInvalid(
+            f"{spec.namespace} is imported from {where} by gateway.mcp_servers. Remove it there, "
+            "or disable it."
+        )
+    await edited(editing, partial(without_backend, name=spec.name))
+    await note(call, "backend.removed", spec.namespace)
+    return RemovedServer(namespace=spec.namespace, file=str(loaded.file))
+
+
+async def restart_server(call: Call[RestartServer]) -> RestartedServer:
+    """Reach a server anew."""
+    await call.services.fleet.restart(call.arguments.namespace)
+    return RestartedServer(call.arguments.namespace)
+
+
+async def check_editing(call: Call[Any]) -> None:
+    """Refuse whoever may not change what the hub runs.
+
+    On the operator's own socket nothing more is needed: whoever is there can start programs anyway.
+    """
+    who = call.caller
+    if who.account is None:
+        return
+    try:
+        if not settings(call).loaded.settings.gateway.edit_from_web:
+            raise CapabilityDenied(OFF)
+        await check_token(call)
+    except FolkmootError as error:
+        from folkmoot import audit
+
+        audit.note_refusal(who.principal, "backends", error)
+        raise
+
+
+async def check_token(call: Call[Any]) -> None:
+    """Refuse a request without a token of the caller's own that may operate the hub."""
+    token = call.arguments.token
+    if not token:
+        raise ConfirmationInvalid(CONFIRM_AGAIN)
+    try:
+        identity = await call.services.accounts.identify(token)
+    except TokenRefused:
+        raise ConfirmationInvalid(CONFIRM_AGAIN) from None
+    mine = identity.account is not None and identity.account.id == call.account.id
+    if not mine or not scope(identity.credential.scope).has(OPERATE):
+        raise ConfirmationInvalid(CONFIRM_AGAIN)
+
+
+async def test(call: Call[Any], spec: BackendSpec) -> Tried:
+    """Reach a server once; that it was tried is in the audit log, whatever comes of it."""
+
+    def tell(step: str) -> None:
+        if step == "connecting":
+            call.progress(Testing("connecting", spec.connect_seconds))
+        else:
+            call.progress(Testing("reading", spec.call_seconds))
+
+    await note(call, "backend.tested", spec.namespace, "url" if spec.url else spec.command[0])
+    return await tried(spec, await call.services.fleet.test(spec, tell))
+
+
+async def edited(
+    editing: Reloading, change: Callable[[str], str], *, pretend: bool = False
+) -> None:
+    """Change the settings file; what is wrong with the change is for the operator to read."""
+    try:
+        await editing.edit(change, pretend=pretend)
+    except (SettingsError, SettingsUnwritable) as error:
+        raise CommandInvalid(f"{error.message.rstrip('.')}. Nothing was saved.") from None
+
+
+async def note(call: Call[Any], action: str, about: str, detail: str = "") -> None:
+    """Have in the audit log what was done; never with what may be secret in a description."""
+    from folkmoot import audit
+
+    who, services = call.caller.account, call.services
+    by, account = (audit.OPERATOR, None) if who is None else (who.handle, who.id)
+    line = audit.Line(action, by, about, account, detail or None)
+    await services.store.write(lambda tx: audit.record(tx, [line], services.clock.now()))
+    line.log()
+
+
+def settings(call: Call[Any]) -> Reloading:
+    """What reads the settings file, and writes it."""
+    assert call.services.reloading is not None  # noqa: S101 - see `needs`
+    return call.services.reloading
+
+
+def find(loaded: Loaded, name: str) -> BackendSpec:
+    """A server of the settings, by its name or its namespace."""
+    for spec in loaded.gateway.backends.values():
+        if name in (spec.name, spec.namespace):
+            return spec
+    raise BackendUnknown("The settings have no server of that name.")
+
+
+def folder_of(loaded: Loaded) -> Path:
+    """What relative paths in the settings file are relative to."""
+    return Path(loaded.place or "config.toml").absolute().parent
+
+
+CONFIRMED: Final = {CONFIRM: "token"}
+SERVER_EDITS = (
+    operated(
+        name="folkmoot/server_test",
+        description="Connect to a server once, and show what it offers. Nothing is saved. Over the "
+        "network it needs gateway.edit_from_web, and a token given once more.",
+        takes=TestServer,
+        gives=TestedServer,
+        handler=test_server,
+        effect="acts",
+        limits=(GUESSES,),
+        errors=(BackendUnknown, CommandInvalid, CapabilityDenied, ConfirmationInvalid),
+        progress=Testing,
+        needs=("fleet", "reloading"),
+        audit=Audit("backend.tested", by_service=True),
+        routes=(
+            Route(
+                "POST",
+                "/v1/server-tests",
+                "testServer",
+                "Test a server",
+                headers=CONFIRMED,
+                example={"text": "uvx mcp-server-time", "name": "time"},
+            ),
+        ),
+        commands=("backends test",),
+    ),
+    operated(
+        name="folkmoot/server_add",
+        description="Test a server, save it in the settings file and start it. Nothing is saved if "
+        "it cannot be reached. Over the network it needs gateway.edit_from_web, and a token given "
+        "once more.",
+        takes=AddServer,
+        gives=AddedServer,
+        handler=add_server,
+        effect="acts",
+        limits=(GUESSES,),
+        errors=(CommandInvalid, CapabilityDenied, ConfirmationInvalid),
+        progress=Testing,
+        needs=("fleet", "reloading"),
+        audit=Audit("backend.added", by_service=True),
+        routes=(
+            Route(
+                "POST",
+                "/v1/servers",
+                "addServer",
+                "Add a server",
+                status=201,
+                headers=CONFIRMED,
+                example={"text": "uvx mcp-server-time", "name": "time"},
+            ),
+        ),
+        commands=("backends add",),
+    ),
+    operated(
+        name="folkmoot/server_remove",
+        description="Remove a server from the settings file. Over the network it needs "
+        "gateway.edit_from_web, and a token given once more.",
+        takes=RemoveServer,
+        gives=RemovedServer,
+        handler=remove_server,
+        effect="destroys",
+        limits=(GUESSES,),
+        errors=(BackendUnknown, CommandInvalid, CapabilityDenied, ConfirmationInvalid),
+        needs=("fleet", "reloading"),
+        audit=Audit("backend.removed", by_service=True),
+        routes=(
+            Route(
+                "DELETE",
+                "/v1/servers/{namespace}",
+                "removeServer",
+                "Remove a server",
+                headers=CONFIRMED,
+            ),
+        ),
+        commands=("backends remove",),
+    ),
+    operated(
+        name="folkmoot/server_restart",
+        description="Connect to a server anew: its program is started again, and secrets are read "
+        "again.",
+        takes=RestartServer,
+        gives=RestartedServer,
+        handler=restart_server,
+        effect="changes",
+        errors=(BackendUnknown,),
+        needs=("fleet",),
+        audit=Audit("backend.restarted", "namespace"),
+        routes=(
+            Route("POST", "/v1/servers/{namespace}/restart", "restartServer", "Restart a server"),
+        ),
+        commands=Absent("The console and programs ask for it; the hub tries again by itself."),
+    ),
+)

@@ -1,0 +1,66 @@
+"""Who may use a server is told with the reason: which grant, group or setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from folkmoot.core.capability import capability
+from folkmoot.gateway.access import Access, access, access_to
+from folkmoot.gateway.part import Row, kind_of
+from folkmoot.gateway.settled import Held, Origin
+from folkmoot.names.shortforms import full_pattern
+
+READ, WRITE = "files:read", "files:write"
+ENTRY: Any = None
+ROWS = tuple(Row(name, kind_of("tools", name), ENTRY) for name in (READ, WRITE))
+
+
+def held(origin: Origin, *patterns: str, name: str = "") -> list[Held]:
+    return [Held(capability(full_pattern(each)), origin, name) for each in patterns]
+
+
+def why(found: Access) -> list[str]:
+    return [reason.why for reason in found.reasons]
+
+
+@pytest.mark.requirement("console.access")
+def test_a_grant_of_a_group_is_the_reason_that_is_told() -> None:
+    team = held("group", "files:read", "msg/*", name="team")
+    found = access(team, "files", ROWS)
+    assert (found.may, found.tools, why(found)) == ("some", 1, ["by the grant of group team"])
+    one = access_to(team, kind_of("tools", READ))
+    assert (one.may, why(one)) == ("all", ["by the grant of group team"])
+    other = access_to(team, kind_of("tools", WRITE))
+    assert (other.may, why(other)) == ("none", [])
+
+
+@pytest.mark.requirement("console.access")
+def test_a_deny_outweighs_every_grant_and_is_the_reason_then() -> None:
+    given = [*held("everyone", "files:*", name="files"), *held("granted", "!files:write")]
+    found = access(given, "files", ROWS)
+    assert (found.may, found.tools) == ("some", 1)
+    assert why(found) == ["because everyone may use it", "denied by an operator"]
+    assert [reason.denies for reason in found.reasons] == [False, True]
+    refused = access_to(given, kind_of("tools", WRITE))
+    assert (refused.may, why(refused)) == ("none", ["denied by an operator"])
+
+
+@pytest.mark.requirement("console.access")
+def test_a_grant_for_some_arguments_alone_allows_some() -> None:
+    source = {
+        "kind": "mcp.request.tools/call:files:read",
+        "payload": {"params": {"arguments": {"path": "notes/*"}}},
+    }
+    narrow = [Held(capability(source), "settings")]
+    found = access_to(narrow, kind_of("tools", READ))
+    assert (found.may, why(found)) == ("some", ["by a grant in the settings"])
+
+
+@pytest.mark.requirement("console.access")
+def test_whoever_holds_nothing_of_a_server_may_not_use_it() -> None:
+    found = access(held("default", "msg/*", "room/*"), "files", ROWS)
+    assert (found.may, found.tools, found.reasons) == ("none", 0, [])
+    everything = access(held("settings", "mcp.*"), "files", ROWS)
+    assert (everything.may, everything.tools) == ("all", 2)
