@@ -16,7 +16,7 @@ from folkmoot.cli.operator import read_socket
 from folkmoot.core.errors import SettingsError
 from folkmoot.core.ports import Tx
 from folkmoot.settings import Settings
-from folkmoot.telemetry.clean import redactor
+from folkmoot.telemetry.redaction import redactor
 from tests.forge import forked
 from tests.harness import Answer, ask, run
 from tests.interaction.test_mail_rates import Later

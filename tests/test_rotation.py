@@ -34,7 +34,7 @@ from folkmoot.operations.dispatch import Dispatcher
 from folkmoot.operations.operator.data import DATA
 from folkmoot.rotation import KeyRing
 from folkmoot.store import SqliteStore, find_faults
-from folkmoot.telemetry.clean import redactor
+from folkmoot.telemetry.redaction import redactor
 from folkmoot.vault import Vault
 from tests.harness import run
 

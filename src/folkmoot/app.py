@@ -56,7 +56,7 @@ from folkmoot.settings.described import in_effect
 from folkmoot.store import SqliteStore
 from folkmoot.store.writer import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
-from folkmoot.telemetry.clean import redactor
+from folkmoot.telemetry.redaction import redactor
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
     backend_families,

@@ -25,9 +25,9 @@ from folkmoot.core.events import ACCOUNTS
 from folkmoot.core.events import about as about_of
 from folkmoot.ratelimits import MINUTE, Limit, RateLimits
 from folkmoot.store import meta
-from folkmoot.telemetry.clean import fields
 from folkmoot.telemetry.logs import extras_of
 from folkmoot.telemetry.records import PlainRecord, request_fields
+from folkmoot.telemetry.redaction import fields
 
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal

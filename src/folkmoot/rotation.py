@@ -31,7 +31,7 @@ from folkmoot.keys import (
     read_key,
     spellings,
 )
-from folkmoot.telemetry.clean import redactor
+from folkmoot.telemetry.redaction import redactor
 from folkmoot.vault import Vault
 
 logger = logging.getLogger("folkmoot.keys")

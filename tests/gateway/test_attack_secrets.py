@@ -11,8 +11,7 @@ from folkmoot.relay.upstream.health import for_callers, given_up
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.relay.upstream.secrets import child_environment, headers_of
 from folkmoot.settings.backends import BackendSpec
-from folkmoot.telemetry import clean as cleaning
-from folkmoot.telemetry.redaction import Redactor
+from folkmoot.telemetry.redaction import Redactor, clean
 
 REACHED = "The server at https://example.org/s/9f31c0ffee77/mcp cannot be reached: it is away."
 
@@ -20,7 +19,7 @@ REACHED = "The server at https://example.org/s/9f31c0ffee77/mcp cannot be reache
 def test_a_secret_that_stands_in_the_settings_is_in_no_log() -> None:
     child_environment({"API_KEY": "open-sesame-1", "MODE": "quite-harmless"}, {})
     headers_of({"authorization": "Bearer open-sesame-2", "x-mode": "rather-harmless"}, {})
-    told = cleaning.clean("open-sesame-1 open-sesame-2 quite-harmless rather-harmless")
+    told = clean("open-sesame-1 open-sesame-2 quite-harmless rather-harmless")
     assert "sesame" not in told
     assert told.endswith("quite-harmless rather-harmless")
 
@@ -29,7 +28,7 @@ def test_a_secret_in_the_path_of_an_address_is_in_no_log() -> None:
     url = "https://example.org/api/long-folder-name/9f31c0ffee77d2/mcp?key=abc"
     connecting = Connecting(BackendSpec(name="demo", namespace="demo", url=url), SystemClock(), {})
     assert connecting.target == "https://example.org/api/long-folder-name/[redacted]/mcp"
-    assert "9f31c0ffee77d2" not in cleaning.clean(f"The server at {url} is away.")
+    assert "9f31c0ffee77d2" not in clean(f"The server at {url} is away.")
 
 
 @pytest.mark.parametrize(

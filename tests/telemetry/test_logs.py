@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.telemetry import logs
-from folkmoot.telemetry.clean import ITEMS_LIMIT, VALUE_LIMIT
-from folkmoot.telemetry.redaction import MASK
+from folkmoot.telemetry.redaction import ITEMS_LIMIT, MASK, VALUE_LIMIT
 
 TOKEN = "sk_" + "0a1b2c3d" * 8
 CODE = "AB3K-9TW2-HNPQ"

@@ -14,7 +14,7 @@ from folkmoot.cli.operator import OnProgress, Operated, understood
 from folkmoot.cli.options import ConfigOption, DataOption
 from folkmoot.cli.output import complain, say, size
 from folkmoot.core.errors import BackupFailed
-from folkmoot.telemetry.clean import visible
+from folkmoot.telemetry.redaction import visible
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The file to write.", show_default=False)

@@ -14,7 +14,7 @@ from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_
 from folkmoot.cli.output import aligned, complain, console, on_terminal, say, say_json
 from folkmoot.settings import schema
 from folkmoot.settings.described import in_effect
-from folkmoot.telemetry.clean import visible
+from folkmoot.telemetry.redaction import visible
 
 FileArgument = Annotated[
     Path | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from folkmoot.cli.output import console, on_terminal, say
-from folkmoot.telemetry.clean import visible
+from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

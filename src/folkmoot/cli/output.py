@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 import typer
 
-from folkmoot.telemetry.clean import CONTROLS, visible
+from folkmoot.telemetry.redaction import CONTROLS, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

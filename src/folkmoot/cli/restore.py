@@ -15,7 +15,7 @@ from folkmoot.cli.options import ConfigOption, DataOption, settings_from
 from folkmoot.cli.output import say, size
 from folkmoot.core.errors import DataFolderInUse, FolkmootError, RestoreFailed
 from folkmoot.datafolder import DataFolder, Paths
-from folkmoot.telemetry.clean import visible
+from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
     from folkmoot.keys import MasterKey

@@ -16,9 +16,9 @@ from typing import Any, Literal, TextIO, TypeAlias
 
 import msgspec
 
-from folkmoot.telemetry.clean import NAME_LIMIT, clean, fields, mask, redactor, text_of, visible
 from folkmoot.telemetry.lines import LineWriter, descriptor_of
 from folkmoot.telemetry.records import PlainRecord
+from folkmoot.telemetry.redaction import NAME_LIMIT, clean, fields, mask, redactor, text_of, visible
 
 LogFormat: TypeAlias = Literal["auto", "text", "json"]
 

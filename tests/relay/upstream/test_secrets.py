@@ -13,7 +13,7 @@ from folkmoot.relay.upstream import connecting
 from folkmoot.relay.upstream.connecting import ChildLog, Connecting
 from folkmoot.relay.upstream.secrets import child_environment, headers_of
 from folkmoot.settings.backends import Secret
-from folkmoot.telemetry.clean import clean
+from folkmoot.telemetry.redaction import clean
 from tests.relay.upstream.scripted import CLOCK, spec
 
 VALUE = "opensesame-4711"

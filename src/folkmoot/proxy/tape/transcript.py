@@ -10,7 +10,7 @@ import msgspec
 
 from folkmoot.proxy.tape.lines import Header, Line, Side
 from folkmoot.proxy.tape.timeline import Moment, grouped, moments
-from folkmoot.telemetry.clean import visible
+from folkmoot.telemetry.redaction import visible
 
 LONGEST: Final = 8_000
 """Characters of one message that are shown; a report is to be read by people."""

@@ -17,7 +17,7 @@ from folkmoot.core.strict import Limits
 from folkmoot.relay.upstream.isolation import isolated
 from folkmoot.relay.upstream.secrets import child_environment, headers_of, hide_address
 from folkmoot.settings.secretwords import masked_arguments
-from folkmoot.telemetry.clean import clean
+from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock

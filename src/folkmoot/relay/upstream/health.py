@@ -27,7 +27,7 @@ from folkmoot.gateway.ports import BackendState
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.relay.upstream.requests import Late, Unanswered
 from folkmoot.taskgroups import waited
-from folkmoot.telemetry.clean import clean
+from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock

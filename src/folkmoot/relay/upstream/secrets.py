@@ -14,7 +14,7 @@ from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.transport import Headers
 from folkmoot.settings.backends import Secret, Value
 from folkmoot.settings.secretwords import promises_secret
-from folkmoot.telemetry.clean import redactor
+from folkmoot.telemetry.redaction import redactor
 
 MOST_BYTES: Final = 64 * 1024
 """A longer file holds something else than a secret."""
