@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages.markdown import code, table
-from folkmoot.accounts.cache import MOST_KNOWN
+from folkmoot.accounts.authentication import MOST_KNOWN
 from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
 from folkmoot.client.inbox import MOST as MOST_UNREAD
 from folkmoot.client.inbox import MOST_BYTES as MOST_UNREAD_BYTES

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.accounts import Account, Credential, Identity
-from folkmoot.accounts.cache import KnownIdentities
+from folkmoot.accounts.authentication import KnownIdentities
 from folkmoot.accounts.model import principal_of
 from tests.accounts.support import World, run
 from tests.store.support import Gate

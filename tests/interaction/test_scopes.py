@@ -14,7 +14,7 @@ from folkmoot.core.capability import Rights
 from folkmoot.core.errors import UserNotFound
 from folkmoot.core.kinds import parse
 from folkmoot.core.scopes import Need, scope
-from folkmoot.gateway.scoped import Scoped
+from folkmoot.gateway.rights import Scoped
 from folkmoot.operations import OPERATIONS, Caller
 from folkmoot.operations.scopes import NAMES
 from folkmoot.operations.table import NEEDS

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from folkmoot.accounts.cache import KnownIdentities
+from folkmoot.accounts.authentication import KnownIdentities
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.gateway.listing import Listings

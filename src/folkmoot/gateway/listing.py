@@ -19,7 +19,8 @@ from folkmoot.gateway.cursors import Place, make_cursor, read_cursor
 from folkmoot.gateway.definitions import is_object_schema
 from folkmoot.gateway.model import Definition, PromptEntry, ToolEntry, What
 from folkmoot.gateway.part import METHODS, Entry, Part, kind_of
-from folkmoot.gateway.scoped import Scoped, some_tool
+from folkmoot.gateway.rights import Scoped
+from folkmoot.gateway.settled import some_tool
 from folkmoot.mcp.wire import SERVER_KEY
 from folkmoot.names import NameStyle
 from folkmoot.names.schemas import without_combinators

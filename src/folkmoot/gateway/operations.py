@@ -24,7 +24,7 @@ from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
 from folkmoot.core.policy import ALLOWED, PrincipalType, decide, out_of_scope
-from folkmoot.gateway.scoped import SAME_AS_TOOL
+from folkmoot.gateway.rights import SAME_AS_TOOL
 from folkmoot.mcp.wire import TOOLS_CALL
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -17,8 +18,9 @@ from folkmoot.core.capability import (
     capability,
 )
 from folkmoot.core.errors import CapabilityError, SettingsError
+from folkmoot.core.kinds import Kind, parse
 from folkmoot.gateway.mapping import canonical_pattern
-from folkmoot.gateway.scoped import some_tool
+from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.names.shortforms import OF_A_BACKEND
 from folkmoot.settings.backends import GatewaySpec
 
@@ -200,3 +202,9 @@ def refuse(problems: Iterable[str]) -> None:
     """Raise what is wrong, all of it at once."""
     if told := list(problems):
         raise SettingsError("\n".join(told), problems=told)
+
+
+@lru_cache(maxsize=1024)
+def some_tool(namespace: str) -> Kind:
+    """The call of a tool of a server, to ask for rights that all of it needs."""
+    return parse(f"mcp.request.{TOOLS_CALL}:{namespace}:-")

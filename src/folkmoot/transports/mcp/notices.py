@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from folkmoot.core.errors import FolkmootError, HubStopping
 from folkmoot.core.ports import Missed
-from folkmoot.gateway.scoped import INBOX
+from folkmoot.gateway.rights import INBOX
 from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
 from folkmoot.operations.call import unless
 from folkmoot.taskgroups import group
