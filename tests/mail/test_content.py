@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from folkmoot.core.errors import ArgumentInvalid, ContentMissing, ContentTwice
-from folkmoot.mail.content import check_content
+from folkmoot.mail.sending import check_content
 from tests.mail.support import payload
 
 LONGEST = 1_000

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from folkmoot.accounts.accounts import Accounts
     from folkmoot.accounts.credentials import hash_token, is_token
     from folkmoot.accounts.keypairs import check_public_key
+    from folkmoot.accounts.people import access_recipient
     from folkmoot.accounts.ports import Farewell, Sealer, Welcome
     from folkmoot.accounts.reserved import ReservedNames, Standing
 else:
@@ -53,6 +54,7 @@ else:
             "accounts": "Accounts",
             "credentials": "hash_token is_token",
             "keypairs": "check_public_key",
+            "people": "access_recipient",
             "ports": "Farewell Sealer Welcome",
             "reserved": "ReservedNames Standing",
         },
@@ -90,6 +92,7 @@ __all__ = [
     "SessionTimes",
     "Standing",
     "Welcome",
+    "access_recipient",
     "check_public_key",
     "hash_token",
     "is_token",

@@ -227,10 +227,6 @@ class Accounts:
         """Within a unit: the user a handle leads to, or `UserNotFound`."""
         return await people.access_user(tx, handle, self._now())
 
-    async def recipient(self, tx: Tx, sender: Account, handle: str) -> Account:
-        """Within a unit: the user a handle leads to, if they take mail from the sender."""
-        return await people.access_recipient(tx, sender, handle, self._now())
-
     async def reachable(self, tx: Tx, viewer_id: str, handle: str) -> Account:
         """Within a unit: the user a handle leads to, if the viewer may write to them."""
         account = await self.resolve(tx, handle)

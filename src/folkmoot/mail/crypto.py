@@ -25,7 +25,7 @@ from nacl.exceptions import CryptoError
 from folkmoot.accounts import Account
 from folkmoot.core.errors import SealBroken
 from folkmoot.core.ports import Tx
-from folkmoot.mail.content import NONCE_BYTES
+from folkmoot.mail.model import NONCE_BYTES
 
 PrivateKeys: TypeAlias = Callable[[Tx, str], Awaitable[bytes]]
 """Opens, within a unit, the private key of the account with an id."""

@@ -15,8 +15,7 @@ from folkmoot.accounts import Account, Sealer
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries
-from folkmoot.mail.content import Content
-from folkmoot.mail.model import MOST_KEY_CHARACTERS, Sent
+from folkmoot.mail.model import MOST_KEY_CHARACTERS, Content, Sent
 
 FIELD = "idempotency_key"
 KEPT_SECONDS = 86_400

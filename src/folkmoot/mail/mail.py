@@ -7,7 +7,14 @@ from typing import Any
 
 from msgspec import UNSET
 
-from folkmoot.accounts import Account, Accounts, Farewell, Sealer, parse_handle
+from folkmoot.accounts import (
+    Account,
+    Accounts,
+    Farewell,
+    Sealer,
+    access_recipient,
+    parse_handle,
+)
 from folkmoot.core.errors import (
     ArgumentInvalid,
     CannotSendToSelf,
@@ -20,7 +27,6 @@ from folkmoot.core.ports import Bus, Clock, Store, Tx, Unit
 from folkmoot.core.uuids import is_beginning
 from folkmoot.mail import queries
 from folkmoot.mail.bodies import Bodies
-from folkmoot.mail.content import GivenPayload, check_content
 from folkmoot.mail.crypto import MOST_PAIRS, SharedKeys
 from folkmoot.mail.cursors import Cursors
 from folkmoot.mail.idempotency import Attempt, SentKeys, check_attempt
@@ -38,9 +44,16 @@ from folkmoot.mail.model import (
 from folkmoot.mail.queries_pages import LAST_SECOND, Start
 from folkmoot.mail.reading import INBOX, THREADS, Reader
 from folkmoot.mail.removal import Remover, remove_message
-from folkmoot.mail.sending import Sender, Stored, new_letter
+from folkmoot.mail.sending import (
+    GivenPayload,
+    Sender,
+    Stored,
+    check_content,
+    new_letter,
+    publish_message,
+)
 from folkmoot.mail.subjects import Subjects
-from folkmoot.mail.waiting import publish_change, publish_message, wait_for_page
+from folkmoot.mail.waiting import publish_change, wait_for_page
 from folkmoot.quotas import Quotas, Use, warning
 
 MAX_BODY_CHARACTERS = 100_000
@@ -99,7 +112,7 @@ class Mail:
             attempt = check_attempt(sender, idempotency_key, target, content, letter.now)
 
         async def unit(tx: Tx) -> tuple[Stored, Account]:
-            recipient = await self._accounts.recipient(tx, sender, to)
+            recipient = await access_recipient(tx, sender, to, letter.now)
             if recipient.id == sender.id:
                 raise CannotSendToSelf
             return await self._sender.store(tx, sender, recipient, letter), recipient

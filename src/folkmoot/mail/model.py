@@ -34,6 +34,11 @@ class EncryptedPayload(Struct, frozen=True, gc=False, forbid_unknown_fields=True
     sender_public_key: str
 
 
+Content: TypeAlias = str | EncryptedPayload
+"""What a message may hold: a body of text, or a payload that was encrypted elsewhere."""
+NONCE_BYTES = 24
+
+
 class Sent(Struct, frozen=True, gc=False):
     """A message that was stored; `to` is the recipient's present handle."""
 

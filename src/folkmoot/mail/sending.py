@@ -1,23 +1,50 @@
-"""How a message comes to both sides: into the thread of the two, in the order of all messages."""
+"""How a message comes to both sides: into the thread of the two, in the order of all messages.
+
+What it holds is checked before: a body of text or a payload that was encrypted elsewhere, never
+both.
+"""
 
 from __future__ import annotations
 
 import uuid
-from typing import NamedTuple
+from binascii import a2b_base64
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from folkmoot.accounts import Account
-from folkmoot.core.errors import ArgumentInvalid, MessageNotFound, ToolError
+from folkmoot.accounts import Account, check_public_key
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    ContentMissing,
+    ContentTwice,
+    MessageNotFound,
+    ToolError,
+)
+from folkmoot.core.events import SENT
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries
-from folkmoot.mail.content import Content
 from folkmoot.mail.crypto import SharedKeys, close_box
-from folkmoot.mail.model import E2E, PRIORITIES, SERVER_ASSISTED, Mode, Priority
+from folkmoot.mail.model import (
+    E2E,
+    NONCE_BYTES,
+    PRIORITIES,
+    SERVER_ASSISTED,
+    Content,
+    EncryptedPayload,
+    Mode,
+    Priority,
+)
 from folkmoot.mail.queries import StoredMessage
 from folkmoot.mail.subjects import Subject, Subjects, subject_of
 from folkmoot.quotas import MAIL_BYTES, Quotas, add_mail
 
+TAG_BYTES = 16
+LONGEST_CHARACTER = 4
+"""Bytes that one character of a body takes at most."""
+SETTING = "Setting: mail.max_body_characters."
+MAILBOX: Final = "mail."
+"""Begins the subject of a mailbox; see `waiting.subject_of_mailbox`."""
+SENT_BY: Final = SENT.removesuffix("*")
 MOST_SKEW = 3_600
 """Seconds by which a clock may have been set back; then times stand still instead of going back."""
 
@@ -150,3 +177,93 @@ async def check_reply_to(tx: Tx, sender: Account, thread_id: str, message_id: st
         raise MessageNotFound from None
     if member.thread_id != thread_id:
         raise MessageNotFound
+
+
+def publish_message(tx: Tx, stored: Stored) -> None:
+    """Within a unit: have a message announced. Whoever misses the event finds it in the store."""
+    message = stored.message
+    event = {
+        "seq": message.seq,
+        "id": message.id,
+        "thread_id": message.thread_id,
+        "muted": stored.muted,
+        "urgent": message.priority == "urgent",
+    }
+    tx.publish(MAILBOX + message.to_id, event)
+    sent = {"id": message.id, "thread_id": message.thread_id}
+    tx.publish(SENT_BY + message.from_id, sent)
+
+
+class GivenPayload(Protocol):
+    """A payload as a caller hands it over."""
+
+    @property
+    def ciphertext(self) -> str:
+        """The NaCl box in base64."""
+        ...
+
+    @property
+    def nonce(self) -> str:
+        """Its nonce in base64."""
+        ...
+
+    @property
+    def sender_public_key(self) -> str:
+        """The public key it was made with, in base64."""
+        ...
+
+
+def check_content(body: str | None, payload: GivenPayload | None, longest: int) -> Content:
+    """The one of the two that was given, if it is fit to be sent."""
+    if payload is None:
+        if body is None:
+            raise ContentMissing
+        return check_body(body, longest)
+    if body is not None:
+        raise ContentTwice
+    return check_payload(payload, longest)
+
+
+def check_body(body: str, longest: int) -> str:
+    """The body: any text that is not empty and not too long, NUL and every plane included."""
+    if not body:
+        raise ArgumentInvalid("body must not be empty.", field="body")
+    if len(body) > longest:
+        raise ArgumentInvalid(
+            f"body has {len(body):,} characters; at most {longest:,} are allowed. {SETTING}",
+            field="body",
+        )
+    try:
+        body.encode()
+    except UnicodeEncodeError:
+        raise ArgumentInvalid(
+            "body must be text; it holds half of a surrogate pair.", field="body"
+        ) from None
+    return body
+
+
+def check_payload(payload: GivenPayload, longest: int) -> EncryptedPayload:
+    """The payload, if its parts are what they claim to be; what it says is not ours to know."""
+    ciphertext = decode("encrypted_payload.ciphertext", payload.ciphertext)
+    most = longest * LONGEST_CHARACTER + TAG_BYTES
+    if not TAG_BYTES <= len(ciphertext) <= most:
+        raise ArgumentInvalid(
+            f"encrypted_payload.ciphertext must have {TAG_BYTES} to {most:,} bytes: no box is "
+            f"shorter. {SETTING}",
+            field="encrypted_payload.ciphertext",
+        )
+    if len(decode("encrypted_payload.nonce", payload.nonce)) != NONCE_BYTES:
+        raise ArgumentInvalid(
+            f"encrypted_payload.nonce must be {NONCE_BYTES} bytes in base64.",
+            field="encrypted_payload.nonce",
+        )
+    check_public_key("encrypted_payload.sender_public_key", payload.sender_public_key)
+    return EncryptedPayload(payload.ciphertext, payload.nonce, payload.sender_public_key)
+
+
+def decode(field: str, text: str) -> bytes:
+    """The bytes that are written in base64; an error that names the field if they are not."""
+    try:
+        return a2b_base64(text.encode("ascii"), strict_mode=True)
+    except ValueError:
+        raise ArgumentInvalid(f"{field} must be base64.", field=field) from None

@@ -13,7 +13,7 @@ import msgspec
 
 from folkmoot.accounts import Sealer
 from folkmoot.core.errors import SealBroken
-from folkmoot.mail.content import Content
+from folkmoot.mail.model import Content
 
 PURPOSE = "thread_subject"
 CHARACTERS = 50

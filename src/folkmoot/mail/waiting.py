@@ -6,12 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
-from folkmoot.core.events import SENT, subject
 from folkmoot.core.ports import Bus, Missed, Tx
 from folkmoot.mail.model import Page
-from folkmoot.mail.sending import Stored
-
-MAILBOX = "mail."
+from folkmoot.mail.sending import MAILBOX
 
 Change: TypeAlias = Literal["read", "state", "removed"]
 """What became of older messages."""
@@ -24,21 +21,6 @@ def subject_of_mailbox(user_id: str) -> str:
     made of older ones is `{"change", "thread_id"}`, without a thread where it may be many.
     """
     return f"{MAILBOX}{user_id}"
-
-
-def publish_message(tx: Tx, stored: Stored) -> None:
-    """Within a unit: have a message announced. Whoever misses the event finds it in the store."""
-    message = stored.message
-    event = {
-        "seq": message.seq,
-        "id": message.id,
-        "thread_id": message.thread_id,
-        "muted": stored.muted,
-        "urgent": message.priority == "urgent",
-    }
-    tx.publish(subject_of_mailbox(message.to_id), event)
-    sent = {"id": message.id, "thread_id": message.thread_id}
-    tx.publish(subject(SENT, message.from_id), sent)
 
 
 def publish_change(

@@ -21,7 +21,7 @@ from folkmoot.core.events import (
     TOKENS,
     about,
 )
-from folkmoot.mail.waiting import MAILBOX
+from folkmoot.mail.sending import MAILBOX
 from folkmoot.operations import events as rows
 
 if TYPE_CHECKING:
