@@ -37,7 +37,7 @@ from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations import CATALOGUE, Services
-from folkmoot.operations.dispatch import Dispatcher, HubService, ToolService
+from folkmoot.operations.dispatch import Dispatcher, ToolService
 from folkmoot.operations.openapi import encoded_document
 from folkmoot.operations.operator.data import KeyInUse
 from folkmoot.operations.operator.hub import HubStatus, ShownSetting, ShownSettings, Use
@@ -56,7 +56,6 @@ from folkmoot.settings.described import in_effect
 from folkmoot.store import SqliteStore
 from folkmoot.store.writer import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing
-from folkmoot.telemetry.redaction import redactor
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
     backend_families,
@@ -69,6 +68,7 @@ from folkmoot.telemetry.parts import (
     tool_families,
     websocket_families,
 )
+from folkmoot.telemetry.redaction import redactor
 from folkmoot.transports import http
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.answers import Answers
@@ -452,15 +452,14 @@ class Hub:
         )
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
-        service = HubService(dispatcher.catalogue, own, self.behind.service)
         # What comes over MCP has passed the interceptors at `/mcp`; a form of a page has not.
-        pipeline = Pipeline.to(service)
-        self._forms = Pipeline.to(service, self._passing.interceptors)
+        self._forms = Pipeline.to(own, self._passing.interceptors)
         self.metrics.watch(lambda: tool_families(dispatcher.calls))
         self.mcp = McpEndpoint(
             version=__version__,
             catalogue=dispatcher.catalogue,
-            pipeline=pipeline,
+            tools=Pipeline.to(own),
+            backends=Pipeline.to(self.behind.service),
             rights=self.behind.rights,
             gateway=self.behind.gateway,
             task_calls=self.behind.service.tasks,

@@ -16,7 +16,7 @@ from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.kinds import KNOWN_KINDS
-from folkmoot.operations import Caller, Services, room_messages
+from folkmoot.operations import CATALOGUE, Caller, Services, room_messages
 from folkmoot.operations.dispatch import Dispatcher
 from folkmoot.operations.room_messages import GROUP_NAMES, group_of
 from folkmoot.ratelimits import RateLimits
@@ -56,7 +56,9 @@ class Someone:
             return self.good
 
         caller = Caller(account=self.account, leaving=self.leaving, confirm=confirm)
-        result = await self.office.tools.call(tool, arguments, caller)
+        row = CATALOGUE.named(tool)
+        assert row is not None
+        result = await self.office.tools.call(row, arguments, caller)
         return json.loads(result.text()), result.is_error
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
@@ -614,8 +616,10 @@ def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(tmp_
         raw = b'{"protocol":"mcpx/v1","kind":"acme.thing","payload":{"a":1.0,"b":[1e3,"\\u00e9"]}}'
         await ann.post(raw)
         await ann.post(chat("after"))
+        read = CATALOGUE.named("room/read")
+        assert read is not None
         caller = Caller(account=ann.account)
-        result = await office.tools.call("room/read", {"room": "square"}, caller)
+        result = await office.tools.call(read, {"room": "square"}, caller)
         assert '"payload":{"a":1.0,"b":[1e3,"\\u00e9"]}' in result.text()
         assert msgspec.json.decode(result.text())["messages"][1]["text"] == "after"
 

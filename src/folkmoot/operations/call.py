@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=Struct)
 T = TypeVar("T")
 
-_encode = msgspec.json.Encoder().encode
+encode_payload = msgspec.json.Encoder().encode
+"""A payload as it goes over the wire."""
 
 Delivered: TypeAlias = Callable[[], Awaitable[None]]
 """To be called once the answer was handed to a client that is still there."""
@@ -230,7 +231,7 @@ class ToolResult(Struct, frozen=True, kw_only=True):
 
     def text(self) -> str:
         """The payload as it goes over the wire."""
-        return _encode(self.payload).decode()
+        return encode_payload(self.payload).decode()
 
 
 async def patiently(caller: Caller, work: Coroutine[Any, Any, T]) -> T | None:

@@ -1,7 +1,6 @@
 """One call from its name to its answer, whichever way it came in.
 
-The pipeline knows the table as a service: `ToolService` performs calls that policy has admitted,
-and `HubService` sends everything else to the gateway.
+The pipeline knows the table as a service: `ToolService` performs calls that policy has admitted.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ if TYPE_CHECKING:
 
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Admitted, Service
+    from folkmoot.core.ports import Admitted
     from folkmoot.operations.call import Caller, Services
-    from folkmoot.operations.row import Audit, Limit, Operation, Payload
+    from folkmoot.operations.row import Audit, Limit, Operation
     from folkmoot.operations.table import Catalogue
 
 logger = logging.getLogger("folkmoot.operations")
@@ -74,14 +73,8 @@ class Dispatcher:
         self.calls: Counter[tuple[str, str]] = Counter()
         """How many calls each tool has answered, by its name and whether that was an error."""
 
-    async def call(self, name: str, arguments: Any, caller: Caller) -> ToolResult:
-        """The answer of one call of a tool, refusals included.
-
-        A name that is nobody's is raised, as `UnknownTool`.
-        """
-        tool = self.catalogue.find(name)
-        if tool is None:
-            raise UnknownTool(f"Unknown tool: {shown(name)}.")
+    async def call(self, tool: Operation, arguments: Any, caller: Caller) -> ToolResult:
+        """The answer of one call of a tool, refusals included."""
         try:
             result = await self.perform(tool, arguments, caller)
             if tool.others_words:
@@ -113,7 +106,17 @@ class Dispatcher:
             account=caller.account or NOBODY,
             arguments=decode(row.takes, arguments),
         )
-        payload = await self._within_limits(row, call)
+        taken: list[tuple[Limit, str]] = []
+        delay = self._take(row.limits, call, taken) if row.limits else 0.0
+        if delay:
+            await sleep(delay)
+        try:
+            payload = await row.handler(call)
+        except FolkmootError as error:
+            self._give_back(taken, error)
+            raise
+        if taken:
+            self._give_back(taken, None)
         if row.audit is not None and not row.audit.by_service:
             await leave_line(self._services, caller, row.audit.action, about_of(row.audit, call))
         return ToolResult(
@@ -123,38 +126,34 @@ class Dispatcher:
             signs_out=call.signs_out,
         )
 
-    async def _within_limits(self, tool: Operation, call: Call[Any]) -> Payload:
-        if not tool.limits:
-            return await tool.handler(call)
-        limits = self._services.limits
-        keys = [
-            (limit, key)
-            for limit in tool.limits
-            if (key := limit.key(call.caller, call.arguments)) is not None
-        ]
-        # Counted before, so that calls at the same moment cannot all pass below the limit.
-        delay = 0.0
-        for place, (limit, key) in enumerate(keys):
-            try:
-                delay += limits.take(limit.name, key)
-            except RateLimited:
-                for earlier, its_key in keys[:place]:
-                    limits.give_back(earlier.name, its_key)
-                raise
-        if delay:
-            await sleep(delay)
-        try:
-            payload = await tool.handler(call)
-        except FolkmootError as error:
-            self._give_back(keys, error)
-            raise
-        self._give_back(keys, None)
-        return payload
+    def _take(
+        self, limits: tuple[Limit, ...], call: Call[Any], taken: list[tuple[Limit, str]]
+    ) -> float:
+        """Count a call towards its limits, all of which must let it pass; how long it has to wait.
 
-    def _give_back(self, keys: list[tuple[Limit, str]], outcome: FolkmootError | None) -> None:
+        Counted before, so that calls at the same moment cannot all pass below the limit.
+        """
+        delay, account = 0.0, call.caller.account
+        for limit in limits:
+            if limit.key is None:
+                key: str | None = account.id if account is not None else ""
+            else:
+                key = limit.key(call.caller, call.arguments)
+            if key is None:
+                continue
+            try:
+                delay += self._services.limits.take(limit.name, key)
+            except RateLimited:
+                for earlier, its_key in taken:
+                    self._services.limits.give_back(earlier.name, its_key)
+                raise
+            taken.append((limit, key))
+        return delay
+
+    def _give_back(self, taken: list[tuple[Limit, str]], outcome: FolkmootError | None) -> None:
         """Take back what turned out not to count."""
-        for limit, key in keys:
-            if not limit.counts(outcome):
+        for limit, key in taken:
+            if not isinstance(outcome, limit.counts):
                 self._services.limits.give_back(limit.name, key)
 
 
@@ -205,20 +204,20 @@ class ToolService:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
+        self._named = dispatcher.catalogue.named
 
     def perform(self, admitted: Admitted) -> Awaitable[ToolResult]:
         """Call the tool; its `ToolResult` is the answer."""
         envelope = admitted.envelope
         request = envelope.message
-        if type(request) is not Request or request.method != METHOD:
+        params = request.params if type(request) is Request and request.method == METHOD else None
+        if not isinstance(params, dict):
             raise RewriteRefused("An interceptor turned a tool call into something else.")
-        params = request.params
-        name = params["name"] if isinstance(params, dict) else ""
-        if name not in self._dispatcher.catalogue:
-            raise UnknownTool(f"Unknown tool: {shown(name)}.")
+        tool = self._named(params["name"])
+        if tool is None:
+            raise UnknownTool(f"Unknown tool: {shown(params['name'])}.")
         caller: Caller = envelope.context.extensions[CALLER]
-        arguments = params.get("arguments") if isinstance(params, dict) else None
-        return self._dispatcher.call(name, arguments, caller)
+        return self._dispatcher.call(tool, params.get("arguments"), caller)
 
     def refused(
         self,
@@ -229,29 +228,3 @@ class ToolService:
         """Have the refusal of a call in the audit log."""
         audit.note_refusal(principal, str(error.data["attempted_kind"]), error)
         return error
-
-
-class HubService:
-    """Two services as one, told apart by the canonical name that policy has judged."""
-
-    def __init__(self, catalogue: Catalogue, tools: Service, gateway: Service) -> None:
-        self._catalogue = catalogue
-        self._tools = tools
-        self._gateway = gateway
-
-    def perform(self, admitted: Admitted) -> Awaitable[Any]:
-        """Have it done by whoever's it is."""
-        return self._of(admitted.envelope.message).perform(admitted)
-
-    def refused(
-        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
-    ) -> FolkmootError:
-        """Have a refusal noted by whoever's it is."""
-        return self._of(envelope.message).refused(envelope, principal, error)
-
-    def _of(self, request: Any) -> Service:
-        if type(request) is Request and request.method == METHOD:
-            params = request.params
-            if isinstance(params, dict) and params.get("name") in self._catalogue:
-                return self._tools
-        return self._gateway

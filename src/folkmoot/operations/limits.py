@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import (
     CannotSend,
     ConfirmationInvalid,
     ContactNotFound,
-    FolkmootError,
     HandleNotFound,
     HandleTaken,
     InvitationInvalid,
@@ -49,45 +49,23 @@ def by_handle_and_address(caller: Caller, given: Any) -> str:
     return f"{by_handle(caller, given)} {caller.address}"
 
 
-def by_user(caller: Caller, _: Any) -> str:
-    """The account that calls."""
-    return caller.account.id if caller.account is not None else ""
+by_user: Final = None
+"""The account that calls."""
 
-
-def every_try(_: FolkmootError | None) -> bool:
-    """Count whatever comes of it."""
-    return True
-
-
-def when_done(error: FolkmootError | None) -> bool:
-    """Count what succeeded."""
-    return error is None
-
-
-def when_wrong_code(error: FolkmootError | None) -> bool:
-    """Count guesses at the code of an account, whether it exists or not."""
-    return isinstance(error, (RecoveryCodeInvalid, HandleNotFound))
-
-
-def when_wrong_secret(error: FolkmootError | None) -> bool:
-    """Count tokens and one-time codes that open nothing."""
-    return isinstance(error, (TokenInvalid, OneTimeCodeInvalid, ConfirmationInvalid))
-
-
-def when_refused(error: FolkmootError | None) -> bool:
-    """Count handles that could not be registered."""
-    return isinstance(error, (HandleTaken, InviteRequired, InviteUnknown, InviteClaimed))
-
-
-def when_not_invited(error: FolkmootError | None) -> bool:
-    """Count tokens that are nobody's invitation."""
-    return isinstance(error, InvitationInvalid)
-
-
-def when_missed(error: FolkmootError | None) -> bool:
-    """Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
-    return isinstance(error, (UserNotFound, ContactNotFound, CannotSend, HandleTaken))
-
+every_try: Final = object
+"""Count whatever comes of it."""
+when_done: Final = NoneType
+"""Count what succeeded."""
+when_wrong_code: Final = (RecoveryCodeInvalid, HandleNotFound)
+"""Count guesses at the code of an account, whether it exists or not."""
+when_wrong_secret: Final = (TokenInvalid, OneTimeCodeInvalid, ConfirmationInvalid)
+"""Count tokens and one-time codes that open nothing."""
+when_refused: Final = (HandleTaken, InviteRequired, InviteUnknown, InviteClaimed)
+"""Count handles that could not be registered."""
+when_not_invited: Final = InvitationInvalid
+"""Count tokens that are nobody's invitation."""
+when_missed: Final = (UserNotFound, ContactNotFound, CannotSend, HandleTaken)
+"""Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
 
 MISSED = Limit("missed_handles", by_user, when_missed)
 """For every operation that names someone: together they tell of no more than so many handles."""

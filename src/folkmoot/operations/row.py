@@ -80,8 +80,10 @@ class Limit(Struct, frozen=True):
     """
 
     name: str
-    key: Callable[[Caller, Any], str | None]
-    counts: Callable[[FolkmootError | None], bool]
+    key: Callable[[Caller, Any], str | None] | None
+    """None is the account that calls."""
+    counts: type | tuple[type, ...]
+    """The types of the errors that count: `object` for every call, `NoneType` if it succeeded."""
 
 
 class Route(Struct, frozen=True):

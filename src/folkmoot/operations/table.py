@@ -25,7 +25,7 @@ from folkmoot.operations.threads import THREADS
 from folkmoot.operations.tokens import TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from folkmoot.names import NameStyle
     from folkmoot.operations.row import Operation
@@ -59,16 +59,12 @@ class Catalogue:
     def __init__(self, operations: Iterable[Operation]) -> None:
         self.tools = tuple(row for row in operations if not isinstance(row.tool, Absent))
         self.names = WireNames(tool.name for tool in self.tools)
-        self._by_name = {tool.name: tool for tool in self.tools}
-
-    def __contains__(self, name: object) -> bool:
-        """Whether a tool has this canonical name."""
-        return name in self._by_name
-
-    def find(self, wire: str) -> Operation | None:
+        canonical = {tool.name: tool for tool in self.tools}
+        safe = {self.names.spell(tool.name, "safe"): tool for tool in self.tools}
+        self.named: Callable[[str], Operation | None] = canonical.get
+        """The tool with this canonical name."""
+        self.find: Callable[[str], Operation | None] = {**safe, **canonical}.get
         """The tool with this name, in either spelling."""
-        canonical = self.names.canonical(wire)
-        return None if canonical is None else self._by_name[canonical]
 
     def listing(
         self, style: NameStyle, *, app_only: bool, finders: bool = False

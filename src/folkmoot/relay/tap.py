@@ -66,8 +66,10 @@ class Endpoint(Protocol):
     def stopped(self, exchange: Exchange, request: Request, outcome: str) -> None:
         """Told of a call that was stopped, or whose answer was kept back, and in a word how."""
 
-    async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that has not to pass the tap."""
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, *, tapped: bool = False
+    ) -> None:
+        """Answer a request; one that is `tapped` has not to pass the tap."""
 
 
 class Tap:
@@ -148,7 +150,7 @@ async def tell_endpoint(endpoint: Endpoint, scope: Scope, answer: Envelope) -> N
     said = [pair for pair in scope["headers"] if pair[0] not in SAID_ANEW]
     told = {**scope, "method": "POST", "headers": [*said, *OUR_HEADERS]}
     asked = _with_length(told, len(body))
-    await endpoint.enter(asked, replaying(body, _gone), _say_nothing)
+    await endpoint(asked, replaying(body, _gone), _say_nothing, tapped=True)
 
 
 class _Tapped:

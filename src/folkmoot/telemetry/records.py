@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Final
 
+from msgspec import Struct
+
 AUDIT_TRAIL: Final = "folkmoot/audit-trail"
 """Where the `AuditTrail` of a request stands: in its scope, and among an envelope's extensions."""
 WITHHELD: Final = "withheld"
@@ -16,15 +18,12 @@ WITHHELD: Final = "withheld"
 _EMPTY: Final = vars(logging.makeLogRecord({}))
 
 
-class RequestInfo:
+class RequestInfo(Struct, eq=False):
     """The HTTP request that is being answered, and the credential that was shown in it."""
 
-    __slots__ = ("account_id", "credential_id", "id")
-
-    def __init__(self, id_: str) -> None:
-        self.id = id_
-        self.account_id: str | None = None
-        self.credential_id = ""
+    id: str
+    account_id: str | None = None
+    credential_id: str = ""
 
 
 REQUEST: Final[ContextVar[RequestInfo | None]] = ContextVar("folkmoot_request", default=None)

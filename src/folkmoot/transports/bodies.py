@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -84,12 +84,16 @@ class BodyBounds(Struct, frozen=True, kw_only=True):
 
 
 class BodyLimit:
-    """Refuses bodies that are too large, too slow or too many, before anything is decoded."""
+    """Refuses bodies that are too large, too slow or too many, before anything is decoded.
+
+    `endpoints` are reached by their path alone; `app` has the other requests.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         *,
+        endpoints: Mapping[str, ASGIApp] | None = None,
         bounds: BodyBounds,
         answers: Answers,
         identify: Identify = nobody,
@@ -97,6 +101,7 @@ class BodyLimit:
         metrics: Metrics | None = None,
     ) -> None:
         self._app = app
+        self._endpoints = endpoints or {}
         self.bounds = bounds
         self._answers = answers
         self.identify = identify
@@ -139,12 +144,13 @@ class BodyLimit:
                 announced = int(value)
             elif name == b"transfer-encoding":
                 announced = announced or -1
+        app = self._endpoints.get(scope["path"], self._app)
         if not announced:
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         body = _Body(self, scope, receive, announced)
         try:
-            await self._app(scope, body.receive, send)
+            await app(scope, body.receive, send)
         finally:
             body.release()
 

@@ -174,7 +174,7 @@ class HostGuard:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 421 or 403, or let the request through."""
-        guarded = scope["type"] in {"http", "websocket"} and not is_operator(scope)
+        guarded = scope["type"] in {"http", "websocket"} and scope.get(OPERATOR) is not True
         error = refusal(self._hosts, scope) if guarded else None
         app = self._app if error is None else self._answers.error(scope, error)
         return app(scope, receive, send)

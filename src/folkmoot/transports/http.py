@@ -14,10 +14,10 @@ from folkmoot.transports.guard import HostGuard, Hosts
 from folkmoot.transports.observe import Observe, RequestLines, Templates
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
     from folkmoot.core.ports import Clock
     from folkmoot.telemetry.metrics import Metrics
@@ -54,7 +54,8 @@ def build(
     app.router.redirect_slashes = False
     straight = endpoints or {}
     limited = BodyLimit(
-        Fork(app, straight),
+        app,
+        endpoints=straight,
         bounds=bodies,
         answers=answers,
         identify=identify,
@@ -78,16 +79,3 @@ class Routes(Starlette):
     def build_middleware_stack(self) -> ASGIApp:
         """Only what makes answers of errors."""
         return ExceptionMiddleware(self.router, handlers=self.exception_handlers)
-
-
-class Fork:
-    """Takes the requests of a few endpoints straight to them, and the others to the routes."""
-
-    def __init__(self, app: ASGIApp, endpoints: Mapping[str, ASGIApp]) -> None:
-        self._app = app
-        self._endpoints = endpoints
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Pass the request on."""
-        app = self._endpoints.get(scope["path"]) if scope["type"] == "http" else None
-        return (self._app if app is None else app)(scope, receive, send)

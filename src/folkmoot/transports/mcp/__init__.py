@@ -2,9 +2,8 @@
 
 A request becomes an `Exchange`: who asks (`arrivals`, `sessions`, `address`). The
 server in `folkmoot.mcp.server` reads it, whatever its era, and asks the `service`, which has a row
-for each method. Lists come from `lists`, the hub's own tools are called through `calls`, its
-resources are in `resources`, and what is a backend's is asked for by `backends`, which
-`calls` knows as long as it is open.
+for each method. Lists come from `lists`, its resources are in `resources`, and the hub's own tools
+and what is a backend's are called through `calls`.
 
 `deliveries` marks as read what has arrived. The `hearers` are told of new mail by `notices`, of
 lists and resources by `watches`; `listening` serves their streams. `assembly` puts

@@ -120,7 +120,11 @@ class Arrivals:
         if foreign is not None:
             raise foreign
         head, query = read_head(scope["headers"]), read_query(scope)
-        shown_hash = hash_shown(read_token(scope, query.tokens))
+        if b"authorization" in head.first or len(query.tokens) > 1:
+            token = read_token(scope, query.tokens)
+        else:
+            token = next(iter(query.tokens), "")
+        shown_hash = hash_shown(token)
         identity = await self._authentication.by_hash(shown_hash) if shown_hash else None
         shown_id = "" if identity is None else identity.credential.id
         session_id, version = head.first.get(SESSION), head.first.get(VERSION_BYTES)

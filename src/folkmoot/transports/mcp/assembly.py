@@ -13,8 +13,7 @@ from folkmoot.core.message import Request, members
 from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE
-from folkmoot.transports.mcp.backends import Backends
-from folkmoot.transports.mcp.calls import Calls
+from folkmoot.transports.mcp.calls import Backends
 from folkmoot.transports.mcp.deliveries import Deliveries
 from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, TASK, Hearers
 from folkmoot.transports.mcp.listening import Listener
@@ -28,13 +27,13 @@ from folkmoot.transports.mcp.watches import Changes, Watches
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Bus, Clock, Event
+    from folkmoot.core.ports import Bus, Event
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.mail import Mail
     from folkmoot.operations import Catalogue
-    from folkmoot.pipeline import Pipeline
+    from folkmoot.transports.mcp.calls import Calls
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.service import SignIn
     from folkmoot.transports.mcp.sessions import Session
@@ -48,11 +47,10 @@ class Parts:
         *,
         version: str,
         catalogue: Catalogue,
-        pipeline: Pipeline,
+        calls: Calls,
         accounts: Accounts,
         mail: Mail,
         bus: Bus,
-        clock: Clock,
         gateway: Gateway,
         task_calls: TaskCalls,
         rights: HubRights,
@@ -60,7 +58,7 @@ class Parts:
         sign_in: SignIn,
     ) -> None:
         info = server_info(version)
-        self.calls = calls = Calls(pipeline, clock, rights)
+        self.calls = calls
         bus.listen(ACCOUNTS, calls.account_changed)
         bus.listen(CREDENTIALS, calls.credential_ended)
         self._gateway = gateway

@@ -1,10 +1,12 @@
 """A request on its way: put into its envelope here, then taken the one way through.
 
-What backends have not answered is an `OpenCall`: whose it is, and how it is ended early.
+What backends have not answered is an `OpenCall`: whose it is, and how it is ended early. `Backends`
+finds what a client asks of the servers behind the hub, by whichever spelling it knows that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,26 +15,33 @@ from folkmoot.core.errors import (
     AuthenticationRequired,
     CapabilityDenied,
     FolkmootError,
+    PolicyError,
+    PromptUnknown,
     TokenInvalid,
     TooManyInFlight,
+    UnknownTool,
 )
 from folkmoot.core.events import about
 from folkmoot.core.message import Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext
-from folkmoot.gateway.asking import GATEWAY_CALL
-from folkmoot.mcp.server.service import Stopped
-from folkmoot.mcp.wire import STATELESS_VERSION
+from folkmoot.gateway.asking import CALL, COMPLETE, GATEWAY_CALL, GET, READ, CallExtras
+from folkmoot.mcp.client.headers import marked_in
+from folkmoot.mcp.server.heads import check_marked
+from folkmoot.mcp.server.service import Answer, Stopped
+from folkmoot.mcp.wire import AS_TASK, HANDSHAKE_VERSION, STATELESS_VERSION
+from folkmoot.operations.arguments import shown
 from folkmoot.operations.dispatch import CALLER, METHOD, failure
 from folkmoot.pipeline import enveloped
 from folkmoot.taskgroups import Interruptible
 from folkmoot.telemetry.records import AUDIT_TRAIL
+from folkmoot.transports.mcp.lists import may_call
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
+    from folkmoot.core.capability import Rights
     from folkmoot.core.kinds import Kind
     from folkmoot.core.ports import Clock, Event
-    from folkmoot.gateway.asking import CallExtras
+    from folkmoot.gateway.gateway import Gateway
+    from folkmoot.gateway.model import ToolEntry
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mcp.server.service import Asked
     from folkmoot.operations import Operation, ToolResult
@@ -79,8 +88,11 @@ class Calls:
     A call costs the same however many others there are.
     """
 
-    def __init__(self, pipeline: Pipeline, clock: Clock, rights: HubRights) -> None:
-        self._pipeline = pipeline
+    def __init__(
+        self, tools: Pipeline, backends: Pipeline, clock: Clock, rights: HubRights
+    ) -> None:
+        self._tools = tools
+        self._backends = backends
         self._clock = clock
         self._rights = rights
         self._open: dict[str, set[OpenCall]] = {}
@@ -97,10 +109,10 @@ class Calls:
         exchange: Exchange = asked.caller
         caller = exchange.caller
         try:
-            answer: ToolResult = await self._run(request, exchange, {CALLER: caller})
+            answer: ToolResult = await self._run(self._tools, request, exchange, {CALLER: caller})
             if tool.waits and tool.is_waiting(arguments):
                 # It may have been denied meanwhile.
-                self.judge(request, exchange)
+                self._judge(self._tools, request, exchange)
         except CapabilityDenied as error:
             return failure(error if caller.account is not None else AuthenticationRequired())
         except FolkmootError as error:
@@ -116,7 +128,7 @@ class Calls:
             extensions[AUDIT_TRAIL] = trail
         with self.opened(asked):
             try:
-                answer: Response = await self._run(request, exchange, extensions)
+                answer: Response = await self._run(self._backends, request, exchange, extensions)
             except CapabilityDenied:
                 if exchange.caller.account is None:
                     raise AuthenticationRequired from None
@@ -124,13 +136,18 @@ class Calls:
         return answer
 
     def judge(self, request: Request, exchange: Exchange) -> Kind | None:
-        """The effective kind of a request that policy allows; a refusal is noted and raised."""
+        """The effective kind of a request to a backend that policy allows; a refusal is noted and
+        raised.
+        """
+        return self._judge(self._backends, request, exchange)
+
+    def _judge(self, pipeline: Pipeline, request: Request, exchange: Exchange) -> Kind | None:
         account = exchange.caller.account
         principal = exchange.caller.principal
         rights = self._rights.of_principal(principal)
         envelope = enveloped(self._clock, request, principal)
         try:
-            return self._pipeline.judge(envelope, principal, rights)
+            return pipeline.judge(envelope, principal, rights)
         except CapabilityDenied:
             if account is None:
                 raise AuthenticationRequired from None
@@ -177,7 +194,11 @@ class Calls:
             call.stop(why)
 
     def _run(
-        self, request: Request, exchange: Exchange, extensions: dict[str, Any]
+        self,
+        pipeline: Pipeline,
+        request: Request,
+        exchange: Exchange,
+        extensions: dict[str, Any],
     ) -> Awaitable[Any]:
         """Put a request into its envelope; awaited, it is taken through."""
         principal = exchange.caller.principal
@@ -186,4 +207,125 @@ class Calls:
         envelope = enveloped(
             self._clock, request, principal, session=session, extensions=extensions
         )
-        return self._pipeline.run(envelope, principal, rights)
+        return pipeline.run(envelope, principal, rights)
+
+
+class Backends:
+    """Resolves names before policy sees them, and has requests answered."""
+
+    def __init__(self, gateway: Gateway, rights: HubRights, calls: Calls) -> None:
+        self.gateway = gateway
+        self._rights = rights
+        self._calls = calls
+        self._settle: Mapping[str, Callable[[dict[str, Any], Exchange], dict[str, Any] | None]] = {
+            GET: self._prompt,
+            READ: self._resource,
+            COMPLETE: self._completion,
+        }
+        """Canonical names in the params; None where they name nothing of a backend's."""
+
+    def rights_of(self, exchange: Exchange) -> Rights:
+        """What whoever asks may do."""
+        return self._rights.of_principal(exchange.caller.principal)
+
+    async def carry(self, asked: Asked, params: dict[str, Any]) -> Answer | None:
+        """What a backend answers to a request; None if it is about nothing of a backend's."""
+        settled = self._settle[asked.request.method](params, asked.caller)
+        return None if settled is None else await self._ask(asked, settled)
+
+    def call(self, asked: Asked, params: dict[str, Any]) -> Awaitable[Answer]:
+        """What a tool of a backend's answers; raises the refusal of a name that no tool has."""
+        exchange: Exchange = asked.caller
+        name = params["name"]
+        entry = self.gateway.catalogue.tool(name)
+        if entry is None:
+            raise self._unknown(name, exchange)
+        settled = {**params, "name": entry.canonical}
+        if asked.head is not None and entry.mirrored:
+            self._check_repeated(asked, settled, entry)
+        return self._ask(asked, settled)
+
+    async def _ask(self, asked: Asked, settled: dict[str, Any]) -> Answer:
+        if asked.meta:
+            settled["_meta"] = asked.meta
+        if asked.version != HANDSHAKE_VERSION:
+            # Older versions know no tasks, and in the newer era a call does not wish for one.
+            settled.pop(AS_TASK, None)
+        extras = CallExtras(
+            capabilities=asked.capabilities,
+            log_level=asked.level,
+            tell=asked.tell,
+            progress=asked.token is not None,
+        )
+        request = Request(id=asked.request.id, method=asked.request.method, params=settled)
+        response = await self._calls.ask(asked, request, extras)
+        return Answer(response.result, response.error)
+
+    def _check_repeated(self, asked: Asked, params: dict[str, Any], entry: ToolEntry) -> None:
+        """Hold the headers of a call against the arguments that its tool marks.
+
+        What is wrong with them tells of the schema, so only whoever may call the tool hears it. A
+        request that was rewritten on its way, or a call inside another, has the headers of what its
+        client sent.
+        """
+        exchange: Exchange = asked.caller
+        if params.get("arguments") is not asked.params.get("arguments"):
+            return
+        if not exchange.rewritten and may_call(self.rights_of(exchange), entry):
+            marked = dict(marked_in(entry.schema))
+            check_marked(marked, params.get("arguments"), asked.repeated or ())
+
+    def check(self, method: str, params: dict[str, Any], exchange: Exchange) -> None:
+        """Raise what policy says against a request, if it says anything."""
+        request = Request(id=0, method=method, params=params)
+        kind = self._calls.judge(request, exchange)
+        try:
+            self.gateway.catalogue.check_meaning(self.rights_of(exchange), kind)
+        except PolicyError as error:
+            self.gateway.audit.refused(exchange.caller.principal, request, error)
+            if exchange.caller.account is None:
+                raise AuthenticationRequired from None
+            raise
+
+    def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
+        """The refusal of a name that no tool has; what is like it is told if one may call it."""
+        catalogue = self.gateway.catalogue
+        namespace = catalogue.namespace_of(name)
+        if namespace is not None:
+            # Whoever may not call a tool is not told whether there is one.
+            self.check(CALL, {"name": canonical_of(name, namespace)}, exchange)
+            catalogue.check_there(namespace)
+        nearest = catalogue.nearest(name, self.rights_of(exchange))
+        if nearest is None:
+            return UnknownTool(f"Unknown tool: {shown(name)}.")
+        spelled = catalogue.names.spell(nearest, exchange.names)
+        return UnknownTool(f"Unknown tool: {shown(name)}. Did you mean {spelled}?", nearest=spelled)
+
+    def _prompt(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
+        return {**params, "name": self._prompt_name(params["name"], exchange)}
+
+    def _prompt_name(self, name: str, exchange: Exchange) -> str:
+        entry = self.gateway.catalogue.prompt(name)
+        if entry is not None:
+            return entry.canonical
+        namespace = self.gateway.catalogue.namespace_of(name)
+        if namespace is not None:
+            self.check(GET, {"name": canonical_of(name, namespace)}, exchange)
+            self.gateway.catalogue.check_there(namespace)
+        raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+
+    def _resource(self, params: dict[str, Any], _: Exchange) -> dict[str, Any] | None:
+        uri = self.gateway.catalogue.canonical_uri(params["uri"])
+        return None if uri is None else {**params, "uri": uri}
+
+    def _completion(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
+        ref = params["ref"]
+        if "uri" not in ref:
+            return {**params, "ref": {**ref, "name": self._prompt_name(ref["name"], exchange)}}
+        uri = self.gateway.catalogue.canonical_uri(ref["uri"])
+        return None if uri is None else {**params, "ref": {**ref, "uri": uri}}
+
+
+def canonical_of(name: str, namespace: str) -> str:
+    """The canonical form of a name in either spelling that nobody has."""
+    return f"{namespace}:{name[len(namespace) + 1 :] or '-'}"

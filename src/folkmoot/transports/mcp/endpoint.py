@@ -25,6 +25,7 @@ from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.arrivals import Arrivals
 from folkmoot.transports.mcp.assembly import Parts
+from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.declared import MOST_BYTES, reduce_declared
 from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 from folkmoot.transports.mcp.invalid_token import answer_invalid
@@ -73,7 +74,8 @@ class McpEndpoint:
         *,
         version: str,
         catalogue: Catalogue,
-        pipeline: Pipeline,
+        tools: Pipeline,
+        backends: Pipeline,
         rights: HubRights,
         gateway: Gateway,
         task_calls: TaskCalls,
@@ -103,11 +105,10 @@ class McpEndpoint:
         self._parts = Parts(
             version=version,
             catalogue=catalogue,
-            pipeline=pipeline,
+            calls=Calls(tools, backends, clock, rights),
             accounts=accounts,
             mail=mail,
             bus=bus,
-            clock=clock,
             gateway=gateway,
             task_calls=task_calls,
             rights=rights,
@@ -198,15 +199,11 @@ class McpEndpoint:
             for exchange in self._exchanges:
                 exchange.caller.leaving.set()
 
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Answer one request."""
-        return self.enter(scope, receive, send, self.tap)
-
-    async def enter(
-        self, scope: Scope, receive: Receive, send: Send, tap: Tap | None = None
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, *, tapped: bool = False
     ) -> None:
         """Make out who sends a request, have it pass the tap, and serve what is left of it."""
-        body = None
+        body, tap = None, None if tapped else self.tap
         try:
             if scope["method"] == "POST":
                 # First of all: a body may take its time, and a token be void then.
@@ -244,7 +241,8 @@ class McpEndpoint:
         """
         ended = exchange.session is not None and exchange.session.ended
         if ended or self._changes != changes or REWRITTEN_KEY in scope:
-            await self.enter(scope, receive if body is None else replaying(body, receive), send)
+            again = receive if body is None else replaying(body, receive)
+            await self(scope, again, send, tapped=True)
             return
         exchange.scope = scope
         await self._serve(exchange, changes, body, receive, send)

@@ -33,6 +33,7 @@ from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import for_stateless
 from folkmoot.mcp.server.service import Answer, error_of, method_unknown
 from folkmoot.operations.arguments import shown
+from folkmoot.operations.call import encode_payload
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL, inner_call
 from folkmoot.operations.mail import APP_TYPES
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.service import Asked
     from folkmoot.operations import Catalogue, Operation
     from folkmoot.operations.call import Bind
-    from folkmoot.transports.mcp.backends import Backends
-    from folkmoot.transports.mcp.calls import Calls
+    from folkmoot.transports.mcp.calls import Backends, Calls
     from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.listening import Listener
@@ -100,6 +100,8 @@ class HubService:
         sign_in: SignIn,
     ) -> None:
         self.server_info = server_info
+        self._meta = {wire.SERVER_KEY: server_info}
+        """Of every result of our own."""
         self._catalogue = catalogue
         self._calls = calls
         self._deliveries = deliveries
@@ -128,7 +130,7 @@ class HubService:
         if handler is None:
             return method_unknown(method)
         answer = await handler(asked)
-        if type(answer.result) is dict:
+        if type(answer.result) is dict and answer.result.get("_meta") is not self._meta:
             answer.result = for_stateless(method, answer.result, self.server_info)
         return answer
 
@@ -196,10 +198,15 @@ class HubService:
             if bind.otherwise is None:
                 raise TokenInvalid
             result = replace(result, payload=bind.otherwise)
-        content = [{"type": "text", "text": result.text()}]
-        told: dict[str, Any] = {"content": content, "isError": result.is_error}
+        content = [{"type": "text", "text": encode_payload(result.payload).decode()}]
+        told: dict[str, Any] = {
+            "resultType": wire.COMPLETE,
+            "content": content,
+            "isError": result.is_error,
+        }
         if tool.app and not result.is_error:
             told["structuredContent"] = to_builtins(result.payload)
+        told["_meta"] = self._meta
         return Answer(told, after=result.delivered)
 
     async def _get_prompt(self, asked: Asked) -> Answer:
