@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from folkmoot.metaschemas import metaschema_of
-from folkmoot.plainschemas import plain_check
+from folkmoot.plainschemas import never, plain_check
 
 logger = logging.getLogger("folkmoot.schemas")
 
@@ -61,7 +61,8 @@ class Schema:
 
     def __init__(self, source: Any) -> None:
         self._source = source
-        self._surely_fits = plain_check(source)
+        self.surely_fits = plain_check(source) or never
+        """Whether a value can be told at once to fit."""
         self._validator: Any = None
         self.unusable = False
         """Whether the schema itself makes no sense, so that nothing can be checked."""
@@ -79,10 +80,6 @@ class Schema:
             for error in islice(self._validator.iter_errors(value), MOST_ERRORS):
                 found.append(_told(error))  # noqa: PERF401 - what was found before it broke counts
         return found
-
-    def surely_fits(self, value: Any) -> bool:
-        """Whether a value can be told at once to fit."""
-        return self._surely_fits is not None and self._surely_fits(value)
 
     @property
     def prepared(self) -> bool:

@@ -90,6 +90,11 @@ def _anything(_: Any) -> bool:
     return True
 
 
+def never(_: Any) -> bool:
+    """Say of no value that it surely fits."""
+    return False
+
+
 def _type(said: Any, _: dict[str, Any], __: int) -> Check:
     names = said if type(said) is list else [said]
     if not all(type(name) is str and name in TYPES for name in names):

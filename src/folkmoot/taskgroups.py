@@ -19,11 +19,12 @@ class Aside:
         self._tasks = tasks
         self._started: set[asyncio.Task[None]] = set()
 
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin one."""
         task = self._tasks.create_task(work)
         self._started.add(task)
         task.add_done_callback(self._started.discard)
+        return task
 
     def end(self) -> None:
         """End all of them."""

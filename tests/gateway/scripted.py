@@ -16,6 +16,7 @@ from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnve
 from folkmoot.core.message import Request, Response
 from folkmoot.core.policy import Principal, decide
 from folkmoot.core.ports import Admitted
+from folkmoot.core.session import Era
 from folkmoot.core.timing import TimingContext
 from folkmoot.gateway.asking import GATEWAY_CALL, CallExtras
 from folkmoot.gateway.audit import Audit
@@ -109,7 +110,7 @@ class Behind:
         context = MessageContext(
             TimingContext(0.0, 0.0),
             MessageDirection.CLIENT_TO_SERVER,
-            extensions={} if extras is None else {GATEWAY_CALL: extras},
+            extensions={GATEWAY_CALL: extras or CallExtras(era=Era.HANDSHAKE)},
         )
         kind = decide(principal, ALL, request).kind
         admitted = Admitted(MessageEnvelope(request, context), principal, ALL, kind)

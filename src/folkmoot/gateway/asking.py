@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 from folkmoot.core.errors import PromptUnknown, ResourceUnknown, UnknownTool
+from folkmoot.core.session import Era
 from folkmoot.gateway.ports import Tell
 from folkmoot.jsonschemas import Fault, Schema, Schemas, prepare
 from folkmoot.mcp.wire import AS_TASK, COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
@@ -48,6 +49,8 @@ class CallExtras(Struct, frozen=True, kw_only=True):
     log_level: str | None = None
     tell: Tell | None = None
     progress: bool = False
+    era: Era | None = None
+    """The era that its client speaks; None where no client asks, as in a room."""
     room: str = ""
     """The room in which it was made, if it was made in one."""
     task: TaskAction | None = None

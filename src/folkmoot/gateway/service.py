@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from folkmoot.core.errors import PolicyError
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
-    from folkmoot.core.session import Era
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.inputs import Inputs
     from folkmoot.gateway.model import ToolEntry
@@ -76,14 +75,12 @@ class GatewayService:
         outcome = "cancelled"
         try:
             self._gateway.catalogue.check_meaning(admitted.rights, admitted.kind)
-            person, spoken = admitted.principal.account_id, admitted.envelope.context.session
-            # What is asked in a room is asked by no client of either era.
-            era = None if extras.room else spoken.protocol_version.era
             if extras.task is None:
-                response = await self._answer(request, params, person, extras, era)
+                person = admitted.principal.account_id
+                response = await self._answer(request, params, person, extras)
                 outcome = valid_outcome(method, response)
             else:
-                response = await self.tasks.perform(request.id, extras.task, extras, era)
+                response = await self.tasks.perform(request.id, extras.task, extras)
                 outcome = outcome_of(method, response)
         except FolkmootError as error:
             outcome = error.code
@@ -131,7 +128,6 @@ class GatewayService:
         params: dict[str, Any],
         person: str,
         extras: CallExtras,
-        era: Era | None,
     ) -> Response:
         gateway, method = self._gateway, request.method
         asked = ASKS[method](gateway.catalogue, params)
@@ -147,7 +143,7 @@ class GatewayService:
         if tool is not None and (
             tool.task_support or AS_TASK in params or "extensions" in capabilities
         ):
-            plan = await self.tasks.plan(tool, params, person, extras, era)
+            plan = await self.tasks.plan(tool, params, person, extras)
             given, capabilities = {**given, **plan.params}, plan.offered(capabilities)
         response = await backend.request(
             Wanted(
@@ -159,7 +155,7 @@ class GatewayService:
                 tell=extras.tell,
                 progress=extras.progress,
                 repeatable=asked.repeatable,
-                era=era,
+                era=extras.era,
                 tasks=plan.wished,
             )
         )

@@ -97,9 +97,9 @@ class TaskCalls:
         params: dict[str, Any],
         person: str,
         extras: CallExtras,
-        era: Era | None,
     ) -> Plan:
         """What a call of a tool may become; raises where it cannot be what it must be."""
+        era = extras.era
         if era is Era.HANDSHAKE and wire.AS_TASK in params:
             wish = params[wire.AS_TASK]
             check_wish(wish)
@@ -150,11 +150,11 @@ class TaskCalls:
         )
 
     async def perform(
-        self, message_id: MessageId, action: TaskAction, extras: CallExtras, era: Era | None
+        self, message_id: MessageId, action: TaskAction, extras: CallExtras
     ) -> Response:
         """The answer to a request about a task, for its owner."""
         task, method = action.task, action.method
-        if task.ticket.stateless is not (era is Era.STATELESS):
+        if task.ticket.stateless is not (extras.era is Era.STATELESS):
             made_in = Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE
             raise TaskUnsupported(OTHER_ERA.format(made_in.value))
         if not task.checked and method != wire.TASKS_GET:
@@ -189,10 +189,10 @@ class TaskCalls:
             return True
         return True
 
-    async def current(self, task: Task, extras: CallExtras) -> dict[str, Any]:
+    async def current(self, task: Task) -> dict[str, Any]:
         """What `tasks/get` tells of a task now."""
-        era = Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE
-        response = await self.perform(0, TaskAction(wire.TASKS_GET, task, {}), extras, era)
+        extras = CallExtras(era=Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE)
+        response = await self.perform(0, TaskAction(wire.TASKS_GET, task, {}), extras)
         if isinstance(response.error, ErrorObject):
             raise TaskUnknown
         told: dict[str, Any] = response.result

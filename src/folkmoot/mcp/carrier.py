@@ -133,15 +133,13 @@ class Inbox:
     def __init__(self, ending: str = "The link to the server is closed.") -> None:
         self._ending = ending
         """What whoever takes is told once there is nothing more."""
-        self._held: deque[tuple[MessageEnvelope[Any], int, Tag]] = deque()
+        self.held: deque[tuple[MessageEnvelope[Any], int, Tag]] = deque()
+        """What was put in and not taken, with its size."""
         self._bytes = 0
         self._ended = False
         self._came = asyncio.Event()
         self._putting: deque[asyncio.Future[None]] = deque()
         """Who waits for room, in the order they came."""
-
-    def __len__(self) -> int:
-        return len(self._held)
 
     async def put(self, envelope: MessageEnvelope[Any], size: int, tag: Tag = None) -> None:
         """Add a message, with the request on whose stream it came, once there is room.
@@ -160,7 +158,7 @@ class Inbox:
                 raise
         if self._ended:
             return
-        self._held.append((envelope, size, tag))
+        self.held.append((envelope, size, tag))
         self._bytes += size
         self._came.set()
         self._next_turn()
@@ -168,7 +166,7 @@ class Inbox:
     def add(self, envelope: MessageEnvelope[Any]) -> None:
         """Add a message of our own, which waits for no room."""
         if not self._ended:
-            self._held.append((envelope, 0, None))
+            self.held.append((envelope, 0, None))
             self._came.set()
 
     async def get(self) -> MessageEnvelope[Any]:
@@ -177,12 +175,12 @@ class Inbox:
 
     async def get_tagged(self) -> tuple[MessageEnvelope[Any], Tag]:
         """The next message, and the request on whose stream it came."""
-        while not self._held:
+        while not self.held:
             if self._ended:
                 raise TransportClosed(self._ending)
             self._came.clear()
             await self._came.wait()
-        envelope, size, tag = self._held.popleft()
+        envelope, size, tag = self.held.popleft()
         self._bytes -= size
         self._next_turn()
         return envelope, tag
@@ -196,7 +194,7 @@ class Inbox:
 
     @property
     def _full(self) -> bool:
-        return len(self._held) >= MOST_MESSAGES or self._bytes >= MOST_BYTES
+        return len(self.held) >= MOST_MESSAGES or self._bytes >= MOST_BYTES
 
     def _next_turn(self) -> None:
         while self._putting and not self._full:

@@ -28,7 +28,7 @@ from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.target import HttpTarget
-from folkmoot.mcp.server.watching import WATCH_SECONDS, Watching
+from folkmoot.mcp.server.responses import WATCH_SECONDS, Watching
 from folkmoot.mcp.wire import ACCEPT_BOTH, SESSION_HEADER, VERSION_HEADER, readable_id
 from folkmoot.relay.contexts import Contexts, mirrored
 from folkmoot.relay.conversation import Talks

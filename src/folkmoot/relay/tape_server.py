@@ -124,7 +124,7 @@ class TapeServer(Carrier):
     @property
     def waiting(self) -> bool:
         """Whether a message is there already."""
-        return len(self._out) > 0
+        return bool(self._out.held)
 
     def current_context(self) -> TransportContext:
         """A tape knows no more of itself than that it is one."""

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.server import responses, streams, watching
+from folkmoot.mcp.server import responses, streams
 from folkmoot.transports.mcp import calls
 from tests.harness import run
 from tests.mcp_harness import both_eras, until
@@ -55,7 +55,7 @@ def cancelling(request_id: Any) -> dict[str, Any]:
 def test_a_long_call_begins_its_stream_and_keeps_it_alive(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+    monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     monkeypatch.setattr(responses, "QUIET_SECONDS", 0.02)
 
     async def main() -> None:
@@ -155,7 +155,7 @@ async def is_cancelled(demo: Demo) -> bool:
 def test_in_a_session_whoever_leaves_has_cancelled_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "WATCH_SECONDS", 0)
+    monkeypatch.setattr(responses, "WATCH_SECONDS", 0)
 
     async def main() -> None:
         slow = Slow()

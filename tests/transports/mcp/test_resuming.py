@@ -14,7 +14,7 @@ import pytest
 
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.framing import Event, EventReader
-from folkmoot.mcp.server import streams, watching
+from folkmoot.mcp.server import responses, streams
 from folkmoot.mcp.server.resumable import CALL_BYTES, STREAM_BYTES
 from folkmoot.transports.mcp.notices import INBOX
 from tests.harness import run
@@ -235,7 +235,7 @@ def test_whoever_comes_back_takes_the_place_of_a_connection_that_is_not_known_to
 def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+    monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
 
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -270,7 +270,7 @@ def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
 def test_a_call_whose_client_does_not_come_back_ends_and_marks_nothing_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+    monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
 
     async def main() -> None:
         talker = Talker()
@@ -356,7 +356,7 @@ def test_only_the_session_and_the_credential_of_a_stream_resume_it(tmp_path: Pat
 def test_a_dead_credential_ends_a_broken_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "OPEN_SECONDS", 0.06)
+    monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
 
     async def main() -> None:
         talker = Talker()

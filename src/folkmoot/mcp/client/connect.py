@@ -15,14 +15,8 @@ from folkmoot.core.strict import encode
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.http import SESSION
 from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS
-from folkmoot.mcp.client.weblink import (
-    EVENTS,
-    JSON,
-    LISTENS,
-    OK,
-    SAYS,
-    read_whole,
-)
+from folkmoot.mcp.client.target import read_whole
+from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, SAYS
 from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import INITIALIZE
 

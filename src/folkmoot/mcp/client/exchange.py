@@ -32,8 +32,8 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.core.transport import SseMetadata, TransportContext
-from folkmoot.mcp.client.target import may_recover, refusal_of
-from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, read_whole
+from folkmoot.mcp.client.target import may_recover, read_whole, refusal_of
+from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK
 from folkmoot.mcp.framing import Event, EventReader
 from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER
 

@@ -206,7 +206,7 @@ class HttpLink(WebLink):
             if exchange is not by and exchange.task is not None:
                 exchange.task.cancel()
             # What came before it is to be heard before it.
-            taker = None if len(self._inbox) else self.answering
+            taker = None if self._inbox.held else self.answering
             if taker is not None and taker(message, transport):
                 return
         tag = None if by is None else by.request.id

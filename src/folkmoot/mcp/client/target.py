@@ -367,3 +367,17 @@ def refusal_of(status: int, *, in_session: bool = False) -> FolkmootError:
         return ServerUnreachable(f"The server failed ({status}).", status=status)
     words = _REFUSALS.get(status, "The server does not answer the request")
     return ServerAnswerInvalid(f"{words} ({status}).", status=status)
+
+
+async def read_whole(answer: Answer, most: int) -> bytes:
+    """The body of an answer; one that is larger than accepted is not read to its end."""
+    parts, size = [], 0
+    while part := await answer.content.readany():
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise ServerAnswerInvalid(
+                f"The server's answer has more than the {most:,} bytes that are accepted.",
+                status=answer.status,
+            )
+    return parts[0] if len(parts) == 1 else b"".join(parts)

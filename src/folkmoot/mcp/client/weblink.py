@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout, TransportClosed
@@ -14,6 +14,7 @@ from folkmoot.mcp.client.headers import ANSWER_HEADERS, CLIENTS_OWN, allowed
 from folkmoot.mcp.client.link import Link
 from folkmoot.mcp.client.target import refusal_of
 from folkmoot.mcp.wire import EVENT_STREAM, SESSION_HEADER
+from folkmoot.taskgroups import Aside
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -63,7 +64,9 @@ class WebLink(Link):
         self._pass_on = pass_on
         self._extra = tuple(extra)
         self._tasks = asyncio.TaskGroup()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running = Aside(self._tasks)
+        self.start = self._running.run
+        """Has something done meanwhile, for as long as the link is open."""
         self._context = TransportContext(HttpMetadata(Headers(), "POST", target.shown))
 
     async def __aenter__(self) -> Self:
@@ -86,20 +89,12 @@ class WebLink(Link):
         """End every stream."""
         self.closed = True
         self._inbox.end()
-        for task in self._running:
-            task.cancel()
-
-    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Have something done meanwhile, for as long as the link is open."""
-        task = self._tasks.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return task
+        self._running.end()
 
     @property
     def waiting(self) -> bool:
         """Whether a message was received already."""
-        return len(self._inbox) > 0
+        return bool(self._inbox.held)
 
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
         """The next message."""
@@ -156,17 +151,3 @@ def as_carry_error(error: Exception) -> CarryError:
     if isinstance(error, CarryError):
         return error
     return ServerAnswerInvalid(str(error), **getattr(error, "data", {}))
-
-
-async def read_whole(answer: Answer, most: int) -> bytes:
-    """The body of an answer; one that is larger than accepted is not read to its end."""
-    parts, size = [], 0
-    while part := await answer.content.readany():
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            raise ServerAnswerInvalid(
-                f"The server's answer has more than the {most:,} bytes that are accepted.",
-                status=answer.status,
-            )
-    return parts[0] if len(parts) == 1 else b"".join(parts)

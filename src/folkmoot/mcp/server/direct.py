@@ -29,6 +29,7 @@ from folkmoot.core.errors import (
     VersionUnsupported,
 )
 from folkmoot.core.message import Notification, Request, decode_message
+from folkmoot.core.session import Era
 from folkmoot.mcp import wire
 from folkmoot.mcp.server.heads import (
     EITHER,
@@ -39,11 +40,18 @@ from folkmoot.mcp.server.heads import (
     check_wishes,
     claimed,
 )
-from folkmoot.mcp.server.responses import OK, Reply, refuse, say
+from folkmoot.mcp.server.responses import (
+    OK,
+    Reply,
+    Watching,
+    has_left,
+    leave_with,
+    refuse,
+    say,
+)
 from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_meta
 from folkmoot.mcp.server.sessions import SessionServer
 from folkmoot.mcp.server.stateless import STATUS
-from folkmoot.mcp.server.watching import Watching, has_left, leave_with
 from folkmoot.mcp.wire import readable_id
 from folkmoot.taskgroups import Begun, group
 
@@ -245,6 +253,7 @@ class DirectServer:
             meta={} if meta.keys() <= wire.REQUEST_KEYS else kept_meta(meta),
             caller=visit,
             version=wire.STATELESS_VERSION,
+            era=Era.STATELESS,
             capabilities=capabilities,
             token=token,
             level=level,

@@ -39,8 +39,7 @@ from folkmoot.core.message import (
 from folkmoot.core.session import ANONYMOUS
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Inbox
 from folkmoot.mcp.server.heads import read_carried, read_limited
-from folkmoot.mcp.server.responses import refuse
-from folkmoot.mcp.server.watching import Watching
+from folkmoot.mcp.server.responses import Watching, refuse
 from folkmoot.mcp.wire import SUBSCRIPTION_KEY, readable_id, refusal
 from folkmoot.taskgroups import group
 
@@ -109,7 +108,7 @@ class FrontCarrier(Carrier):
     @property
     def waiting(self) -> bool:
         """Whether a message was received already."""
-        return len(self._inbox) > 0
+        return bool(self._inbox.held)
 
     @property
     def reachable(self) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core.message import ErrorObject, Response
+from folkmoot.core.session import Era
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.rounds import (
     FIRST_PAUSE,
@@ -57,6 +58,8 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
     """Who asks, as the service knows callers; the edge only passes it on."""
     version: str
     """The version of MCP that the client itself speaks."""
+    era: Era = Era.HANDSHAKE
+    """The era of that version."""
     capabilities: dict[str, Any]
     """What the client can be asked for."""
     token: MessageId | None = None
@@ -86,7 +89,7 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
     @property
     def stateless(self) -> bool:
         """Whether the client itself speaks the stateless era."""
-        return self.version == wire.STATELESS_VERSION
+        return self.era is Era.STATELESS
 
     def tell(self, notification: Notification) -> None:
         """Say what belongs to this request before its answer, if its client wants to hear it."""

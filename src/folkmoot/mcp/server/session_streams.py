@@ -14,7 +14,7 @@ from folkmoot.core.errors import EventUnknown, StreamExists
 from folkmoot.core.message import Notification
 from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.heads import EVENT_ID, check_listener, check_once
-from folkmoot.mcp.server.responses import Reply
+from folkmoot.mcp.server.responses import Reply, leave_with
 from folkmoot.mcp.server.resumable import (
     FIRST_PRIMED,
     FIRST_VERSION,
@@ -24,7 +24,6 @@ from folkmoot.mcp.server.resumable import (
 )
 from folkmoot.mcp.server.service import is_wanted, written
 from folkmoot.mcp.server.streams import Stream
-from folkmoot.mcp.server.watching import leave_with
 from folkmoot.mcp.wire import LOGGED
 
 if TYPE_CHECKING:

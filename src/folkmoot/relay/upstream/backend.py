@@ -267,8 +267,8 @@ class LiveBackend:
         Waits for a while where there is none, unless the server failed too often.
         """
         if self.health.state is BackendState.UP and len(self.lines) == 1:
-            only = self.lines[0].ready
-            if only is not None:
+            only = self.lines[0].conversation
+            if only is not None and only.usable:
                 return only
         loop = asyncio.get_running_loop()
         until = loop.time() + min(self.spec.connect_seconds, WAIT_SECONDS)

@@ -94,6 +94,11 @@ class Conversation(Hearing):
         return self.bridge.transparent
 
     @property
+    def usable(self) -> bool:
+        """Whether something may be asked on it now."""
+        return not (self.doubtful or self.ended.is_set())
+
+    @property
     def version(self) -> str:
         """The protocol version that is spoken with the server."""
         return str(self.bridge.server_version or "")

@@ -66,9 +66,7 @@ class Line:
     def ready(self) -> Conversation | None:
         """The conversation, if it may be used now."""
         conversation = self.conversation
-        if conversation is None or conversation.ended.is_set() or conversation.doubtful:
-            return None
-        return conversation
+        return conversation if conversation is not None and conversation.usable else None
 
     async def run(self) -> None:
         """Keep it open until cancelled."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from folkmoot.mcp.peer import Call
 
 CLIENT: Final = {"name": "folkmoot", "version": __version__}
+META: Final = {wire.VERSION_KEY: wire.STATELESS_VERSION, wire.CLIENT_KEY: CLIENT}
 NEVER_OFFERED: Final = frozenset(("roots", "tasks"))
 """The folders of someone's machine are not the hub's to tell, nor do clients run tasks for it."""
 
@@ -43,7 +44,9 @@ def request_of(wanted: Wanted, message_id: int) -> Request:
     """The request; what a caller's `_meta` says of itself stays, but nothing of the protocol's."""
     capabilities = wanted.capabilities
     declared = offered(capabilities) if capabilities else capabilities
-    meta = request_meta(CLIENT, declared, wanted.log_level)
+    meta: dict[str, Any] = {**META, wire.CAPABILITIES_KEY: declared}
+    if wanted.log_level is not None:
+        meta[wire.LEVEL_KEY] = wanted.log_level
     if wanted.progress:
         meta["progressToken"] = message_id
     own = wanted.params.get("_meta")

@@ -256,6 +256,7 @@ class Backends:
             log_level=asked.level,
             tell=asked.tell,
             progress=asked.token is not None,
+            era=asked.era,
         )
         request = Request(id=asked.request.id, method=asked.request.method, params=settled)
         response = await self._calls.ask(asked, request, extras)

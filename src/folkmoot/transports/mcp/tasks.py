@@ -96,6 +96,7 @@ class TaskRequests:
             log_level=asked.level,
             tell=asked.tell,
             progress=asked.token is not None,
+            era=asked.era,
             task=TaskAction(method, task, params),
         )
         request = Request(id=asked.request.id, method=CALL, params=task.call)
@@ -126,7 +127,7 @@ class TaskRequests:
         """What is said of a task of someone's that has changed; None if nothing can be said."""
         try:
             task = self._tasks.find(account_id, task_id)
-            told = await self._task_calls.current(task, CallExtras())
+            told = await self._task_calls.current(task)
         except FolkmootError:
             return None
         return {name: value for name, value in told.items() if name not in NOT_TOLD}
