@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from folkmoot.bus import MemoryBus
-from folkmoot.core.errors import BusClosed
+from folkmoot.core.errors import BusClosed, NotFound
 from folkmoot.core.ports import Subscription
-from folkmoot.transports.mcp.notices import Notices
+from folkmoot.mcp.server.service import Answer
+from folkmoot.transports.mcp.exchange import Exchange
+from folkmoot.transports.mcp.notices import Notices, Resubscriptions
 from folkmoot.transports.mcp.sessions import Session
 from tests.harness import run
 
@@ -67,3 +71,31 @@ def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
                 await notices.subscribe(Session("one", "mark", 0.0), "user", "mark", notify)
 
     run(main(), 20)
+
+
+def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
+    async def main() -> list[str]:
+        asked: list[str] = []
+        there, renewed = asyncio.Event(), asyncio.Event()
+
+        async def subscribe(_: Exchange, uri: str) -> Answer:
+            asked.append(uri)
+            if len(asked) == 1:
+                there.set()
+                await renewed.wait()
+                raise NotFound("The backend is not connected.")
+            return Answer({})
+
+        waiting = Resubscriptions(subscribe)
+        session = Session("one", "mark", 0.0)
+        exchange: Any = SimpleNamespace(session=session, subscribed=("notes://a",))
+        async with waiting.running():
+            await waiting.begin(exchange, "inbox://own")
+            await there.wait()
+            waiting.renew()
+            renewed.set()
+            while waiting.of(session):  # noqa: ASYNC110 - it is subscribed in the background
+                await asyncio.sleep(0)
+        return asked
+
+    assert run(main(), 20) == ["notes://a", "notes://a"]

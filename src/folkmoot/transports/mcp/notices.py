@@ -58,7 +58,8 @@ class SessionTasks:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def __contains__(self, session_id: str) -> bool:
-        return session_id in self._running
+        task = self._running.get(session_id)
+        return task is not None and not task.done()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -220,6 +221,7 @@ class Resubscriptions(SessionTasks):
         self._subscribe = subscribe
         self._pending: dict[str, dict[str, Exchange]] = {}
         """By session, then by URI: the request that the session was adopted for."""
+        self._renewed = 0
 
     def of(self, session: Session) -> tuple[str, ...]:
         """What a session still waits for."""
@@ -237,6 +239,7 @@ class Resubscriptions(SessionTasks):
 
     def renew(self) -> None:
         """Try again for every session that waits."""
+        self._renewed += 1
         for session_id in tuple(self._pending):
             self._start(session_id)
 
@@ -259,8 +262,12 @@ class Resubscriptions(SessionTasks):
                 self.start(session_id, self._attempt_all(session_id))
 
     async def _attempt_all(self, session_id: str) -> None:
-        for uri in tuple(self._pending.get(session_id, ())):
-            await self._attempt(session_id, uri)
+        attempted = -1
+        # What changes while an attempt is made may be what it needed.
+        while attempted != self._renewed:
+            attempted = self._renewed
+            for uri in tuple(self._pending.get(session_id, ())):
+                await self._attempt(session_id, uri)
 
     async def _attempt(self, session_id: str, uri: str) -> None:
         exchange = self._pending.get(session_id, {}).get(uri)
