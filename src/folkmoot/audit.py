@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import FolkmootError, RateLimited
-from folkmoot.core.events import ACCOUNTS
+from folkmoot.core.events import ACCOUNTS, AUDIT
 from folkmoot.core.events import about as about_of
 from folkmoot.ratelimits import MINUTE, Limit, RateLimits
 from folkmoot.store import meta
@@ -113,6 +113,35 @@ class Line(Struct, frozen=True):
             audit_logger.handle(record)
 
 
+class Operator(Protocol):
+    """An operator who has an account."""
+
+    @property
+    def id(self) -> str:
+        """Of the account."""
+
+    @property
+    def handle(self) -> str:
+        """Of the account."""
+
+
+def by_operator(
+    action: str,
+    by: Operator | None,
+    about: str,
+    account: str | None = None,
+    detail: str | None = None,
+    at: int | None = None,
+) -> Line:
+    """What an operator did about an `account`: one at the hub's own machine, or a named one.
+
+    A named one's line has their own account's id, as all lines have of what somebody did.
+    """
+    if by is None:
+        return Line(action, OPERATOR, about, account, detail, at)
+    return Line(action, by.handle, about, by.id, detail, at)
+
+
 def note_refusal(principal: Principal, about: str, error: FolkmootError, room: str = "") -> None:
     """Have in the log what policy refused an account; what is refused to nobody is not."""
     if principal.account_id:
@@ -162,6 +191,7 @@ class Wanted(Struct, frozen=True):
     credential_id: str | None = None
     action: str | None = None
     room: str | None = None
+    server: str | None = None
     about: str | None = None
     outcome: str | None = None
     """`error` for every outcome but `ok`; may have a `*`."""
@@ -205,6 +235,7 @@ async def insert(tx: Tx, rows: Sequence[Row]) -> None:
         )
     )[0]
     first = int(last) - len(rows) + 1
+    tx.publish(AUDIT, {"id": int(last)})
     numbered: list[Sequence[SqlValue]] = [(first + n, *row) for n, row in enumerate(rows)]
     at = 0
     for count, sql in INSERTS:
@@ -228,6 +259,7 @@ async def read(tx: Tx, wanted: Wanted) -> list[Entry]:
         ("credential_id = ?", wanted.credential_id),
         ("action LIKE ? ESCAPE '\\'", like(wanted.action)),
         ("room = ?", wanted.room),
+        ("server = ?", wanted.server),
         ("about LIKE ? ESCAPE '\\'", like(wanted.about)),
         ("outcome <> ?" if failed else "outcome LIKE ? ESCAPE '\\'",
          "ok" if failed else like(wanted.outcome)),

@@ -35,6 +35,9 @@ def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(
     operators = json.loads(folkmoot("open", "--for", "@ada", "--json").out)
     assert operators["url"].startswith(f"http://localhost:{port}/sign-in#oc_")
 
+    running = json.loads(folkmoot("open", "--for", "ada", "--operate", "--json").out)
+    assert running["url"].startswith(f"http://localhost:{port}/sign-in?next=/#oc_")
+
     async def use() -> Browser:
         browser = Browser(port)
         for code in (link[1], operators["url"].partition("#")[2]):
@@ -54,6 +57,7 @@ def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(
 
     for arguments, words in (
         (("--for", "nobody"), "Nobody has the handle @nobody."),
+        (("--operate",), "--operate needs --for HANDLE"),
         (("--for", "ada", "--as", "ada"), "--for cannot be combined with --url or --as"),
     ):
         ran = folkmoot("open", "--print", *arguments, **mine)

@@ -60,6 +60,15 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     assert data.is_dir()
     rows = [line.split() for line in folkmoot("people").out.splitlines()]
     assert [row[:2] for row in rows] == [["@alice", "person"], ["@robot", "agent"]]
+    shown = folkmoot("people", "show", "alice").out
+    assert re.search(r"^Handle +@alice$", shown, re.MULTILINE)
+    assert re.search(r"^Mail +0 .* of 1\.0 GiB$", shown, re.MULTILINE)
+    assert json.loads(folkmoot("people", "show", "@robot", "--json").out)["account_type"] == "agent"
+    (token,) = json.loads(folkmoot("tokens", "list", "--for", "robot", "--json").out)
+    assert folkmoot("tokens", "list", "--for", "robot").out.startswith(token["id"][:10])
+    ran = folkmoot("tokens", "revoke", token["id"][:10], "--for", "@robot")
+    assert ran.out == f"Revoked {token['id'][:10]} of @robot.\n"
+    assert folkmoot("tokens", "list", "--for", "robot").err == "@robot has no tokens.\n"
     ran = folkmoot("people", "suspend", "@Robot", "--reason", "It loops.")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == "@robot is suspended. 'folkmoot people restore robot' undoes it.\n"
@@ -76,6 +85,7 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     assert folkmoot("rooms").out.split()[:3] == ["square", "@alice", "private"]
     lines = json.loads(folkmoot("audit", "--by", "operator", "--json").out)["lines"]
     assert [(it["action"], it["about"], it.get("detail")) for it in lines] == [
+        ("token.revoked", "(deleted)", {"detail": token["id"]}),
         # The lines from before its account was deleted name it no more.
         ("account.suspended", "(deleted)", {"detail": "It loops."}),
         ("account.restored", "(deleted)", None),
@@ -84,7 +94,7 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     told = folkmoot("audit", "--action", "account.s*").out
     assert told.split()[2:] == ["account.suspended", "operator", "(deleted)", "It", "loops."]
     ran = folkmoot("audit", "--by", "operator", "--export", "lines.jsonl")
-    assert (ran.code, ran.out) == (0, "Wrote 3 audit lines to lines.jsonl.\n")
+    assert (ran.code, ran.out) == (0, "Wrote 4 audit lines to lines.jsonl.\n")
     file = data.parent / "lines.jsonl"
     assert [json.loads(line) for line in file.read_text().splitlines()] == lines
     assert file.stat().st_mode & 0o777 == 0o600

@@ -24,6 +24,7 @@ ARGUMENTS: dict[str, Any] = {
     "everything": True,
     "tools": [],
     "tape": "one.tape",
+    "credential": "c_0",
 }
 OPERATOR = [row for row in OPERATIONS if row.who == "operator"]
 UNLIKELY = frozenset(("held/show", "folkmoot/settings", "folkmoot/tapes", "folkmoot/tape"))
@@ -157,5 +158,92 @@ def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Pa
                 ("account.suspended", "operator", "bob"),
             ):
                 assert told.count(line) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("console.operator", "console.people", "operator.audited")
+def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_do(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            alice, bob = await there.people("alice", "bob")
+            made = await asyncio.to_thread(
+                ask_socket,
+                tmp_path / "control.sock",
+                "folkmoot/create_token_for",
+                {"handle": "alice", "scope": "operate"},
+            )
+            operating = {"authorization": f"Bearer {made['token']}"}
+
+            async def do(method: str, path: str, **body: Any) -> Any:
+                posted = method == "POST"
+                headers = operating | ({"content-type": "application/json"} if posted else {})
+                sent = json.dumps(body).encode() if posted else b""
+                answer = await ask(there.port, path, method=method, headers=headers, body=sent)
+                assert answer.status < 300, answer.text
+                return json.loads(answer.text) if answer.body else None
+
+            # What there is to know of bob: never a secret.
+            person = await do("GET", "/v1/accounts/bob")
+            assert person["handle"] == "bob"
+            assert person["quotas"]["tokens"]["used"] == 1
+            assert person["quotas"]["mail"]["limit"] > 0
+            found = await do("GET", "/v1/accounts?text=BO")
+            assert [it["handle"] for it in found["people"]] == ["bob"]
+            assert (await do("GET", "/v1/accounts?text=%25"))["people"] == []
+            (token,) = (await do("GET", "/v1/people/bob/credentials"))["credentials"]
+            assert bob.token not in json.dumps(token)
+            assert token["current"] is False
+            await do("POST", "/v1/people/bob/grants", patterns=["!msg/send"])
+            await do("DELETE", "/v1/people/bob/grants?everything=true")
+            await do("POST", "/v1/people/carol/invite", days=2)
+            await do("POST", "/v1/accounts/bob/suspend", reason="asked to")
+            await do("POST", "/v1/accounts/bob/restore")
+            await do("DELETE", f"/v1/people/bob/credentials/{token['id']}")
+            gone = await ask(there.port, "/v1/me", headers={"authorization": f"Bearer {bob.token}"})
+            assert gone.status == 401
+            twice = await ask(
+                there.port,
+                f"/v1/people/bob/credentials/{token['id']}",
+                method="DELETE",
+                headers=operating,
+            )
+            assert (twice.status, code(twice)) == (404, "credential_not_found")
+            # Not a way to another's token: the handle and the id must fit.
+            (own,) = (
+                it
+                for it in (await do("GET", "/v1/people/alice/credentials"))["credentials"]
+                if not it["current"]
+            )
+            crossed = await ask(
+                there.port,
+                f"/v1/people/bob/credentials/{own['id']}",
+                method="DELETE",
+                headers=operating,
+            )
+            assert (crossed.status, code(crossed)) == (404, "credential_not_found")
+            await there.hub._audit.drain()
+            lines = (await do("GET", "/v1/audit?by=alice"))["lines"]
+            told = [(it["action"], it["about"]) for it in lines]
+            assert sorted(told) == sorted(
+                [
+                    ("hub.grant", "bob"),
+                    ("hub.revoke", "bob"),
+                    ("account.invited", "carol"),
+                    ("account.suspended", "bob"),
+                    ("account.restored", "bob"),
+                    ("token.revoked", token["id"]),
+                ]
+            )
+            (revoked,) = (it for it in lines if it["action"] == "token.revoked")
+            assert revoked["detail"] == {"of": "bob"}
+            assert await do("GET", "/v1/audit?server=files") == {"lines": []}
+            # What an operator did is theirs in the list of what they did, and not bob's.
+            own_lines = await ask(
+                there.port, "/v1/me/activity", headers={"authorization": f"Bearer {alice.token}"}
+            )
+            assert "account.suspended" in own_lines.text
 
     run(main())

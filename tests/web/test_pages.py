@@ -14,7 +14,7 @@ import pytest
 from starlette.requests import Request
 
 from folkmoot.web.clients import CLIENTS
-from folkmoot.web.pages import APP, Pages
+from folkmoot.web.pages import APP, CONSOLE, Pages
 from tests.harness import Answer, ask, run, serving
 
 HOSTILE = "https://x.example/\"><script>alert(1)</script>'&$style"
@@ -270,6 +270,28 @@ def test_the_page_says_what_one_can_say() -> None:
     said = Page(landing()).texts["q"]
     for words in ("Register me as @ada", "Write to @bob", "Any mail?"):
         assert words in said
+
+
+@pytest.mark.requirement("console.page")
+def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
+    paths = [f"/{name}{rest}" for name in CONSOLE for rest in ("", "/", "/a", "/a/b%2Fc")]
+
+    async def main() -> list[Answer]:
+        async with serving() as hub:
+            zipped = await ask(hub.port, "/people", headers={"accept-encoding": "gzip"})
+            return [zipped, *[await ask(hub.port, path) for path in paths]]
+
+    zipped, *plain = run(main())
+    assert {answer.status for answer in plain} == {200}
+    assert len({answer.body for answer in plain}) == 1
+    assert gzip.decompress(zipped.body) == plain[0].body
+    assert len(zipped.body) <= 200_000
+    policy = plain[0].headers["content-security-policy"]
+    assert plain[0].headers["cache-control"] == "no-store"
+    assert "connect-src 'self'" in policy
+    assert "trusted-types 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
 
 
 @pytest.mark.requirement("web.page")

@@ -247,6 +247,10 @@ export type CreateAccount = {
   account_type?: "person" | "agent" | null;
 };
 
+export type CreateCodeFor = {
+  operate?: boolean | null;
+};
+
 export type CreateCredentialFor = {
   label?: string;
   expires_in?: number;
@@ -655,6 +659,20 @@ export type PersonAccess = {
   handle: string;
   account: boolean;
   access: Access;
+};
+
+export type PersonDetails = {
+  handle: string;
+  display_name: string;
+  account_type: "person" | "agent";
+  created_at: number;
+  suspended_at: number | null;
+  mail_bytes: number;
+  room_bytes: number;
+  rooms: number;
+  bio: string;
+  privacy: string;
+  quotas: Record<string, Use>;
 };
 
 export type PersonRow = {

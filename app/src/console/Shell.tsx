@@ -1,6 +1,7 @@
 /** What surrounds every page: the navigation, the line that says what happened, the connection. */
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import type { Digest } from "../api/schema";
 import { Button, Ring } from "../components/parts";
 import { unread } from "./badges";
 import { attempt, said, useLoad } from "./data";
@@ -77,8 +78,9 @@ function Forbidden({ page, params }: { page: PageRow; params: Params }) {
       <Empty title={operators ? "This page is for operators of the hub." : "Not in this session."}>
         {operators ? (
           <p>
-            Sign in with a token that has the scope <code>operate</code>. Whoever runs the hub can
-            create one on its own machine, with <code>folkmoot tokens create --for HANDLE</code>.
+            Whoever runs the hub opens it on the hub's own machine, with{" "}
+            <code>folkmoot open --operate --for HANDLE</code>, or signs in with a token that has the
+            scope <code>operate</code>.
           </p>
         ) : (
           <p>
@@ -187,9 +189,9 @@ function Status() {
 
 /** Keeps the number beside the inbox. */
 function Unread() {
-  const { data } = useLoad<{ unread_count: number }>("/v1/digest", ["mail.received", "mail.changed"]);
+  const { data } = useLoad<Digest>("/v1/digest", ["mail.received", "mail.changed"]);
   useEffect(() => {
-    if (data) unread.value = data.unread_count;
+    if (data) unread.value = data.total_unread;
   }, [data]);
   return null;
 }

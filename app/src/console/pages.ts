@@ -4,7 +4,10 @@ import type { ComponentType } from "preact";
 
 import { unread } from "./badges";
 import type { IconName } from "./icons";
+import { Audit } from "./pages/audit/Audit";
 import { Home } from "./pages/home/Home";
+import { People } from "./pages/people/People";
+import { Person } from "./pages/people/Person";
 
 export type Params = Record<string, string>;
 
@@ -39,6 +42,26 @@ export const PAGES: readonly PageRow[] = [
     component: Home,
     scope: "",
     navigation: { order: 0, label: "Home", icon: "home" },
+  },
+  {
+    path: "/people",
+    title: "People",
+    component: People,
+    scope: "operate",
+    navigation: { order: 60, label: "People", icon: "people" },
+  },
+  {
+    path: "/people/:handle",
+    title: ({ handle }) => `@${handle}`,
+    component: Person,
+    scope: "operate",
+  },
+  {
+    path: "/audit",
+    title: "Audit log",
+    component: Audit,
+    scope: "operate",
+    navigation: { order: 70, label: "Audit", icon: "audit" },
   },
 ];
 

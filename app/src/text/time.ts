@@ -39,7 +39,7 @@ export function sameDay(one: number, other: number): boolean {
 /** For a list: the time of today, the weekday of this week, else the date. */
 export function shortTime(seconds: number, now = Date.now() / 1000): string {
   if (sameDay(seconds, now)) return clock(seconds);
-  if (now - seconds < 6 * 86_400) return format(seconds, { weekday: "short" });
+  if (seconds < now && now - seconds < 6 * 86_400) return format(seconds, { weekday: "short" });
   const sameYear = format(seconds, { year: "numeric" }) === format(now, { year: "numeric" });
   const year = sameYear ? {} : ({ year: "numeric" } as const);
   return format(seconds, { day: "numeric", month: "short", ...year });

@@ -18,6 +18,8 @@ export type EventName =
   | "held.changed"
   | "server.changed"
   | "pins.changed"
+  | "people.changed"
+  | "audit.changed"
   | "settings.changed"
   | "reload";
 

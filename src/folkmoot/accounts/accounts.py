@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from folkmoot import audit
 from folkmoot.accounts import people, profiles, queries, queries_people, registration
+from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
 from folkmoot.accounts.browsers import BrowserSessions
 from folkmoot.accounts.credentials import (
@@ -166,12 +167,20 @@ class Accounts:
         return await self._store.write(unit)
 
     async def list_people(
-        self, after: str = "", limit: int = 100, *, suspended: bool = False
+        self, after: str = "", limit: int = 100, *, suspended: bool = False, text: str = ""
     ) -> list[PersonRow]:
         """Accounts in the order of their handles, for the operator."""
         return await self._store.read(
-            lambda tx: queries.people_after(tx, after, limit, suspended=suspended), long=True
+            lambda tx: queries.people_after(tx, after, limit, suspended=suspended, text=text),
+            long=True,
         )
+
+    async def person_row(self, account: Account) -> PersonRow:
+        """One account as it is in that list."""
+        row = await self._store.read(lambda tx: queries.person_row(tx, account.id))
+        if row is None:
+            raise UserNotFound(f"Nobody has the handle @{account.handle}.")
+        return row
 
     async def recover(self, handle: str, code: str) -> Recovered:
         """Give an account a new token for its recovery code; every other ends at once."""
@@ -418,14 +427,21 @@ class Accounts:
         )
         return await self._store.read(lambda tx: audit.read(tx, wanted), long=True)
 
-    async def quotas_of(self, user_id: str) -> dict[str, dict[str, int]]:
-        """How much of its quotas an account uses, in bytes; a limit of 0 is none."""
+    async def quotas_of(self, user_id: str, *, tokens: bool = False) -> dict[str, dict[str, int]]:
+        """How much of its quotas an account uses, in bytes; a limit of 0 is none.
+
+        With `tokens` also how many of those it has.
+        """
         limits = self._quotas.limits
         mail, rooms = await self._store.read(lambda tx: used_by(tx, user_id))
-        return {
+        found = {
             "mail": {"used": mail, "limit": limits.mail_bytes_per_account},
             "rooms": {"used": rooms, "limit": limits.room_bytes_per_account},
         }
+        if tokens:
+            count = await self._store.read(lambda tx: credentials.count_of(tx, user_id))
+            found["tokens"] = {"used": count, "limit": limits.tokens_per_account}
+        return found
 
     def _now(self) -> int:
         return int(self._clock.now())

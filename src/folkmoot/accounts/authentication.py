@@ -270,15 +270,28 @@ class Authentication:
         parent = await queries.by_id(tx, asking.parent_id) if asking.parent_id else None
         return None if parent is None else parent[1].credential.expires_at
 
-    async def revoke(self, account: Account, credential_id: str) -> None:
-        """End one of an account's credentials, and at once all that is open with it."""
+    async def revoke(
+        self,
+        account: Account,
+        credential_id: str,
+        *,
+        operated: bool = False,
+        by: Account | None = None,
+    ) -> None:
+        """End one of an account's credentials, and at once all that is open with it.
+
+        Where it is `operated` an operator ends it: `by`, or the one of the hub's own machine.
+        """
 
         async def unit(tx: Tx) -> None:
             if not await queries.remove(tx, account.id, credential_id):
                 raise CredentialNotFound
 
         await self._store.write(unit)
-        note("token.revoked", account, credential_id, account.handle)
+        if not operated or by is not None:
+            note("token.revoked", account, credential_id, (by or account).handle, by)
+        else:
+            note("token.revoked", account, credential_id, OPERATOR)
 
     async def end(self, account_id: str, credential_id: str) -> None:
         """End the credential of a session that is over; one that is gone is no error."""
@@ -346,10 +359,18 @@ class Authentication:
             logger.warning("the upkeep of credentials failed", extra={"error": error.code})
 
 
-def note(action: str, account: Account, credential_id: str, by: str) -> None:
-    """Have in the audit log what someone did to a credential of an account."""
-    extra = {"by": by, "account": account.id, "about": credential_id}
-    extra |= request_fields(account.id)
+def note(
+    action: str, account: Account, credential_id: str, by: str, operator: Account | None = None
+) -> None:
+    """Have in the audit log what someone did to a credential of an account.
+
+    An `operator` who has an account did it as that; whose credential it was is told beside.
+    """
+    who = operator or account
+    extra = {"by": by, "account": who.id, "about": credential_id}
+    if who.id != account.id or by == OPERATOR:
+        extra["of"] = account.handle
+    extra |= request_fields(who.id)
     audit_logger.info(action, extra=extra)
 
 

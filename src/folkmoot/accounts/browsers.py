@@ -46,11 +46,18 @@ class BrowserSessions:
         self.times = times
 
     async def open(
-        self, account_id: str, parent_id: str = "", label: str = "", *, replaces: str = ""
+        self,
+        account_id: str,
+        parent_id: str = "",
+        label: str = "",
+        *,
+        replaces: str = "",
+        scope: str = "",
     ) -> NewToken | None:
         """A new session, in place of the one that the browser had; None where it may not be now.
 
         `parent_id` is the token that it is opened with; it can do no more, and ends with that.
+        Without one it has the `scope` that an operator gave it.
         """
         self._quotas.check_disk()
         now, secret = int(self._clock.now()), new_browser_secret()
@@ -78,7 +85,7 @@ class BrowserSessions:
                 expires_at=self.times.until(
                     now, now, None if opened_with is None else opened_with.expires_at
                 ),
-                scope=ALL if opened_with is None else opened_with.scope,
+                scope=(scope or ALL) if opened_with is None else opened_with.scope,
             )
             await queries.insert(tx, made, hash_secret(secret))
             return account, made
@@ -95,10 +102,10 @@ class BrowserSessions:
         if await self._store.write(lambda tx: queries.remove(tx, account.id, credential_id)):
             note("browser.signed_out", account, credential_id, account.handle)
 
-    async def create_code(self, account: Account, by: str = "") -> OneTimeCode:
+    async def create_code(self, account: Account, by: str = "", scope: str = "") -> OneTimeCode:
         """A code that opens one session soon; `by` is the credential that it is made with.
 
-        Without one, an operator makes it.
+        Without one, an operator makes it, and may say the `scope` of the session.
         """
         self._quotas.check_disk()
         now, code = int(self._clock.now()), new_one_time_code()
@@ -110,16 +117,15 @@ class BrowserSessions:
             if current.suspended_at is not None:
                 raise AccountSuspended
             await queries.remove_codes(tx, account.id, now, MOST_CODES - 1)
-            await queries.insert_code(
-                tx, hash_secret(code), account.id, by or None, now + CODE_SECONDS
-            )
+            made = queries.Code(account.id, by or None, now + CODE_SECONDS, scope or None)
+            await queries.insert_code(tx, hash_secret(code), made)
 
         await self._store.write(unit)
         note("browser.code_created", account, by, account.handle if by else OPERATOR)
         return OneTimeCode(code, now + CODE_SECONDS)
 
-    async def use_code(self, code: str) -> tuple[Account, str]:
-        """Take a code: whose it is, and the credential it was made with.
+    async def use_code(self, code: str) -> tuple[Account, str, str]:
+        """Take a code: whose it is, the credential it was made with, and the session's scope.
 
         Whoever gives it a second time, or too late, is refused.
         """
@@ -128,12 +134,12 @@ class BrowserSessions:
             # A wrong guess never makes the writer work.
             raise OneTimeCodeInvalid
 
-        async def unit(tx: Tx) -> tuple[Account, str] | None:
+        async def unit(tx: Tx) -> tuple[Account, str, str] | None:
             found = await queries.take_code(tx, hashed)
             account = None if found is None else await account_by_id(tx, found.account_id)
             if found is None or account is None or found.expires_at <= now:
                 return None
-            return account, found.parent_id or ""
+            return account, found.parent_id or "", found.scope or ""
 
         taken = await self._store.write(unit)
         if taken is None:

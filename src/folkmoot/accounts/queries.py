@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from folkmoot.accounts.grams import grams_of
 from folkmoot.accounts.model import Account, PersonRow
+from folkmoot.audit import like
 from folkmoot.core.ports import SqlValue, Tx
 
 ACCOUNT = (
@@ -152,18 +153,40 @@ async def index_names(tx: Tx, account: Account) -> None:
         await tx.execute("INSERT INTO user_grams (gram, user_id) VALUES (?, ?)", (gram, account.id))
 
 
-async def people_after(tx: Tx, handle: str, limit: int, *, suspended: bool) -> list[PersonRow]:
-    """Some accounts in the order of their handles, or those alone that are suspended."""
-    only = "AND u.suspended_at IS NOT NULL " if suspended else ""
+PERSON_ROW = (
+    "SELECT u.handle, u.display_name, u.account_type, u.created_at, u.suspended_at, "
+    "COALESCE((SELECT s.bytes FROM mail_shares s WHERE s.account = u.id), 0), "
+    "COALESCE((SELECT SUM(s.bytes) FROM room_shares s WHERE s.author = u.id), 0), "
+    "(SELECT COUNT(*) FROM room_members m WHERE m.account_id = u.id AND m.state = 'member') "
+    "FROM users u WHERE "
+)
+
+
+async def people_after(
+    tx: Tx, handle: str, limit: int, *, suspended: bool, text: str = ""
+) -> list[PersonRow]:
+    """Some accounts in the order of their handles: those that are suspended, or that have a text.
+
+    The text may be in the handle or in the name, in whichever case.
+    """
+    tests: list[str] = []
+    if suspended:
+        tests.append("AND u.suspended_at IS NOT NULL ")
+    pattern: tuple[SqlValue, ...] = ()
+    if text:
+        tests.append("AND LOWER(u.handle || ' ' || u.display_name) LIKE ? ESCAPE '\\' ")
+        pattern = (like(f"*{text.lower()}*"),)
     rows = await tx.fetch(
-        "SELECT u.handle, u.display_name, u.account_type, u.created_at, u.suspended_at, "  # noqa: S608
-        "COALESCE((SELECT s.bytes FROM mail_shares s WHERE s.account = u.id), 0), "
-        "COALESCE((SELECT SUM(s.bytes) FROM room_shares s WHERE s.author = u.id), 0), "
-        "(SELECT COUNT(*) FROM room_members m WHERE m.account_id = u.id AND m.state = 'member') "
-        f"FROM users u WHERE u.handle > ? {only}ORDER BY u.handle LIMIT ?",
-        (handle, limit),
+        f"{PERSON_ROW}u.handle > ? {''.join(tests)}ORDER BY u.handle LIMIT ?",
+        (handle, *pattern, limit),
     )
     return [PersonRow(*row) for row in rows]
+
+
+async def person_row(tx: Tx, user_id: str) -> PersonRow | None:
+    """One account as it is in such a list."""
+    row = await tx.fetch_one(f"{PERSON_ROW}u.id = ?", (user_id,))
+    return None if row is None else PersonRow(*row)
 
 
 async def count_users(tx: Tx, change: int = 0) -> int:

@@ -188,15 +188,16 @@ class Code(NamedTuple):
     account_id: str
     parent_id: str | None
     expires_at: int
+    scope: str | None
+    """Of the session, where an operator said it."""
 
 
-async def insert_code(
-    tx: Tx, hashed: str, account_id: str, parent_id: str | None, until: int
-) -> None:
+async def insert_code(tx: Tx, hashed: str, code: Code) -> None:
     """Store a one-time code."""
     await tx.execute(
-        "INSERT INTO browser_codes (hash, account_id, parent_id, expires_at) VALUES (?, ?, ?, ?)",
-        (hashed, account_id, parent_id, until),
+        "INSERT INTO browser_codes (hash, account_id, parent_id, expires_at, scope) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (hashed, *code),
     )
 
 
@@ -209,7 +210,8 @@ async def has_code(tx: Tx, hashed: str) -> bool:
 async def take_code(tx: Tx, hashed: str) -> Code | None:
     """Remove a one-time code, and answer what it was; of two who try, one gets it."""
     rows = await tx.fetch(
-        "DELETE FROM browser_codes WHERE hash = ? RETURNING account_id, parent_id, expires_at",
+        "DELETE FROM browser_codes WHERE hash = ? "
+        "RETURNING account_id, parent_id, expires_at, scope",
         (hashed,),
     )
     return Code(*rows[0]) if rows else None

@@ -24,6 +24,9 @@ ForOption = Annotated[
         checked_handle,
     ),
 ]
+OperateOption = Annotated[
+    bool, flag("--operate", "With --for: the browser may run the hub too, as its operator.")
+]
 PrintOption = Annotated[bool, flag("--print", "Only print the link; do not open a browser.")]
 
 
@@ -34,6 +37,7 @@ def open_page(
     data: DataOption = None,
     config: ConfigOption = None,
     *,
+    operate: OperateOption = False,
     only_print: PrintOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -41,7 +45,12 @@ def open_page(
 
     The link works once, and for two minutes. The browser stays signed in until you sign out there,
     revoke its session with 'folkmoot tokens revoke', or do not use it for a week.
+
+    With --for and --operate, on the hub's own machine, the browser gets the pages for operators:
+    people, servers, tapes, the audit log.
     """
+    if operate and whose is None:
+        raise typer.BadParameter("--operate needs --for HANDLE")
     if whose is None:
         hub, login = signed_in(url, handle)
         made = hub.create_code()
@@ -52,7 +61,7 @@ def open_page(
         operated = Operated(config, data)
         if not operated.runs:
             raise CommandFailed("No hub is running, so there is no page to open.")
-        answer = operated.ask("folkmoot/create_code_for", {"handle": whose})
+        answer = operated.ask("folkmoot/create_code_for", {"handle": whose, "operate": operate})
         link, expires_at, name = reachable(answer["url"]), answer["expires_at"], whose
     if as_json:
         say_data({"handle": name, "url": link, "expires_at": expires_at})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
 import msgspec
@@ -196,6 +196,9 @@ def asked(row: Operation, arguments: dict[str, Any]) -> Asked:
     return Asked(route.method, target, headers, msgspec.json.encode(given))
 
 
+NO_CONTENT: Final = 204
+
+
 class Answer:
     """An answer as it arrives: JSON, or a stream of events that ends with a result or an error."""
 
@@ -238,7 +241,7 @@ class Answer:
             name, data = self._ended
             failed = name == "error"
         else:
-            data = decoded(self.body)
+            data = None if self.status == NO_CONTENT else decoded(self.body)
             failed = self.status >= 400
         if failed:
             raise raised(data)

@@ -50,6 +50,9 @@ ActionOption = Annotated[
     str | None, option("--action", "GLOB", "Only these actions, such as 'account.*'.")
 ]
 RoomOption = Annotated[str | None, option("--room", "NAME", "Only lines about this room.")]
+ServerOption = Annotated[
+    str | None, option("--server", "NAME", "Only calls of this server behind the hub.")
+]
 AboutOption = Annotated[
     str | None, option("--about", "TEXT", "Only lines whose subject contains this text.")
 ]
@@ -75,6 +78,7 @@ def audit(
     by: ByOption = None,
     action: ActionOption = None,
     room: RoomOption = None,
+    server: ServerOption = None,
     about: AboutOption = None,
     until: UntilOption = None,
     outcome: OutcomeOption = None,
@@ -101,6 +105,7 @@ def audit(
         "by": by,
         "action": action,
         "room": room,
+        "server": server,
         "about": None if about is None else f"*{about}*",
         "until": None if until is None else int(time.time()) - seconds(until),
         "outcome": outcome,

@@ -21,7 +21,7 @@ from folkmoot.cli.options import (
     flag,
     option,
 )
-from folkmoot.cli.output import complain, say, size
+from folkmoot.cli.output import aligned, complain, say, size
 from folkmoot.cli.serve import reachable
 from folkmoot.cli.show import Column, at, tell_table, word
 from folkmoot.cli.text import moment, say_data
@@ -44,7 +44,7 @@ def people(
     suspended: SuspendedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List, add, suspend, restore and remove people.
+    """List, show, add, suspend, restore and remove people.
 
     For the operator, on the hub's own machine, with or without a running hub.
     """
@@ -83,6 +83,44 @@ def list_people(
                Column("In rooms", named=True), Column("", "red", wide=True))  # fmt: skip
     nothing = "Nobody is suspended." if suspended else "Nobody has an account yet."
     tell_table(columns, rows, nothing)
+
+
+@app.command()
+def show(
+    handle: HandleArgument,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one account: its state, and how much of its quotas it uses."""
+    hub = opened(config, data)
+    found = hub.ask("folkmoot/person", {"handle": handle})
+    if as_json:
+        say_data(found)
+        return
+    rows = [
+        ("Handle", at(found["handle"])),
+        ("Name", word(found["display_name"])),
+        ("Account", found["account_type"]),
+        ("Since", moment(found["created_at"])),
+        ("Rooms", str(found["rooms"])),
+        *((QUOTAS[name], used(name, use)) for name, use in found["quotas"].items()),
+    ]
+    if found["suspended_at"] is not None:
+        rows.append(("State", state(found)))
+    for line in aligned(rows):
+        say(line)
+
+
+QUOTAS = {"mail": "Mail", "rooms": "In rooms", "tokens": "Tokens"}
+
+
+def used(name: str, use: dict[str, int]) -> str:
+    """How much of a quota is used."""
+    shown = str if name == "tokens" else size
+    limit = f" of {shown(use['limit'])}" if use["limit"] else ""
+    return f"{shown(use['used'])}{limit}"
 
 
 def opened(config: str | None, data: str | None) -> Operated:

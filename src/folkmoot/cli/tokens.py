@@ -23,7 +23,6 @@ from folkmoot.core.errors import CredentialNotFound
 from folkmoot.core.scopes import ALL
 
 if TYPE_CHECKING:
-    from folkmoot.cli.client import HubClient
     from folkmoot.client.methods import CreatedCredential, Credential
 
 SHORT: Final = 10
@@ -57,21 +56,28 @@ ForOption = Annotated[
         help="As the operator: a token for this account, with any scope.",
     ),
 ]  # fmt: skip
+WhoseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--for", metavar="HANDLE", callback=checked_handle, show_default=False,
+        help="As the operator, on the hub's own machine: those of this account.",
+    ),
+]  # fmt: skip
 IdArgument = Annotated[
     str,
     typer.Argument(metavar="ID", help="The token's id, or how it begins.", show_default=False),
 ]
 
 
-def find(hub: HubClient, beginning: str) -> Credential:
+def find(tokens: list[Credential], beginning: str, whose: str = "your") -> Credential:
     """The one token whose id begins like this."""
-    found = [it for it in hub.list_credentials().credentials if it.id.startswith(beginning)]
+    found = [it for it in tokens if it.id.startswith(beginning)]
     exact = [it for it in found if it.id == beginning]
     if len(exact or found) != 1:
         if not found:
             raise CredentialNotFound
         raise CredentialNotFound(
-            f"{len(found)} of your tokens have ids that begin with {one_line(beginning)}."
+            f"{len(found)} of {whose} tokens have ids that begin with {one_line(beginning)}."
         )
     return (exact or found)[0]
 
@@ -94,14 +100,24 @@ def root(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
 
 @app.command("list")
 def list_tokens(
-    url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
+    url: UrlOption = None,
+    handle: AsOption = None,
+    for_handle: WhoseOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    as_json: JsonOption = False,
 ) -> None:
     """List the tokens that open your account, without their secrets.
 
-    Browsers that are signed in are among them: revoking one signs it out.
+    Browsers that are signed in are among them: revoking one signs it out. The operator can list
+    those of any account, with --for on the hub's own machine.
     """
-    hub, _ = signed_in(url, handle)
-    found = hub.list_credentials().credentials
+    check_whose(for_handle, url, handle, data, config)
+    if for_handle is not None:
+        found = tokens_of(Operated(config, data), for_handle)
+    else:
+        found = signed_in(url, handle)[0].list_credentials().credentials
     if as_json:
         say_data(found)
         return
@@ -114,7 +130,27 @@ def list_tokens(
         Column("Expires", named=True),
         Column(""),
     )
-    tell_table(columns, map(row, found), "You have no tokens.")
+    nothing = "You have no tokens." if for_handle is None else f"@{for_handle} has no tokens."
+    tell_table(columns, map(row, found), nothing)
+
+
+def check_whose(
+    whose: str | None, url: str | None, handle: str | None, data: str | None, config: str | None
+) -> None:
+    """Refuse options that do not fit together: those of an operator, and those of a client."""
+    if whose is not None and (url or handle):
+        raise typer.BadParameter("--for cannot be combined with --url or --as")
+    if whose is None and (data or config):
+        raise typer.BadParameter("--data and --config need --for")
+
+
+def tokens_of(hub: Operated, whose: str) -> list[Credential]:
+    """The tokens of someone's account, as the operator."""
+    from folkmoot.client.methods import Credentials
+
+    hub.require_database()
+    answer = hub.ask("folkmoot/tokens_of", {"handle": whose})
+    return understood(answer, Credentials).credentials
 
 
 def row(token: Credential) -> list[str]:
@@ -160,13 +196,10 @@ def create(
         "expires_in": lasts,
         "scope": scope or None,
     }
+    check_whose(for_handle, url, handle, data, config)
     if for_handle is not None:
-        if url or handle:
-            raise typer.BadParameter("--for cannot be combined with --url or --as")
         made = create_for(Operated(config, data), {**wanted, "handle": for_handle})
         who = for_handle
-    elif data or config:
-        raise typer.BadParameter("--data and --config need --for")
     else:
         hub, login = signed_in(url, handle)
         made = hub.create_credential(**wanted)
@@ -203,16 +236,27 @@ def revoke(
     token_id: IdArgument,
     url: UrlOption = None,
     handle: AsOption = None,
+    for_handle: WhoseOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
     *,
     yes: YesOption = False,
 ) -> None:
     """Revoke a token.
 
     Whatever is connected with it is disconnected at once. Asks first if it is the token that is
-    saved here, unless --yes is given.
+    saved here, unless --yes is given. The operator can revoke one of any account, with --for on the
+    hub's own machine.
     """
+    check_whose(for_handle, url, handle, data, config)
+    if for_handle is not None:
+        hub_here = Operated(config, data)
+        found = find(tokens_of(hub_here, for_handle), token_id, f"@{for_handle}'s")
+        hub_here.ask("folkmoot/revoke_token_of", {"handle": for_handle, "credential": found.id})
+        say(f"Revoked {word(found.id)[:SHORT]} of @{for_handle}.")
+        return
     hub, login = signed_in(url, handle)
-    found = find(hub, token_id)
+    found = find(hub.list_credentials().credentials, token_id)
     is_own = found.current
     if is_own:
         question = f"This token is the one saved here for {login.name}. Revoke it?"

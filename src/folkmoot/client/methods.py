@@ -1013,6 +1013,22 @@ class PersonRows(Struct, frozen=True, omit_defaults=True):
     next: str | None
 
 
+class PersonDetails(Struct, frozen=True, omit_defaults=True):
+    """One account as the operator sees it."""
+
+    handle: str
+    display_name: str
+    account_type: str
+    created_at: int
+    suspended_at: int | None
+    mail_bytes: int
+    room_bytes: int
+    rooms: int
+    bio: str
+    privacy: str
+    quotas: dict[str, Use]
+
+
 class AddedPerson(Struct, frozen=True, omit_defaults=True):
     """A new account, and what opens it; neither secret is shown again."""
 
@@ -1894,6 +1910,18 @@ class Hub(Http):
             body={"label": label, "expires_in": expires_in, "scope": scope},
         )
 
+    def list_credentials_of(self, handle: str) -> Credentials:
+        """List someone's tokens."""
+        return self.ask("GET", f"/v1/people/{quote(handle, safe='')}/credentials", Credentials)
+
+    def revoke_credential_of(self, handle: str, credential: str) -> None:
+        """Revoke someone's token."""
+        self.ask(
+            "DELETE",
+            f"/v1/people/{quote(handle, safe='')}/credentials/{quote(credential, safe='')}",
+            None,
+        )
+
     def revoke_credential(self, credential: str) -> None:
         """Revoke a token."""
         self.ask("DELETE", f"/v1/me/credentials/{quote(credential, safe='')}", None)
@@ -1929,9 +1957,14 @@ class Hub(Http):
         """Create a link that signs a browser in."""
         return self.ask("POST", "/v1/me/codes", CreatedCode)
 
-    def create_code_for(self, handle: str) -> CreatedCode:
+    def create_code_for(self, handle: str, *, operate: bool | None = None) -> CreatedCode:
         """Create a link that signs a browser in for someone."""
-        return self.ask("POST", f"/v1/people/{quote(handle, safe='')}/codes", CreatedCode)
+        return self.ask(
+            "POST",
+            f"/v1/people/{quote(handle, safe='')}/codes",
+            CreatedCode,
+            body={"operate": operate},
+        )
 
     def describe(self) -> dict[str, Any]:
         """Read this document."""
@@ -2099,6 +2132,7 @@ class Hub(Http):
         by: str | None = None,
         action: str | None = None,
         room: str | None = None,
+        server: str | None = None,
         about: str | None = None,
         outcome: str | None = None,
         text: str | None = None,
@@ -2117,6 +2151,7 @@ class Hub(Http):
                 "by": by,
                 "action": action,
                 "room": room,
+                "server": server,
                 "about": about,
                 "outcome": outcome,
                 "text": text,
@@ -2124,12 +2159,19 @@ class Hub(Http):
         )
 
     def list_accounts(
-        self, *, after: str | None = None, suspended: bool | None = None
+        self, *, after: str | None = None, suspended: bool | None = None, text: str | None = None
     ) -> PersonRows:
         """List all accounts."""
         return self.ask(
-            "GET", "/v1/accounts", PersonRows, query={"after": after, "suspended": suspended}
+            "GET",
+            "/v1/accounts",
+            PersonRows,
+            query={"after": after, "suspended": suspended, "text": text},
         )
+
+    def get_account_of(self, handle: str) -> PersonDetails:
+        """Show an account."""
+        return self.ask("GET", f"/v1/accounts/{quote(handle, safe='')}", PersonDetails)
 
     def add_account(
         self, handle: str, *, account_type: Literal["person", "agent"] | None = None

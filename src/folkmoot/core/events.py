@@ -38,6 +38,8 @@ SAID: Final = "said.*"
 """Messages became part of a room: the last `seq`, who came and went, proposals, and rights."""
 SERVERS: Final = "server.*"
 """A server behind the hub is in another `state`."""
+AUDIT: Final = "audit"
+"""Lines were added to the audit log; `id` is the last of them."""
 HELD: Final = "held"
 """A message is held back until someone decides, or was decided about: `proxy.held` says what."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from folkmoot.accounts import parse_handle
 from folkmoot.accounts.queries import by_handle, by_id
 from folkmoot.accounts.reserved import standing
-from folkmoot.audit import OPERATOR, Line, record
+from folkmoot.audit import Line, by_operator, record
 from folkmoot.core.capability import Capability, Rights
 from folkmoot.core.errors import (
     CommandInvalid,
@@ -60,22 +60,32 @@ class Granting:
         self._accounts = accounts
         self._changing = asyncio.Lock()
 
-    async def grant(self, handle: str, patterns: Sequence[str]) -> Granted:
-        """Grant some capabilities, denies among them, or none of them if one is wrong."""
+    async def grant(
+        self, handle: str, patterns: Sequence[str], *, by: Account | None = None
+    ) -> Granted:
+        """Grant some capabilities, denies among them, or none of them if one is wrong.
+
+        Of this and the others, `by` is the operator, where it is not the one of the hub's machine.
+        """
         wanted = {key_of(each.source): each for each in map(compiled, self._meant(patterns))}
-        return await to_its_end(self._grant(handle, wanted))
+        return await to_its_end(self._grant(handle, wanted, by))
 
     async def revoke(
-        self, handle: str, patterns: Sequence[str], *, everything: bool = False
+        self,
+        handle: str,
+        patterns: Sequence[str],
+        *,
+        everything: bool = False,
+        by: Account | None = None,
     ) -> Revoked:
         """Revoke what was granted while the hub ran: some of it, or everything."""
         wanted = [self._meanings(text) for text in patterns]
-        return await to_its_end(self._revoke(handle, wanted, everything=everything))
+        return await to_its_end(self._revoke(handle, wanted, everything=everything, by=by))
 
-    async def invite(self, handle: str, seconds: int) -> HandleInvite:
+    async def invite(self, handle: str, seconds: int, *, by: Account | None = None) -> HandleInvite:
         """Make an invite for a handle that nobody has."""
         made = await self._accounts.invite_for(handle, seconds)
-        lines = [self._line("account.invited", made.handle)]
+        lines = [by_operator("account.invited", by, made.handle, at=self._at())]
         await self._store.write(lambda tx: self._record(tx, lines))
         self._log(lines)
         return made
@@ -110,7 +120,9 @@ class Granting:
         for pattern in spelled_out(patterns, namespaces, self._canonical):
             yield canonical_pattern(pattern, namespaces)
 
-    async def _grant(self, handle: str, wanted: dict[str, Capability]) -> Granted:
+    async def _grant(
+        self, handle: str, wanted: dict[str, Capability], by: Account | None
+    ) -> Granted:
         async with self._changing:
             account = await self._store.read(lambda tx: self.find(tx, handle))
             self._check_number(account, wanted)
@@ -129,12 +141,12 @@ class Granting:
                         f"A hub has at most {MOST_GRANTS:,} grants. Use a group in the settings "
                         "for what many people share."
                     )
-                await self._record(tx, self._lines("hub.grant", account, new))
+                await self._record(tx, self._lines("hub.grant", account, new, by))
                 tx.publish(subject(GRANTS, account.id))
                 return new
 
             new = await self._store.write(unit)
-        self._log(self._lines("hub.grant", account, new))
+        self._log(self._lines("hub.grant", account, new, by))
         here = self._rights.settled.namespaces
         warnings = [covers_nothing(each, here) for each in wanted.values()]
         return Granted(
@@ -144,7 +156,9 @@ class Granting:
             [warning for warning in warnings if warning],
         )
 
-    async def _revoke(self, handle: str, wanted: list[list[str]], *, everything: bool) -> Revoked:
+    async def _revoke(
+        self, handle: str, wanted: list[list[str]], *, everything: bool, by: Account | None
+    ) -> Revoked:
         async with self._changing:
             account = await self._store.read(lambda tx: self.find(tx, handle))
             granted = self._rights.granted.get(account.id, {})
@@ -159,11 +173,11 @@ class Granting:
             async def unit(tx: Tx) -> None:
                 for pattern in leaving:
                     await queries.delete_grant(tx, account.id, pattern)
-                await self._record(tx, self._lines("hub.revoke", account, leaving))
+                await self._record(tx, self._lines("hub.revoke", account, leaving, by))
                 tx.publish(subject(GRANTS, account.id))
 
             await self._store.write(unit)
-        self._log(self._lines("hub.revoke", account, leaving))
+        self._log(self._lines("hub.revoke", account, leaving, by))
         return Revoked(account.handle, leaving)
 
     def _check_number(self, account: Account, wanted: dict[str, Capability]) -> None:
@@ -181,14 +195,14 @@ class Granting:
                 return f"Nothing was revoked: @{account.handle} has {pattern} {where}."
         return f"Nothing was revoked: @{account.handle} was not granted {pattern}."
 
-    def _lines(self, action: str, account: Account, patterns: Iterable[str]) -> list[Line]:
-        return [self._line(action, account.handle, account.id, each) for each in patterns]
+    def _lines(
+        self, action: str, account: Account, patterns: Iterable[str], by: Account | None
+    ) -> list[Line]:
+        at = self._at()
+        return [by_operator(action, by, account.handle, account.id, each, at) for each in patterns]
 
-    def _line(
-        self, action: str, handle: str, account: str | None = None, detail: str | None = None
-    ) -> Line:
-        at = int(self._clock.now()) if self._offline else None
-        return Line(action, OPERATOR, handle, account, detail, at)
+    def _at(self) -> int | None:
+        return int(self._clock.now()) if self._offline else None
 
     async def _record(self, tx: Tx, lines: list[Line]) -> None:
         await record(tx, lines, self._clock.now(), offline=self._offline)

@@ -190,6 +190,8 @@ class Bind(Struct, frozen=True):
     """Empty where no token opened it: an operator's one-time code did."""
     otherwise: Payload | None
     """What is answered where the session could not be signed in; None refuses."""
+    scope: str = ""
+    """Of a browser session that no token opened."""
 
 
 class Call(Struct, Generic[A], kw_only=True):

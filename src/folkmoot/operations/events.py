@@ -148,6 +148,24 @@ class PinsChanged(Struct, frozen=True):
     server: Annotated[str, Meta(description="Its namespace.")]
 
 
+class PeopleChanged(Struct, frozen=True):
+    """What is new about somebody's account."""
+
+    change: Annotated[
+        Literal["account", "rights", "tokens"],
+        Meta(
+            description="Its profile or state; what it was granted; a token or a browser of it. A "
+            "new account has a new token."
+        ),
+    ]
+
+
+class AuditChanged(Struct, frozen=True):
+    """Where the audit log ends."""
+
+    id: Annotated[int, Meta(description="The id of the newest line.")]
+
+
 class SettingsChanged(Struct, frozen=True):
     """Nothing more is told."""
 
@@ -255,6 +273,20 @@ PINS_CHANGED: Final = EventRow(
     "folkmoot/pins",
     "operator",
 )
+PEOPLE_CHANGED: Final = EventRow(
+    "people.changed",
+    "An account is new, changed or gone, or has other rights or tokens.",
+    PeopleChanged,
+    "folkmoot/people",
+    "operator",
+)
+AUDIT_CHANGED: Final = EventRow(
+    "audit.changed",
+    "There are new lines in the audit log.",
+    AuditChanged,
+    "folkmoot/audit",
+    "operator",
+)
 SETTINGS_CHANGED: Final = EventRow(
     "settings.changed",
     "The settings were read again.",
@@ -283,6 +315,8 @@ EVENTS: Final = (
     HELD_CHANGED,
     SERVER_CHANGED,
     PINS_CHANGED,
+    PEOPLE_CHANGED,
+    AUDIT_CHANGED,
     SETTINGS_CHANGED,
     RELOAD,
 )

@@ -19,7 +19,7 @@ from folkmoot.core.errors import (
     TokenInvalid,
     UserNotFound,
 )
-from folkmoot.core.scopes import OPERATE
+from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.call import Bind
 from folkmoot.operations.limits import by_address, when_wrong_secret
 from folkmoot.operations.operator.people import find
@@ -112,8 +112,8 @@ class UseCode(Arguments, frozen=True, kw_only=True):
 async def use_code(call: Call[UseCode]) -> SignedIn:
     """Sign the browser in with a one-time code, which is used up."""
     check_page(call)
-    account, made_with = await call.services.accounts.browsers.use_code(call.arguments.code)
-    call.bind = Bind(account.id, made_with, otherwise=None)
+    account, made_with, scope = await call.services.accounts.browsers.use_code(call.arguments.code)
+    call.bind = Bind(account.id, made_with, otherwise=None, scope=scope)
     return SignedIn(handle=account.handle, display_name=account.display_name)
 
 
@@ -147,6 +147,7 @@ class CodeFor(Arguments, frozen=True, kw_only=True):
     """Whose browser it is."""
 
     handle: Annotated[str, says("Whose account it opens.")]
+    operate: Annotated[bool, says("Whether the session may run the hub too.")] = False
 
 
 async def create_code_for(call: Call[CodeFor]) -> CreatedCode:
@@ -155,17 +156,21 @@ async def create_code_for(call: Call[CodeFor]) -> CreatedCode:
     account = await find(services, call.arguments.handle)
     if account.suspended_at is not None:
         raise CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
-    made = await services.accounts.browsers.create_code(account)
-    url = sign_in_url(services.url, made.code)
+    operate = call.arguments.operate
+    scope = f"{ALL} {OPERATE}" if operate else ""
+    made = await services.accounts.browsers.create_code(account, scope=scope)
+    url = sign_in_url(services.url, made.code, "/" if operate else "")
     return CreatedCode(code=made.code, expires_at=made.expires_at, url=url)
 
 
-def sign_in_url(hub: str, code: str) -> str:
+def sign_in_url(hub: str, code: str, then: str = "") -> str:
     """The page that uses a code, which no server sees on the way: it is in the fragment.
 
-    Passkeys and other things that need a name do not work at the address 127.0.0.1.
+    `then` is the page to go to afterwards. Passkeys and other things that need a name do not work
+    at the address 127.0.0.1.
     """
-    return f"{hub.replace('//127.0.0.1', '//localhost', 1).rstrip('/')}/sign-in#{code}"
+    base = hub.replace("//127.0.0.1", "//localhost", 1).rstrip("/")
+    return f"{base}/sign-in{f'?next={then}' if then else ''}#{code}"
 
 
 def check_page(call: Call[SignIn] | Call[UseCode]) -> None:
@@ -296,7 +301,8 @@ SESSIONS: Final = (
     Operation(
         name="folkmoot/create_code_for",
         description="For the operator, on the hub's own machine: a link that signs a browser in to "
-        "any account. It works once, and for two minutes.",
+        "any account, with `operate` as one that may run the hub. It works once, and for two "
+        "minutes.",
         takes=CodeFor,
         gives=CreatedCode,
         handler=create_code_for,

@@ -18,6 +18,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.operator.people import find, recording
+from folkmoot.operations.operator.row import operated
 from folkmoot.operations.row import Absent, Arguments, Audit, Done, Nothing, Operation, Route, says
 from folkmoot.operations.scopes import MOST_CHARACTERS, check_scope
 from folkmoot.rooms.model import told
@@ -151,9 +152,42 @@ async def create_token_for(call: Call[CredentialFor]) -> CreatedCredential:
     )
     if services.offline:
         # A hub that runs has logged it.
-        record = recording(services, "token.created", [], made.credential.id)
+        record = recording(call, "token.created", [], made.credential.id)
         await services.store.write(lambda tx: record(tx, account))
     return CreatedCredential(**asdict(shown(made.credential, "")), token=made.token)
+
+
+class CredentialsOf(Arguments, frozen=True, kw_only=True):
+    """Whose tokens."""
+
+    handle: Annotated[str, says("Whose account they open.")]
+
+
+async def tokens_of(call: Call[CredentialsOf]) -> Credentials:
+    """The tokens and browsers of any account, as the operator; never their secrets."""
+    account = await find(call.services, call.arguments.handle)
+    found = await call.services.accounts.authentication.list(account)
+    return Credentials([shown(each, call.caller.credential_id) for each in found])
+
+
+class OneCredentialOf(CredentialsOf, frozen=True, kw_only=True):
+    """One token of someone."""
+
+    credential: Annotated[str, says("The id of the token.", shown={"maxLength": 64})]
+
+
+async def revoke_token_of(call: Call[OneCredentialOf]) -> Done:
+    """One token less of any account, as the operator."""
+    services, given = call.services, call.arguments
+    account = await find(services, given.handle)
+    await services.accounts.authentication.revoke(
+        account, given.credential, operated=True, by=call.caller.account
+    )
+    if services.offline:
+        # A hub that runs has logged it.
+        record = recording(call, "token.revoked", [], given.credential)
+        await services.store.write(lambda tx: record(tx, account))
+    return Done()
 
 
 class OneCredential(Arguments, frozen=True, kw_only=True):
@@ -247,6 +281,50 @@ TOKENS = (
             ),
         ),
         commands=("tokens create",),
+    ),
+    operated(
+        name="folkmoot/tokens_of",
+        description="List the tokens and browsers that open someone's account, without their "
+        "secrets.",
+        takes=CredentialsOf,
+        gives=Credentials,
+        handler=tokens_of,
+        effect="reads",
+        errors=(CommandInvalid, UserNotFound),
+        needs=("accounts",),
+        routes=(
+            Route(
+                "GET",
+                "/v1/people/{handle}/credentials",
+                id="listCredentialsOf",
+                summary="List someone's tokens",
+                answer="The tokens, the oldest first.",
+            ),
+        ),
+        commands=("tokens list",),
+    ),
+    operated(
+        name="folkmoot/revoke_token_of",
+        description="Revoke a token of someone, or sign one of their browsers out. Whatever is "
+        "open with it ends at once.",
+        takes=OneCredentialOf,
+        gives=Done,
+        handler=revoke_token_of,
+        effect="destroys",
+        errors=(CommandInvalid, UserNotFound, CredentialNotFound),
+        needs=("accounts",),
+        audit=Audit("token.revoked", "credential", by_service=True),
+        routes=(
+            Route(
+                "DELETE",
+                "/v1/people/{handle}/credentials/{credential}",
+                id="revokeCredentialOf",
+                summary="Revoke someone's token",
+                status=204,
+                answer="It is revoked.",
+            ),
+        ),
+        commands=("tokens revoke",),
     ),
     Operation(
         name="folkmoot/revoke_token",

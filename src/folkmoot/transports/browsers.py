@@ -127,7 +127,11 @@ class Browsers:
         if before is not None and before.credential.account_id == bind.account_id:
             replaces = before.credential.id
         made = await self._accounts.browsers.open(
-            bind.account_id, bind.token_id, called(_first(scope, b"user-agent")), replaces=replaces
+            bind.account_id,
+            bind.token_id,
+            called(_first(scope, b"user-agent")),
+            replaces=replaces,
+            scope=bind.scope,
         )
         if made is None:
             return {}

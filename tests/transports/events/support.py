@@ -25,7 +25,10 @@ class Source:
         self.last = ""
 
     async def event(self) -> tuple[str, Any]:
-        """The next event: its name and its data; comments and the first one are passed over."""
+        """The next event: its name and its data; comments and the first one are passed over.
+
+        So is the audit log, whose lines are written some time after what they tell of.
+        """
         while True:
             while b"\n\n" not in self._buffer:
                 size = int(await self._reader.readline(), 16)
@@ -37,7 +40,7 @@ class Source:
             lines = [line.split(": ", 1) for line in block.decode().splitlines()]
             told = {line[0]: line[1] for line in lines if len(line) == 2 and line[0]}
             self.last = told.get("id", self.last)
-            if told.get("data"):
+            if told.get("data") and told["event"] != "audit.changed":
                 return told["event"], json.loads(told["data"])
 
     async def names(self, count: int) -> list[str]:

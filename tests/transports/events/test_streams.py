@@ -106,15 +106,23 @@ def test_what_is_for_operators_is_told_to_operators_alone() -> None:
             bus.emit("held", {"view": {"id": 3}, "change": "held"})
             bus.emit("server.files", {"state": "down"})
             bus.emit("pins.files", {"by": "x", "accepted": True})
+            bus.emit("grants.bob", None)
+            bus.emit("tokens.bob", {"id": "c_1", "change": "created"})
+            bus.emit("account.bob", {"id": "bob", "change": "suspended"})
+            bus.emit("audit", {"id": 7})
             bus.emit("settings", None)
             operators = [
                 ("held.changed", {"id": 3, "change": "held"}),
                 ("server.changed", {"server": "files", "state": "down"}),
                 ("pins.changed", {"server": "files"}),
+                ("people.changed", {"change": "rights"}),
+                ("people.changed", {"change": "tokens"}),
+                ("people.changed", {"change": "account"}),
+                ("audit.changed", {"id": 7}),
             ]
             lists = {"lists": ["tools", "prompts", "resources", "templates"]}
             assert await heard(ann) == [("tools.changed", lists)]
-            assert (await heard(root))[:3] == operators
+            assert (await heard(root))[:7] == operators
             assert await heard(socket) == [*operators, ("settings.changed", {})]
 
     run(main())

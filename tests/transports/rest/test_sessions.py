@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
 from folkmoot.accounts.browsers import CODE_SECONDS, MOST_SESSIONS
+from folkmoot.cli.operator import ask_socket
 from tests.accounts.support import SetClock
 from tests.harness import Answer, run
 from tests.transports.rest.support import Asker, House, done, house, refused
@@ -95,7 +96,8 @@ def test_a_token_opens_a_session_whose_cookie_no_page_reads(tmp_path: Path) -> N
                 "SameSite=Strict",
             ]
             assert ada.token not in answer.text
-            assert (await browser.get(SESSION))["handle"] == "ada"
+            here_now = await browser.get(SESSION)
+            assert (here_now["handle"], here_now["scope"]) == ("ada", "*")
             assert (await browser.get(ME))["handle"] == "ada"
             sent = await browser.ask("PATCH", ME, {"bio": "Sails."})
             assert done(sent, 200)["bio"] == "Sails."
@@ -395,6 +397,54 @@ def test_a_one_time_code_opens_one_session_soon(tmp_path: Path) -> None:
             await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")
             answer = await browser.ask("POST", f"{SESSION}/code", {"code": stolen["code"]})
             refused(answer, 403, "one_time_code_invalid")
+
+    run(main())
+
+
+@pytest.mark.requirement("console.operator", "console.page")
+def test_an_operators_code_opens_a_session_that_operates_and_only_then(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada, socket = await here.person("ada"), tmp_path / "control.sock"
+
+            async def code_for(**arguments: Any) -> dict[str, str]:
+                given = {"handle": "ada", **arguments}
+                made = await asyncio.to_thread(
+                    ask_socket, socket, "folkmoot/create_code_for", given
+                )
+                where = "/sign-in?next=/#" if arguments.get("operate") else "/sign-in#"
+                assert made["url"].endswith(f"{where}{made['code']}")
+                return {"code": made["code"]}
+
+            plain, operator = Browser(here.port), Browser(here.port)
+            done(await plain.ask("POST", f"{SESSION}/code", await code_for()), 200)
+            code = await code_for(operate=True)
+            done(await operator.ask("POST", f"{SESSION}/code", code), 200)
+            assert (await plain.get(SESSION))["scope"] == "*"
+            assert (await operator.get(SESSION))["scope"] == "* operate"
+            refused(await plain.ask("GET", "/v1/accounts"), 403, "scope_missing")
+            assert len((await operator.get("/v1/accounts"))["people"]) == 1
+            # It is ada's session beside, and nothing that is made with it operates.
+            assert (await operator.get(ME))["handle"] == "ada"
+            made = done(await operator.ask("POST", TOKENS, {"label": "more"}), 201)
+            assert made["scope"] == "*"
+            link = done(await operator.ask("POST", "/v1/me/codes"), 201)
+            other = Browser(here.port)
+            done(await other.ask("POST", f"{SESSION}/code", {"code": link["code"]}), 200)
+            assert (await other.get(SESSION))["scope"] == "* operate"
+            # What touches files or keys stays at the socket.
+            answer = await operator.ask("POST", "/v1/people/ada/codes", {"operate": True})
+            refused(answer, 403, "capability_denied")
+            # The page at / is chosen by the cookie, also where another site leads to it.
+            for site in ("none", "same-origin"):
+                page = await plain.ask("GET", "/", sec_fetch_site=site)
+                assert '<div id="console">' in page.text
+            for cookie in ("", f"folkmoot_{here.port}=bs_{'0' * 64}", f"folkmoot_1={ada.token}"):
+                stranger = Browser(here.port)
+                stranger.cookie = cookie
+                assert "A place where everyone can speak" in (await stranger.ask("GET", "/")).text
+            done(await plain.ask("DELETE", SESSION), 204)
+            assert "A place where everyone can speak" in (await plain.ask("GET", "/")).text
 
     run(main())
 

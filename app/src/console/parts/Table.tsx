@@ -10,6 +10,8 @@ export interface Column<T> {
   cell: (row: T) => ComponentChildren;
   /** Numbers stand to the right. */
   number?: boolean;
+  /** Whether the head is for those alone who do not see the table, as above buttons. */
+  hideHead?: boolean;
 }
 
 interface TableProps<T> {
@@ -29,7 +31,7 @@ export function Table<T>({ label, columns, rows, rowKey }: TableProps<T>) {
           <tr role="row">
             {columns.map((it) => (
               <th key={it.head} role="columnheader" scope="col" class={it.number ? "number" : ""}>
-                {it.head}
+                <span class={it.hideHead ? "hidden" : ""}>{it.head}</span>
               </th>
             ))}
           </tr>
@@ -38,7 +40,7 @@ export function Table<T>({ label, columns, rows, rowKey }: TableProps<T>) {
           {rows.map((row) => (
             <tr key={rowKey(row)} role="row">
               {columns.map((it) => (
-                <td key={it.head} role="cell" class={it.number ? "number" : ""} data-label={it.head}>
+                <td key={it.head} role="cell" class={it.number ? "number" : ""} data-label={it.hideHead ? undefined : it.head}>
                   {it.cell(row)}
                 </td>
               ))}

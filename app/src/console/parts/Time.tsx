@@ -31,14 +31,14 @@ export function duration(seconds: number): string {
 
 /** A number of bytes with its unit. */
 export function bytes(count: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
   let left = count;
-  while (left >= 999.5 && at < units.length - 1) {
-    left /= 1000;
+  while (left >= 1024 && at < units.length - 1) {
+    left /= 1024;
     at += 1;
   }
-  return `${at === 0 || left >= 99.5 ? Math.round(left) : left.toFixed(1)} ${units[at]}`;
+  return `${at === 0 || left >= 10 ? Math.round(left) : left.toFixed(1)} ${units[at]}`;
 }
 
 /** A whole number as it is written where the reader lives. */

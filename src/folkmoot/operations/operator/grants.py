@@ -68,7 +68,7 @@ class InvitedHandle(Struct, frozen=True):
 async def grant(call: Call[Grant]) -> Granted:
     """Grant or deny someone capabilities."""
     given = call.arguments
-    return await call.services.granting.grant(given.handle, given.patterns)
+    return await call.services.granting.grant(given.handle, given.patterns, by=call.caller.account)
 
 
 async def revoke(call: Call[Revoke]) -> Revoked:
@@ -77,7 +77,9 @@ async def revoke(call: Call[Revoke]) -> Revoked:
     if bool(given.patterns) == given.everything:
         raise CommandInvalid("Give the patterns to revoke, or everything.")
     granting, patterns = call.services.granting, given.patterns or []
-    return await granting.revoke(given.handle, patterns, everything=given.everything)
+    return await granting.revoke(
+        given.handle, patterns, everything=given.everything, by=call.caller.account
+    )
 
 
 async def grants_of(call: Call[GrantsOf]) -> PersonView:
@@ -93,7 +95,9 @@ async def grants(call: Call[ListGrants]) -> Overview:
 async def invite_for(call: Call[InviteFor]) -> InvitedHandle:
     """Make an invite for a handle that nobody has."""
     given = call.arguments
-    made = await call.services.granting.invite(given.handle, given.days * DAY)
+    made = await call.services.granting.invite(
+        given.handle, given.days * DAY, by=call.caller.account
+    )
     url = f"{call.services.url.rstrip('/')}/invite/{made.code}"
     return InvitedHandle(made.handle, made.code, url, made.until)
 

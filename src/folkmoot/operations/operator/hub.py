@@ -96,6 +96,7 @@ class ReadAudit(Arguments, frozen=True, kw_only=True):
     by: Annotated[str, says("Only what this handle did; `operator` is the operator.")] | None = None
     action: Annotated[str, says("Only these actions; `*` stands for anything.")] | None = None
     room: Annotated[str, says("Only lines about this room.")] | None = None
+    server: Annotated[str, says("Only calls of this server, by its namespace.")] | None = None
     about: Annotated[str, says("Only lines about this; `*` stands for anything.")] | None = None
     outcome: (
         Annotated[str, says("Only this outcome: `ok`, `error` for any other, or a code with `*`.")]

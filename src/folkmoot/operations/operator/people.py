@@ -5,12 +5,14 @@ Each change is stored with its line in the audit log. Where no hub runs, the nex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from folkmoot.accounts.model import PersonRow
 from folkmoot.core.errors import CommandInvalid, HandleInvalid, HandleTaken, UserNotFound
+from folkmoot.operations.operator.hub import Use
 from folkmoot.operations.operator.row import After, Handle, Reason, operated
 from folkmoot.operations.row import Arguments, Audit, Route, says
 
@@ -30,6 +32,10 @@ class ListPeople(Arguments, frozen=True, kw_only=True):
 
     after: After = ""
     suspended: Annotated[bool, says("Only suspended accounts.")] = False
+    text: (
+        Annotated[str, says("Only those whose handle or name has this text.", max_length=100)]
+        | None
+    ) = None
 
 
 class AddPerson(Arguments, frozen=True, kw_only=True):
@@ -53,6 +59,21 @@ class PersonRows(Struct, frozen=True):
 
     people: list[PersonRow]
     next: str | None
+
+
+class WhichPerson(Arguments, frozen=True, kw_only=True):
+    """Whom."""
+
+    handle: Handle
+
+
+class PersonDetails(PersonRow, frozen=True, kw_only=True):
+    """One account as the operator sees it."""
+
+    bio: str
+    privacy: str
+    quotas: dict[str, Use]
+    """How much of each of its quotas is used: bytes of `mail` and `rooms`, and `tokens`."""
 
 
 class AddedPerson(Struct, frozen=True):
@@ -81,8 +102,24 @@ class RemovedPerson(Struct, frozen=True):
 async def people(call: Call[ListPeople]) -> PersonRows:
     """A page of accounts."""
     given = call.arguments
-    found = await call.services.accounts.list_people(given.after, PAGE, suspended=given.suspended)
+    found = await call.services.accounts.list_people(
+        given.after, PAGE, suspended=given.suspended, text=given.text or ""
+    )
     return PersonRows(found, found[-1].handle if len(found) == PAGE else None)
+
+
+async def person(call: Call[WhichPerson]) -> PersonDetails:
+    """One account, and how much of its quotas it uses."""
+    accounts = call.services.accounts
+    account = await find(call.services, call.arguments.handle)
+    row = await accounts.person_row(account)
+    quotas = await accounts.quotas_of(account.id, tokens=True)
+    return PersonDetails(
+        **msgspec.structs.asdict(row),
+        bio=account.bio,
+        privacy=account.privacy,
+        quotas={name: Use(**use) for name, use in quotas.items()},
+    )
 
 
 async def add_person(call: Call[AddPerson]) -> AddedPerson:
@@ -92,7 +129,7 @@ async def add_person(call: Call[AddPerson]) -> AddedPerson:
     made = await services.accounts.add(
         given.handle,
         account_type=given.account_type,
-        also=recording(services, "account.added", lines),
+        also=recording(call, "account.added", lines),
     )
     log(services, lines)
     hub = services.url.rstrip("/")
@@ -117,7 +154,7 @@ async def set_suspended(call: Call[OnePerson], *, suspended: bool) -> SuspendedP
     if (account.suspended_at is not None) != suspended:
         action = "account.suspended" if suspended else "account.restored"
         account = await services.accounts.suspend(
-            account, suspended=suspended, also=recording(services, action, lines, reason)
+            account, suspended=suspended, also=recording(call, action, lines, reason)
         )
     log(services, lines)
     return SuspendedPerson(account.handle, bool(lines), account.suspended_at)
@@ -130,7 +167,7 @@ async def remove_person(call: Call[OnePerson]) -> RemovedPerson:
     services, reason = call.services, call.arguments.reason
     lines: list[Line] = []
     account = await find(services, call.arguments.handle)
-    record = recording(services, "account.removed", lines, reason)
+    record = recording(call, "account.removed", lines, reason)
 
     async def farewell(tx: Tx, leaving: Account) -> None:
         await leave_all_rooms(tx, leaving)
@@ -159,18 +196,18 @@ async def find(services: Services, handle: str) -> Account:
 
 
 def recording(
-    services: Services, action: str, lines: list[Line], reason: str = ""
+    call: Call[Any], action: str, lines: list[Line], reason: str = ""
 ) -> Callable[[Tx, Account], Awaitable[None]]:
     """What stores the audit line in the change's own transaction, and keeps it for the log."""
     from folkmoot import audit
+
+    services, by = call.services, call.caller.account
 
     async def record(tx: Tx, account: Account) -> None:
         now = services.clock.now()
         at = int(now) if services.offline else None
         # A unit may be run again: the last line is the one that was committed.
-        lines[:] = [
-            audit.Line(action, audit.OPERATOR, account.handle, account.id, reason or None, at)
-        ]
+        lines[:] = [audit.by_operator(action, by, account.handle, account.id, reason or None, at)]
         await audit.record(tx, lines, now, offline=services.offline)
 
     return record
@@ -194,6 +231,18 @@ PEOPLE = (
         needs=("accounts",),
         routes=(Route("GET", "/v1/accounts", "listAccounts", "List all accounts"),),
         commands=("people list",),
+    ),
+    operated(
+        name="folkmoot/person",
+        description="Show one account: its state, and how much of its quotas it uses.",
+        takes=WhichPerson,
+        gives=PersonDetails,
+        handler=person,
+        effect="reads",
+        errors=(CommandInvalid, UserNotFound),
+        needs=("accounts",),
+        routes=(Route("GET", "/v1/accounts/{handle}", "getAccountOf", "Show an account"),),
+        commands=("people show",),
     ),
     operated(
         name="folkmoot/add_person",

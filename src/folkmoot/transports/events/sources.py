@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.core.events import (
+    ACCOUNTS,
+    AUDIT,
     BACKENDS,
     CONTACTS,
+    GRANTS,
     HELD,
     PINS,
     SENT,
@@ -92,6 +95,26 @@ def pins(event: Event) -> Iterator[Told]:
     yield rows.PINS_CHANGED, rows.PinsChanged(about(event))
 
 
+def account_of_someone(_: Event) -> Iterator[Told]:
+    """Something about an account."""
+    yield rows.PEOPLE_CHANGED, rows.PeopleChanged("account")
+
+
+def rights_of_someone(_: Event) -> Iterator[Told]:
+    """What somebody may do."""
+    yield rows.PEOPLE_CHANGED, rows.PeopleChanged("rights")
+
+
+def tokens_of_someone(_: Event) -> Iterator[Told]:
+    """What opens somebody's account."""
+    yield rows.PEOPLE_CHANGED, rows.PeopleChanged("tokens")
+
+
+def audit(event: Event) -> Iterator[Told]:
+    """Somebody did something."""
+    yield rows.AUDIT_CHANGED, rows.AuditChanged(event.data["id"])
+
+
 def settings(_: Event) -> Iterator[Told]:
     """The settings were read again."""
     yield rows.SETTINGS_CHANGED, rows.SettingsChanged()
@@ -110,5 +133,9 @@ OPERATORS: Final[dict[str, Source]] = {
     HELD: held,
     SERVERS: servers,
     PINS: pins,
+    ACCOUNTS: account_of_someone,
+    GRANTS: rights_of_someone,
+    TOKENS: tokens_of_someone,
+    AUDIT: audit,
     SETTINGS: settings,
 }

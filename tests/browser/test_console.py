@@ -1,0 +1,249 @@
+"""The console against a real hub: its ways in and out, people, the audit log, the home page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.console import Console, Operated, started
+from tests.browser.harness import Desk, Person, expect
+from tests.browser.test_web import OUT, Web
+from tests.process import Process
+
+pytestmark = pytest.mark.browser
+
+FRONT = "A place where everyone can speak."
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    with started(tmp_path_factory.mktemp("hub")) as running:
+        yield Operated(running)
+
+
+@pytest.mark.requirement("console.sign-in", "console.page")
+def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(
+    here: Operated, desk: Desk
+) -> None:
+    ann = Person(here.url, "ann")
+    web = Console(desk, here.url, "", "/")
+    expect(web.text(FRONT)).to_be_visible()
+    web.page.get_by_role("link", name="Open Folkmoot").click()
+    web.enter(ann.token)
+    web.heading("Hello, ann")
+    assert web.page.url == f"{web.hub}/"
+    # Between the pages of the hub one goes by links, and back.
+    web.page.get_by_role("navigation", name="Pages").get_by_role("link", name="Inbox").click()
+    web.page.locator(".threads").wait_for()
+    web.page.get_by_role("link", name="Home").click()
+    web.heading("Hello, ann")
+    web.button("Sign out").click()
+    expect(web.text(FRONT)).to_be_visible()
+    web.page.goto(f"{web.hub}/audit?by=ann&follow=no")
+    expect(web.text("Sign in to continue.")).to_be_visible()
+    web.enter(ann.token)
+    assert web.page.url == f"{web.hub}/audit?by=ann&follow=no"
+    # An address may not lead away from the hub.
+    for next_ in ("//evil.example/", "/\\evil.example", "https://evil.example/", "/sign-in"):
+        web.page.goto(f"{web.hub}/sign-in?next={next_}")
+        web.page.locator(".threads").wait_for()
+        assert web.page.url == f"{web.hub}/inbox"
+    assert web.secrets() == []
+
+
+@pytest.mark.requirement("console.operator", "console.sign-in")
+def test_an_operators_link_opens_the_console_with_the_pages_of_operators(
+    here: Operated, desk: Desk
+) -> None:
+    Person(here.url, "olga")
+    link = here.ask("folkmoot/create_code_for", handle="olga", operate=True)["url"]
+    web = Console(desk, here.url, "", link.partition(str(here.port))[2])
+    web.heading("Hello, olga")
+    assert web.page.url == f"{web.hub}/"
+    navigation = web.page.get_by_role("navigation", name="Pages")
+    expect(navigation.get_by_role("link", name="People")).to_be_visible()
+    # By keyboard: along the links, and whoever arrives is at the heading.
+    web.page.keyboard.press("Tab")
+    expect(web.text("Skip to the page")).to_be_focused()
+    navigation.get_by_role("link", name="Audit").focus()
+    web.page.keyboard.press("Enter")
+    expect(web.page.get_by_role("heading", level=1, name="Audit log")).to_be_focused()
+    expect(web.page).to_have_title("Audit log · Folkmoot")
+    web.page.go_back()
+    expect(web.page.get_by_role("heading", level=1, name="Hello, olga")).to_be_focused()
+    web.go("/people/a/b")
+    web.heading("Page not found")
+
+
+@pytest.mark.requirement("console.scopes")
+def test_an_ordinary_account_is_not_offered_operators_pages_and_is_told_so(
+    here: Operated, desk: Desk
+) -> None:
+    web = Console(desk, here.url, Person(here.url, "plain").token)
+    web.heading("Hello, plain")
+    navigation = web.page.get_by_role("navigation", name="Pages")
+    expect(navigation.get_by_role("link", name="Inbox")).to_be_visible()
+    for name in ("People", "Audit"):
+        expect(navigation.get_by_role("link", name=name)).to_have_count(0)
+    for path in ("/people", "/people/ann", "/audit"):
+        web.go(path)
+        expect(web.text("This page is for operators of the hub.")).to_be_visible()
+    asked = {request.removeprefix(web.hub) for request in web.requests}
+    assert not {it for it in asked if it.startswith(("/v1/accounts", "/v1/people", "/v1/audit"))}
+
+
+@pytest.mark.requirement("console.session-ends", "console.people")
+def test_a_suspended_persons_open_pages_end_at_once(here: Operated, desk: Desk) -> None:
+    root, bob = here.operator("rhea"), Person(here.url, "bob")
+    console, inbox = Console(desk, here.url, bob.token), Web(desk, here.url).sign_in(bob.token)
+    console.ignored = inbox.ignored = OUT
+    web = Console(desk, here.url, root.token, "/people?text=bo")
+    web.page.get_by_role("link", name="@bob").click()
+    web.heading("@bob")
+    expect(web.page.get_by_role("table", name="Tokens and browsers")).to_contain_text("Chrome")
+    web.button("Suspend").click()
+    web.field("Reason, for the audit log").fill("asked to")
+    web.button("Suspend").click()
+    expect(web.text("Suspended @bob.")).to_be_visible()
+    expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
+    expect(console.text("Hello, bob")).to_have_count(0)
+    expect(inbox.text("You were signed out.")).to_be_visible()
+    web.button("Restore").click()
+    web.button("Restore").click()
+    expect(web.text("Restored @bob.")).to_be_visible()
+    # The session is good again, so nobody is asked for a token.
+    console.page.get_by_role("link", name="Sign in again").click()
+    console.heading("Hello, bob")
+    # A browser that the operator signs out ends as well, and no other.
+    table = web.page.get_by_role("table", name="Tokens and browsers")
+    browser = table.get_by_role("row").filter(has_text="Browser").first
+    browser.get_by_role("button", name="Sign out").click()
+    browser.get_by_role("button", name="Sign out").click()
+    expect(web.text("That browser is signed out.")).to_be_visible()
+    expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
+
+
+@pytest.mark.requirement("console.people")
+def test_an_operator_invites_adds_grants_and_removes(here: Operated, desk: Desk) -> None:
+    web = Console(desk, here.url, here.operator("boss").token, "/people")
+    web.button("Invite").click()
+    web.field("Handle", exact=True).fill("@Carol")
+    web.button("Create the link").click()
+    link = web.field("Invitation for @carol", exact=True).input_value()
+    assert "/invite/" in link
+    web.button("Add", exact=True).click()
+    web.field("Handle", exact=True).fill("robot")
+    web.field("A program uses it").check()
+    web.button("Add the account").click()
+    token = web.field("Token", exact=True).input_value()
+    assert token.startswith("sk_")
+    web.button("I have saved them").click()
+    assert web.secrets() == []
+    # Someone who registers meanwhile is in the list without a reload.
+    Person(here.url, "zoe")
+    web.page.get_by_role("table", name="People").get_by_role("link", name="@zoe").wait_for()
+    web.page.get_by_role("link", name="@robot").click()
+    web.heading("@robot")
+    grant = web.field("Grant a server", exact=False)
+    grant.fill("!msg/send")
+    grant.press("Enter")
+    rights = web.page.get_by_role("table", name="Rights", exact=True)
+    expect(rights).to_contain_text("!mcp.request.tools/call:msg/send")
+    expect(rights).to_contain_text("granted here")
+    rights.get_by_role("button", name="Revoke").click()
+    rights.get_by_role("button", name="Revoke").click()
+    expect(web.text("Nothing beyond what every account may do.")).to_be_visible()
+    web.ignored = ("400", "404")
+    grant.fill("no such pattern :")
+    grant.press("Enter")
+    expect(web.page.get_by_role("alert")).to_be_visible()
+    web.button("Remove").click()
+    expect(web.button("Remove")).to_be_disabled()
+    web.field("Type robot to confirm").fill("robot")
+    web.button("Remove").click()
+    web.heading("People")
+    expect(web.page.get_by_role("link", name="@robot")).to_have_count(0)
+    web.go("/people/robot")
+    expect(web.text("Nobody has the handle @robot.")).to_be_visible()
+
+
+@pytest.mark.requirement("console.audit")
+def test_the_audit_log_is_filtered_followed_and_saved(
+    here: Operated, desk: Desk, tmp_path: Path
+) -> None:
+    auditor = here.operator("auditor")
+    Person(here.url, "dora")
+    for verb in ("suspend", "restore") * 3:
+        here.ask(f"folkmoot/{verb}", handle="dora", reason="<b>tested</b>")
+    web = Console(desk, here.url, auditor.token, "/audit?about=dora&action=account.*")
+    table = web.page.get_by_role("table", name="Audit log")
+    rows = table.get_by_role("row")
+    expect(rows).to_have_count(7)
+    expect(table).to_contain_text("<b>tested</b>")
+    web.field("Action").fill("account.suspended")
+    web.field("Action").press("Enter")
+    expect(rows).to_have_count(4)
+    assert web.page.url.endswith("/audit?about=dora&action=account.suspended")
+    # What happens now is shown now; and a link shows the same to whoever may see it.
+    here.ask("folkmoot/suspend", handle="dora", reason="again")
+    expect(rows).to_have_count(5)
+    web.field("Follow").uncheck()
+    web.page.reload()
+    expect(rows).to_have_count(5)
+    with web.page.expect_download() as saved:
+        web.button("Download").click()
+    file = tmp_path / "audit.jsonl"
+    saved.value.save_as(file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["action"] for line in lines] == ["account.suspended"] * 4
+    assert lines[-1]["detail"] == {"detail": "again"}
+    web.field("Who").fill("nobody")
+    web.field("Who").press("Enter")
+    expect(web.text("No lines fit.")).to_be_visible()
+    web.button("Clear the filters").click()
+    expect(rows.nth(6)).to_be_visible()
+    assert re.fullmatch(r".*/audit\?follow=no", web.page.url)
+
+
+@pytest.mark.requirement("console.resumes")
+def test_an_open_page_survives_a_restart_and_shows_what_happened(
+    tmp_path: Path, desk: Desk
+) -> None:
+    data = tmp_path / "data"
+    with started(data) as running:
+        port, root = running.port, Operated(running).operator("rhea")
+        web = Console(desk, f"http://127.0.0.1:{port}", root.token, "/people")
+        web.page.get_by_role("link", name="@rhea").wait_for()
+        web.ignored = ("net::ERR_", "503")
+    expect(web.text("The connection to the hub is lost.")).to_be_visible()
+    with Process(data, port=port, FOLKMOOT_RATE_LIMITS="off") as running:
+        Person(f"http://127.0.0.1:{port}", "later")
+        expect(web.page.get_by_role("link", name="@later")).to_be_visible()
+        expect(web.text("The connection to the hub is lost.")).to_have_count(0)
+        Person(f"http://127.0.0.1:{port}", "latest")
+        expect(web.page.get_by_role("link", name="@latest")).to_be_visible()
+        web.page.close()
+
+
+@pytest.fixture(scope="module")
+def maker(here: Operated) -> Person:
+    return here.operator("maker")
+
+
+@pytest.mark.requirement("console.accessible")
+@pytest.mark.parametrize("path", ["/", "/people", "/people/maker", "/audit"])
+def test_every_page_is_accessible_and_fits(
+    here: Operated, maker: Person, desk: Desk, path: str
+) -> None:
+    web = Console(desk, here.url, maker.token, path)
+    expect(web.page.locator("main h1")).to_be_visible()
+    expect(web.text("Loading…")).to_have_count(0)
+    web.check_axe(path)
+    web.page.set_viewport_size({"width": 390, "height": 800})
+    web.button("More").click()
+    web.check_axe(f"{path} narrow")
+    web.check_widths(path)
