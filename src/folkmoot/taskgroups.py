@@ -26,6 +26,9 @@ class Aside:
         task.add_done_callback(self._started.discard)
         return task
 
+    def __len__(self) -> int:
+        return len(self._started)
+
     def end(self) -> None:
         """End all of them."""
         for task in tuple(self._started):

@@ -27,7 +27,7 @@ from folkmoot.names import NameStyle
 from folkmoot.operations import CATALOGUE, Caller
 from folkmoot.operations.arguments import decode
 from folkmoot.operations.openapi import document
-from folkmoot.transports.mcp.exchange import Exchange
+from folkmoot.transports.mcp.arrivals import Exchange
 from folkmoot.transports.mcp.lists import Lists, own_lists
 from tests.operations.corpus import cases, written
 

@@ -127,6 +127,15 @@ class HubPolicy:
             return False
         return True
 
+    def permits_request(self, principal: Principal, request: Request) -> bool:
+        """Whether someone may make a request to a backend; what they may not is in no log."""
+        try:
+            kind = kind_of(request)
+        except KindError:
+            return False
+        rights = self._rights.of_principal(principal)
+        return kind is not None and rights.allows(kind, members(request))
+
     def check_request(self, principal: Principal, method: str, params: dict[str, Any]) -> None:
         """Raise `CapabilityDenied` if an MCP request for something of the hub's own is denied.
 

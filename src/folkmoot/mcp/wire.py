@@ -158,6 +158,11 @@ def members_of(value: Any) -> dict[str, Any]:
     return value if type(value) is dict else {}
 
 
+def strings_of(value: Any) -> list[str]:
+    """The strings of a list, if it is one."""
+    return [item for item in value if type(item) is str] if type(value) is list else []
+
+
 def params_of(message: Request | Notification) -> dict[str, Any]:
     """The named params of a call."""
     return members_of(message.params)

@@ -18,7 +18,7 @@ from folkmoot.core.message import ErrorObject, Notification, Request, Response, 
 from folkmoot.core.session import Era
 from folkmoot.mcp import wire
 from folkmoot.mcp.carrier import Carrier, Connect
-from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
+from folkmoot.mcp.eras.openings import Evidence, answer_to_discover
 from folkmoot.mcp.wire import error_answer, members_of, request_meta
 
 Wish: TypeAlias = Literal["auto", "handshake", "stateless"]

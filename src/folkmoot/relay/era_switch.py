@@ -20,7 +20,7 @@ from folkmoot.mcp import wire
 from folkmoot.mcp.client.connect import PROBE as HANDSHAKE
 from folkmoot.mcp.client.connect import end_session
 from folkmoot.mcp.client.weblink import EVENTS, SAYS
-from folkmoot.mcp.eras.detection import Evidence, answer_to_discover
+from folkmoot.mcp.eras.openings import Evidence, answer_to_discover
 from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import request_meta, speaks_stateless
 

@@ -21,7 +21,7 @@ from folkmoot.relay.replies import JSON, Replies, say_json, settle
 from folkmoot.relay.steps import TO_SERVER, answer_of
 from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import replaying
-from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
+from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY
 from folkmoot.transports.mcp.sealed_ids import shown_header
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
     from folkmoot.relay.conversation import Talk, Talks
     from folkmoot.relay.steps import Envelope, Steps
-    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.arrivals import Exchange
 
 LENGTH: Final = b"content-length"
 OUR_HEADERS: Final = (

@@ -6,10 +6,10 @@ It is a carrier like any other, so whatever carries messages to a server carries
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import TapeExhausted, TooManyInFlight, TransportClosed
@@ -25,7 +25,7 @@ from folkmoot.proxy.replay.script import Beat, Call, Script
 from folkmoot.proxy.replay.subject import GREETINGS, Mode
 from folkmoot.proxy.replay.voice import Voice
 from folkmoot.proxy.tape import Tape
-from folkmoot.taskgroups import group
+from folkmoot.taskgroups import Aside, aside
 
 MOST_PLAYING: Final = 1024
 """Requests that are being answered at once; a further one is refused."""
@@ -70,9 +70,9 @@ class Replay:
     async def connect(self) -> AsyncIterator[TapeServer]:
         """One conversation with the recorded server."""
         prompter = self._shared or Prompter(self._index, once=self._once, asked=self._asked)
-        async with group() as tasks:
+        async with aside() as playing:
             server = TapeServer(
-                prompter, self._clock, tasks, timing=self._timing, on_miss=self._missed
+                prompter, self._clock, playing, timing=self._timing, on_miss=self._missed
             )
             try:
                 yield server
@@ -100,26 +100,25 @@ class TapeServer(Carrier):
         self,
         prompter: Prompter,
         clock: Clock,
-        tasks: asyncio.TaskGroup,
+        playing: Aside,
         *,
         timing: float = 0.0,
         on_miss: Callable[[TapeExhausted], None] | None = None,
     ) -> None:
         super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, PROXY_LIMITS)
         self._prompter = prompter
-        self._tasks = tasks
+        self._playing = playing
         self._timing = timing
         self._on_miss = on_miss
         self._closed = False
         self._out = Inbox(ENDED)
         """What was said and nobody has taken yet; when it is full, the tape stands still."""
-        self._all: set[asyncio.Task[None]] = set()
         self._answering: dict[MessageId, asyncio.Task[None]] = {}
         self._awaited: dict[MessageId, asyncio.Future[None]] = {}
         self._ids = count(1)
         self._context = TransportContext(None, ConnectionInfo("tape"))
         if opening := prompter.script.opening:
-            self._start(self._play, opening, Voice())
+            playing.run(self._play(opening, Voice()))
 
     @property
     def waiting(self) -> bool:
@@ -148,19 +147,18 @@ class TapeServer(Carrier):
             if (task := self._answering.pop(cancelled, None)) is not None:
                 task.cancel()
         elif cue := self._prompter.cue_for(message):
-            self._start(self._play, cue.beats, Voice())
+            self._playing.run(self._play(cue.beats, Voice()))
 
     async def close(self) -> None:
         """Say nothing more."""
         self._closed = True
         self._out.end()
-        for task in self._all:
-            task.cancel()
+        self._playing.end()
 
     async def _asked(self, request: Request) -> None:
         if request.method == PING:
             await self._say(Response(id=request.id, result={}))
-        elif len(self._all) >= MOST_PLAYING:
+        elif len(self._playing) >= MOST_PLAYING:
             refused = TooManyInFlight("The tape has too many requests to answer at once.")
             await self._say(refusal(request.id, refused))
         else:
@@ -168,7 +166,7 @@ class TapeServer(Carrier):
             if isinstance(found, Response):
                 await self._say(found)
             else:
-                self._answering[request.id] = self._start(self._answer, found, request)
+                self._answering[request.id] = self._playing.run(self._answer(found, request))
 
     def _find(self, request: Request) -> Call | Response:
         """The recorded call, or what to say in its place."""
@@ -233,11 +231,3 @@ class TapeServer(Carrier):
 
     async def _say(self, message: ProtocolMessage) -> None:
         await self._out.put(self.envelope_of(message), 0)
-
-    def _start(
-        self, play: Callable[..., Coroutine[Any, Any, None]], *what: Any
-    ) -> asyncio.Task[None]:
-        task = self._tasks.create_task(play(*what))
-        self._all.add(task)
-        task.add_done_callback(self._all.discard)
-        return task

@@ -24,7 +24,6 @@ from folkmoot.core.message import (
     replace,
 )
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.detection import strings
 from folkmoot.mcp.eras.shapes import without_key
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import Refusal
@@ -36,6 +35,7 @@ from folkmoot.mcp.wire import (
     meta_of,
     params_of,
     refusal,
+    strings_of,
 )
 
 MOST_URIS: Final = 1024
@@ -171,7 +171,7 @@ class Listening:
     def _agreed(self, acknowledged: Notification) -> list[Step]:
         steps = self._stop_hearing()
         self._heard, self._asked = self._asked, None
-        agreed = strings(members_of(params_of(acknowledged).get("notifications")).get(wire.URIS))
+        agreed = strings_of(members_of(params_of(acknowledged).get("notifications")).get(wire.URIS))
         steps += self._tell(set(agreed), members_of(meta_of(acknowledged).get(wire.REFUSED_KEY)))
         return steps + self._go_on()
 
@@ -280,7 +280,7 @@ class Listens:
         if type(wanted) is not dict:
             told = '"notifications" must be an object.'
             return [ToClient(error_answer(request.id, wire.INVALID_PARAMS, told))]
-        uris = list(dict.fromkeys(strings(wanted.get(wire.URIS)))) if self._subscribes else []
+        uris = list(dict.fromkeys(strings_of(wanted.get(wire.URIS)))) if self._subscribes else []
         new = [uri for uri in uris if uri not in self._topics]
         if (
             request.id in self._listens

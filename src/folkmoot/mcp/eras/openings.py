@@ -1,7 +1,8 @@
 """Opening: the first words of a conversation, until it shows which era each side speaks.
 
 Both openings pass on what the client says as it is, so that a server of the same era hears nothing
-but its client. Only where the answer shows another era, or nothing, do we ask ourselves.
+but its client. Only where the answer shows another era, or nothing, do we ask ourselves. What an
+answer tells about the era of its server is `Evidence`.
 """
 
 from __future__ import annotations
@@ -21,19 +22,77 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.detection import (
-    Evidence,
-    answer_to_discover,
-    answer_to_initialize,
-    answer_to_stateless,
-    strings,
-)
 from folkmoot.mcp.eras.handshake_client import HandshakeClient
 from folkmoot.mcp.eras.shapes import UNKNOWN_PEER, initialize_request, without_tasks
 from folkmoot.mcp.eras.stateless_client import StatelessClient
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.wire import error_answer, members_of, meta_of, params_of, refusal, request_meta
+from folkmoot.mcp.wire import (
+    error_answer,
+    is_stateless,
+    members_of,
+    meta_of,
+    params_of,
+    refusal,
+    request_meta,
+    strings_of,
+)
+
+STATELESS_CODES = frozenset((wire.HEADER_MISMATCH, wire.CAPABILITY_MISSING))
+"""Errors that only a server of the stateless era knows."""
+
+
+class Evidence(Enum):
+    """What is known of a server."""
+
+    HANDSHAKE = "handshake"
+    STATELESS = "stateless"
+    NONE = "none"
+
+
+def answer_to_initialize(answer: Response) -> Evidence:
+    """A result shows the handshake era, and so does a server that names versions of it."""
+    if not isinstance(answer.error, ErrorObject):
+        return Evidence.HANDSHAKE
+    named = supported_versions(answer.error)
+    return Evidence.HANDSHAKE if wire.HANDSHAKE_VERSIONS.intersection(named) else Evidence.NONE
+
+
+def answer_to_discover(answer: Response) -> Evidence:
+    """Every server of the stateless era answers this; what is no such answer shows the other."""
+    if isinstance(answer.error, ErrorObject):
+        shown = _shown_by(answer.error)
+        return Evidence.HANDSHAKE if shown is Evidence.NONE else shown
+    versions = strings_of(members_of(answer.result).get("supportedVersions"))
+    return Evidence.STATELESS if any(map(is_stateless, versions)) else Evidence.HANDSHAKE
+
+
+def answer_to_stateless(answer: Response) -> Evidence:
+    """A result says its type in the stateless era; without it, a lenient server gave it.
+
+    Most errors show nothing: a server that was not initialised says the same as one that does not
+    know the method or does not like the params.
+    """
+    if isinstance(answer.error, ErrorObject):
+        return _shown_by(answer.error)
+    typed = "resultType" in members_of(answer.result)
+    return Evidence.STATELESS if typed else Evidence.HANDSHAKE
+
+
+def supported_versions(error: ErrorObject) -> list[str]:
+    """The versions that a server names when it refuses one."""
+    if error.code != wire.VERSION_UNSUPPORTED:
+        return []
+    return strings_of(members_of(error.data).get("supported"))
+
+
+def _shown_by(error: ErrorObject) -> Evidence:
+    if error.code in STATELESS_CODES:
+        return Evidence.STATELESS
+    if error.code != wire.VERSION_UNSUPPORTED:
+        return Evidence.NONE
+    named = supported_versions(error)
+    return Evidence.STATELESS if any(map(is_stateless, named)) else Evidence.HANDSHAKE
 
 
 class Settled(Enum):
@@ -116,7 +175,7 @@ class HandshakeOpening(_Opening):
             self.outcome = Settled.OPEN
             return [ToClient(refused)]
         found = answer.result if type(answer.result) is dict else {}
-        if wire.STATELESS_VERSION not in strings(found.get("supportedVersions")):
+        if wire.STATELESS_VERSION not in strings_of(found.get("supportedVersions")):
             self.outcome = Settled.OPEN
             return [ToClient(refusal(self._request.id, Refusal.VERSIONS.error()))]
         self.server_version = wire.STATELESS_VERSION

@@ -1,4 +1,7 @@
-"""Who asks: a request to `/mcp` with its token, its session and its account made out."""
+"""Who asks: a request to `/mcp` with its token, its session and its account made out.
+
+What comes of it is an `Exchange`, which goes with the request from here on.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,18 @@ from folkmoot.operations.call import Caller
 from folkmoot.transports.connections import PEER
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
-from folkmoot.transports.mcp.exchange import Exchange
 from folkmoot.transports.operators import is_direct
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
     from weakref import ReferenceType
 
     from starlette.types import Scope
 
-    from folkmoot.accounts import Accounts
+    from folkmoot.accounts import Accounts, Credential
+    from folkmoot.core.errors import FolkmootError
+    from folkmoot.mcp.server.heads import Head
     from folkmoot.names import NameStyle
     from folkmoot.transports.address import Addresses
     from folkmoot.transports.connections import Peer
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.resumption import Resumption
     from folkmoot.transports.mcp.sessions import Session, Sessions
 
+REWRITTEN_KEY: Final = "folkmoot.rewritten"
+"""In the scope of a request that is not as its client sent it: its headers may repeat less."""
 HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
 MOST_PARAMETERS: Final = 50
 TOKEN_ALONE: Final = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
@@ -45,6 +52,59 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "tools": ("all", "search"),
 }
 """Query parameters besides the token, and the values they take."""
+
+
+class Exchange(Struct, kw_only=True, eq=False, weakref=True):
+    """What belongs to one request."""
+
+    caller: Caller
+    scope: Scope
+    head: Head
+    """The headers of the request, by one look at them."""
+    shown_hash: str = ""
+    """The hash of the token that the request shows, valid or not."""
+    credential: Credential | None = None
+    """What authenticated the caller; None when nobody is."""
+    handshake: bool = False
+    """Whether the request belongs to the eras that know sessions."""
+    token_invalid: bool = False
+    """Whether the request, or its session, has a token that is nobody's."""
+    suspended: bool = False
+    """Whether that is because the token's account is suspended."""
+    session: Session | None = None
+    subscribed: tuple[str, ...] = ()
+    """What its session, if it was adopted for this request, had subscribed to."""
+    names: NameStyle = "safe"
+    all_tools: bool = False
+    search: bool = False
+    """Whether the list of tools has only those that find and call the others."""
+    ending: FolkmootError | None = None
+    """Why it is ended early; None if its client has left, or the hub stops."""
+
+    @property
+    def credential_id(self) -> str:
+        """The id of what authenticated the caller; empty when nobody is."""
+        return "" if self.credential is None else self.credential.id
+
+    def uses(self, credential_id: str) -> bool:
+        """Whether it came in with a credential, or with one that ends with it."""
+        used = self.credential
+        return used is not None and credential_id in (used.id, used.parent_id)
+
+    @property
+    def leaving(self) -> asyncio.Event:
+        """Set when the client has left, or nobody waits for an answer any more."""
+        return self.caller.leaving
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the request is not as its client sent it."""
+        return REWRITTEN_KEY in self.scope
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is the stream of a session, which answers nothing by itself."""
+        return bool(self.scope["method"] == "GET")
 
 
 class Query(Struct, frozen=True):

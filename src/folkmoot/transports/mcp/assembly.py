@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from folkmoot.core.errors import CapabilityDenied, KindError
+from folkmoot.core.errors import CapabilityDenied
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, TASKS, about
-from folkmoot.core.kindcheck import kind_of
-from folkmoot.core.message import Request, members
+from folkmoot.core.message import Request
 from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.mail import Mail
     from folkmoot.operations import Catalogue
+    from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import Calls
-    from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.service import SignIn
     from folkmoot.transports.mcp.sessions import Session
 
@@ -63,12 +62,11 @@ class Parts:
         bus.listen(CREDENTIALS, calls.credential_ended)
         self._gateway = gateway
         self._own = catalogue
-        self._rights = rights
         self.deliveries = Deliveries()
         self.lists = Lists(catalogue, rights, gateway, info)
         self._policy = policy = HubPolicy(rights)
         self._notices = Notices(bus, accounts, self._may_hear)
-        self._tasks = TaskRequests(gateway, task_calls, rights, policy, calls)
+        self._tasks = TaskRequests(gateway, task_calls, policy, calls)
         bus.listen(TASKS, self._task_changed)
         self.hearers = Hearers(accounts, rights, self._may_hear, self._tasks.notice)
         backends = Backends(gateway, rights, calls)
@@ -192,9 +190,4 @@ class Parts:
         if uri is None:
             return False
         request = Request(id=0, method=SUBSCRIBE, params={"uri": uri})
-        try:
-            kind = kind_of(request)
-        except KindError:
-            return False
-        rights = self._rights.of_principal(principal)
-        return kind is not None and rights.allows(kind, members(request))
+        return self._policy.permits_request(principal, request)

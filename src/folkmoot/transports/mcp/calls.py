@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.service import Asked
     from folkmoot.operations import Operation, ToolResult
     from folkmoot.pipeline import Pipeline
-    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.arrivals import Exchange
 
 MOST_OF_SESSION: Final = 64
 MOST_OF_ACCOUNT: Final = 256

@@ -23,11 +23,10 @@ from folkmoot.mcp.server.resumable import StreamBudget
 from folkmoot.taskgroups import aside
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
-from folkmoot.transports.mcp.arrivals import Arrivals
+from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.calls import Calls
 from folkmoot.transports.mcp.declared import MOST_BYTES, reduce_declared
-from folkmoot.transports.mcp.exchange import REWRITTEN_KEY
 from folkmoot.transports.mcp.invalid_token import answer_invalid
 from folkmoot.transports.mcp.resumption import Resumption
 from folkmoot.transports.mcp.sessions import Session, Sessions
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from folkmoot.settings.model import McpSettings
     from folkmoot.transports.address import Addresses
     from folkmoot.transports.guard import Hosts
-    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.arrivals import Exchange
 
 Tap: TypeAlias = "Callable[[Exchange, bytes | None, Send, Serve, McpEndpoint], Awaitable[None]]"
 """Takes an authenticated request past the interceptors, and has what is left of it served."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from folkmoot.names import NameStyle
     from folkmoot.operations import Catalogue
-    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.arrivals import Exchange
 
 PASSED: Final = frozenset({INITIALIZE, PING})
 """Requests of a session that tell nothing of anyone."""

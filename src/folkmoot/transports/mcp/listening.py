@@ -20,7 +20,7 @@ from folkmoot.transports.mcp.watches import MOST_WATCHED
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.service import Asked
-    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notices
     from folkmoot.transports.mcp.resources import Resources

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.listing import Own
     from folkmoot.gateway.rights import HubRights
     from folkmoot.operations import Catalogue
-    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.arrivals import Exchange
 
 NAME: Final = "folkmoot"
 TITLE: Final = "Folkmoot"

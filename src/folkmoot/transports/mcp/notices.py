@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Event, Subscription
     from folkmoot.mcp.server.service import Answer
-    from folkmoot.transports.mcp.exchange import Exchange
+    from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.sessions import Session
 
 logger = logging.getLogger("folkmoot.mcp")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mail import Mail
     from folkmoot.mcp.server.service import Asked
+    from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import Backends
     from folkmoot.transports.mcp.deliveries import Deliveries
-    from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.hearers import Hearer, Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
     from folkmoot.transports.mcp.sessions import Session

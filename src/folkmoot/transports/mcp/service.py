@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.service import Asked
     from folkmoot.operations import Catalogue, Operation
     from folkmoot.operations.call import Bind
+    from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import Backends, Calls
     from folkmoot.transports.mcp.deliveries import Deliveries
-    from folkmoot.transports.mcp.exchange import Exchange
     from folkmoot.transports.mcp.listening import Listener
     from folkmoot.transports.mcp.lists import Lists
     from folkmoot.transports.mcp.resources import Resources

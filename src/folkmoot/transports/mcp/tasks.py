@@ -12,12 +12,10 @@ from folkmoot.core.errors import (
     AuthenticationRequired,
     CapabilityMissing,
     FolkmootError,
-    KindError,
     ParamsInvalid,
     TaskUnknown,
 )
-from folkmoot.core.kindcheck import kind_of
-from folkmoot.core.message import Request, members
+from folkmoot.core.message import Request
 from folkmoot.gateway.asking import CALL, CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
 from folkmoot.mcp import wire
@@ -28,12 +26,11 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.operations import HubPolicy
-    from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.gateway.tasks import Task
     from folkmoot.mcp.server.service import Asked
+    from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import Calls
-    from folkmoot.transports.mcp.exchange import Exchange
 
 METHODS: Final = {
     wire.HANDSHAKE_VERSION: frozenset(
@@ -62,7 +59,6 @@ class TaskRequests:
         self,
         gateway: Gateway,
         task_calls: TaskCalls,
-        rights: HubRights,
         policy: HubPolicy,
         calls: Calls,
     ) -> None:
@@ -70,7 +66,6 @@ class TaskRequests:
         self._tasks = gateway.tasks
         self._audit = gateway.audit
         self._task_calls = task_calls
-        self._rights = rights
         self._policy = policy
         self._calls = calls
 
@@ -109,12 +104,7 @@ class TaskRequests:
     def permitted(self, principal: Principal, task: Task) -> bool:
         """Whether someone may still do what made a task of theirs."""
         request = Request(id=0, method=CALL, params=task.call)
-        try:
-            kind = kind_of(request)
-        except KindError:
-            return False
-        rights = self._rights.of_principal(principal)
-        return kind is not None and rights.allows(kind, members(request))
+        return self._policy.permits_request(principal, request)
 
     def may_hear(self, principal: Principal, task_id: str) -> bool:
         """Whether someone may still be told of a task."""
