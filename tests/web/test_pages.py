@@ -289,7 +289,7 @@ def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
     policy = plain[0].headers["content-security-policy"]
     assert plain[0].headers["cache-control"] == "no-store"
     assert "connect-src 'self'" in policy
-    assert "trusted-types 'none'" in policy
+    assert "require-trusted-types-for 'script'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
 
