@@ -10,7 +10,7 @@ from folkmoot.bus import MemoryBus
 from folkmoot.core.errors import BusClosed, NotFound
 from folkmoot.core.ports import Subscription
 from folkmoot.mcp.server.service import Answer
-from folkmoot.transports.mcp.exchange import Exchange
+from folkmoot.transports.mcp.arrivals import Exchange
 from folkmoot.transports.mcp.notices import Notices, Resubscriptions
 from folkmoot.transports.mcp.sessions import Session
 from tests.harness import run
