@@ -1,51 +1,139 @@
-"""Pictures of the inbox for the README and the docs, and of every view to look at.
+"""Pictures of the pages for the README and the docs, and of every view to look at.
 
-python -m tests.browser.screenshots [FOLDER]        every view, in both themes and four widths
+python -m tests.browser.screenshots FOLDER          every view, in both themes and four widths
+python -m tests.browser.screenshots FOLDER NAME…    only views whose name begins so: `web-account`
 python -m tests.browser.screenshots --docs          the few that the docs show
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.conftest import launch, variables
-from tests.browser.harness import BARE, STORING, Desk, host_server
+from tests.browser.harness import BARE, STORING, Desk, Inbox, Person, host_server
 from tests.browser.scenes import VIEWS, scene
+from tests.browser.test_web import Web
 from tests.process import Process
 
 WIDTHS = {320: 640, 390: 760, 768: 800, 1280: 800}
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
-DOCS = (("thread", "light", 1280), ("thread", "dark", 1280), ("list", "light", 390))
-FONTS = "--serif: 'DejaVu Serif'; --sans: 'DejaVu Sans'; --mono: 'DejaVu Sans Mono'"
-"""The same letters wherever the pictures are made."""
+IMAGES = Path(__file__).parents[2] / "src" / "folkmoot" / "web" / "images"
+DOCS = (
+    ("inbox-thread", "light", 1280),
+    ("web-thread", "light", 1280),
+    ("web-thread", "dark", 1280),
+    ("web-inbox", "light", 390),
+    ("web-sign-in", "light", 390),
+    ("web-account", "dark", 390),
+)
+"""What the README and the docs show."""
+FONTS = {"--serif": "P052", "--sans": "Nimbus Sans", "--mono": "DejaVu Sans Mono"}
+"""The same letters wherever the pictures are made: P052 is the Palatino of fonts-urw-base35."""
+DRESS = """async (root, fonts) => {
+  for (const [name, font] of Object.entries(fonts)) root.style.setProperty(name, font);
+  // It has no medium weight, for which a browser would take another font instead of the regular.
+  const faces = [
+    ["P052-Roman", "100 500", "normal"],
+    ["P052-Bold", "501 900", "normal"],
+    ["P052-Italic", "100 900", "italic"],
+  ].map(([local, weight, style]) => new FontFace("P052", `local("${local}")`, { weight, style }));
+  for (const face of faces) document.fonts.add(await face.load());
+}"""
 
 
-def take(
-    desk: Desk, hub: str, token: str | None, view: str, theme: str, width: int, to: Path
-) -> None:
-    """One picture."""
-    height = WIDTHS[width]
-    sandbox = BARE if view == "first" else STORING
-    inbox = desk.open(
-        hub, token, sandbox=sandbox, width=width, height=height, theme=theme, size=height
-    )
-    inbox.frame.locator("html").evaluate(f"root => root.style.cssText += {FONTS!r}")
-    if token:
-        inbox.frame.locator(".row").first.wait_for()
-        VIEWS[view](inbox)
-    inbox.page.clock.run_for(500)
-    inbox.page.screenshot(path=str(to))
-    inbox.page.context.close()
+class Stage(NamedTuple):
+    """A hub with something to see, and a browser."""
+
+    desk: Desk
+    hub: str
+    ada: Person
 
 
-def main(arguments: list[str]) -> None:
-    docs = arguments == ["--docs"]
-    folder = IMAGES if docs or not arguments else Path(arguments[0])
-    folder.mkdir(parents=True, exist_ok=True)
+Draw = Callable[[Stage, str, int], Page]
+"""Opens a view in a theme and a width, ready to be taken."""
+
+
+def dress(page: Page, inbox: Inbox | None = None) -> None:
+    """Set the fonts, in the page or in the frame in it."""
+    root = inbox.frame.locator("html") if inbox else page.locator("html")
+    root.evaluate(DRESS, FONTS)
+
+
+def in_host(view: str) -> Draw:
+    """A view of the inbox in a host's frame."""
+
+    def draw(stage: Stage, theme: str, width: int) -> Page:
+        first = view == "first"
+        inbox = stage.desk.open(
+            stage.hub,
+            None if first else stage.ada.token,
+            sandbox=BARE if first else STORING,
+            width=width,
+            height=WIDTHS[width],
+            theme=theme,
+            size=WIDTHS[width],
+        )
+        dress(inbox.page, inbox)
+        if not first:
+            inbox.frame.locator(".row").first.wait_for()
+            VIEWS[view](inbox)
+        inbox.page.clock.run_for(500)
+        return inbox.page
+
+    return draw
+
+
+class OnHub(NamedTuple):
+    """A page of the hub: where it is, and what is there once it is drawn."""
+
+    path: str
+    ready: str
+    show: Callable[[Page], None] = lambda _: None
+    signed_in: bool = True
+
+    def __call__(self, stage: Stage, theme: str, width: int) -> Page:
+        path = "/inbox" if self.signed_in else self.path
+        web = Web(
+            stage.desk, stage.hub, path, width=width, height=WIDTHS[width], color_scheme=theme,
+            real_time=True,
+        )  # fmt: skip
+        if self.signed_in:
+            web.sign_in(stage.ada.token)
+            web.page.goto(f"{web.hub}{self.path}")
+        dress(web.page)
+        web.page.locator(self.ready).first.wait_for()
+        self.show(web.page)
+        web.page.evaluate("document.fonts.ready.then(() => scrollTo(0, 0))")
+        return web.page
+
+
+def open_bob(page: Page) -> None:
+    page.locator(".row", has_text="Bob Weaver").first.click()
+    page.locator(".letter").last.wait_for()
+
+
+VIEW: dict[str, Draw] = {
+    **{f"inbox-{view}": in_host(view) for view in ("first", *VIEWS)},
+    "web-inbox": OnHub("/inbox", ".row"),
+    "web-thread": OnHub("/inbox", ".row", open_bob),
+    "web-account": OnHub("/account", "text=this browser"),
+    "web-sign-in": OnHub("/sign-in", "text=I lost my token", signed_in=False),
+    "web-front": OnHub("/", ".hero", signed_in=False),
+    "web-docs": OnHub("/docs/tutorials/person", "h1", signed_in=False),
+}
+"""Every view. Another page of the hub is another row."""
+
+
+@contextmanager
+def staged() -> Iterator[Stage]:
     with (
         host_server() as host,
         tempfile.TemporaryDirectory() as data,
@@ -54,16 +142,36 @@ def main(arguments: list[str]) -> None:
         launch(driver) as browser,
     ):
         hub = f"http://127.0.0.1:{running.port}"
-        ada = scene(hub)
-        desk = Desk(browser, host, [])
-        for view in ("first", *VIEWS):
+        yield Stage(Desk(browser, host, []), hub, scene(hub))
+
+
+def main(arguments: list[str]) -> None:
+    if not arguments:
+        raise SystemExit(__doc__)
+    missing_fonts()
+    docs = arguments == ["--docs"]
+    folder = IMAGES if docs else Path(arguments[0])
+    chosen = tuple(arguments[1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    with staged() as stage:
+        for name, draw in VIEW.items():
             for theme in ("light", "dark"):
                 for width in WIDTHS:
-                    if docs and (view, theme, width) not in DOCS:
-                        continue
-                    name = f"inbox-{view}-{theme}-{width}.png"
-                    token = None if view == "first" else ada.token
-                    take(desk, hub, token, view, theme, width, folder / name)
+                    wanted = (name, theme, width) in DOCS if docs else name.startswith(chosen or "")
+                    if wanted:
+                        page = draw(stage, theme, width)
+                        page.screenshot(path=folder / f"{name}-{theme}-{width}.png")
+                        page.context.close()
+
+
+def missing_fonts() -> None:
+    """End where a font is missing: the browser would take another without a word."""
+    lister = shutil.which("fc-list") or "fc-list"
+    known = subprocess.run([lister, ":", "family"], capture_output=True, text=True, check=True)
+    if absent := [font for font in FONTS.values() if font not in known.stdout]:
+        raise SystemExit(
+            f"Not installed: {', '.join(absent)}. Debian: fonts-urw-base35, fonts-dejavu."
+        )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 from folkmoot.app import Hub
 from tests.browser.conftest import variables
 from tests.browser.harness import Desk, Inbox, expect
+from tests.browser.test_web import Web
 from tests.mcp_harness import settings
 from tests.process import Process
 
@@ -33,6 +34,27 @@ FRAMES = """async () => {
   }
   return late / 120;
 }"""
+
+
+PAINTED = """
+const wanted = window.name;
+let clicked = false;
+const among = (selector, text) =>
+  [...document.querySelectorAll(selector)].find((it) => it.textContent.includes(text));
+const look = () => {
+  if (among(".letter", `of ${wanted}`)) {
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); }));
+  } else if (!clicked && among(".row", `@${wanted}`)) {
+    clicked = true;
+    among(".row", `@${wanted}`).click();
+  }
+};
+const observer = new MutationObserver(look);
+if (["few", "many"].includes(wanted)) observer.observe(document, {childList: true, subtree: true});
+"""
+"""Opens the conversation that `window.name` names as soon as it is listed, and notes when it is
+drawn, in milliseconds from navigation."""
 
 
 async def write(folder: Path) -> str:
@@ -114,3 +136,26 @@ def test_ten_thousand_messages_open_like_ten_and_stay_smooth(
     inbox.button("Send", exact=True).click()
     expect(letters.last).to_contain_text("Back to the end.")
     expect(letters.last).to_be_in_viewport()
+
+
+def test_from_navigation_ten_thousand_messages_are_painted_like_ten(
+    place: tuple[str, str], desk: Desk
+) -> None:
+    hub, token = place
+    web = Web(desk, hub, real_time=True).sign_in(token)
+    web.page.add_init_script(PAINTED)
+
+    def milliseconds(handle: str) -> float:
+        web.page.evaluate("name => { window.name = name; }", handle)
+        web.page.goto(f"{web.hub}/inbox")
+        web.page.wait_for_function("() => window.painted", timeout=60_000)
+        found: float = web.page.evaluate("window.painted")
+        return found
+
+    def ratio() -> float:
+        """How much longer the long conversation takes; in turns, as a machine is busy in waves."""
+        pairs = [(milliseconds("few"), milliseconds("many")) for _ in range(RUNS)]
+        few, many = (median(times) for times in zip(*pairs, strict=True))
+        return many / few
+
+    assert least(ratio, 1.5) <= 1.5

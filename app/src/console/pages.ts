@@ -68,4 +68,5 @@ export const PAGES: readonly PageRow[] = [
 /** Pages that are not the console's: one goes there by a plain link. */
 export const ELSEWHERE: readonly (NavigationEntry & { path: string; scope: string })[] = [
   { path: "/inbox", scope: "mail.read", order: 10, label: "Inbox", icon: "mail", badge: unread },
+  { path: "/docs", scope: "", order: 95, label: "Documentation", icon: "docs" },
 ];

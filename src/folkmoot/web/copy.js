@@ -14,3 +14,8 @@ for (const paste of document.querySelectorAll(".paste")) {
   });
   paste.append(button);
 }
+
+// A long list of pages begins where the reader is.
+const contents = document.querySelector(".contents");
+const current = contents?.querySelector("[aria-current]");
+if (current) contents.scrollTop = current.offsetTop - contents.clientHeight / 3;
