@@ -69,11 +69,13 @@ def show_people(inbox: Inbox) -> None:
 
 def show_settings(inbox: Inbox) -> None:
     inbox.button("Settings").click()
+    inbox.frame.get_by_role("heading", name="Settings").wait_for()
 
 
 def show_keys(inbox: Inbox) -> None:
     inbox.button("Settings").click()
     inbox.button("Keys and backup").click()
+    inbox.button("Turn on").wait_for()
 
 
 VIEWS: dict[str, Callable[[Inbox], None]] = {

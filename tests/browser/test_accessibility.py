@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.conftest import variables
-from tests.browser.harness import AXE, Desk, Inbox, missing
+from tests.browser.harness import AXE, Desk, Inbox, expect, missing
 from tests.browser.scenes import VIEWS, scene
 from tests.process import Process
 
@@ -30,6 +30,7 @@ def test_axe_finds_nothing_in_any_view(
     with Process(tmp_path, **variables(host)) as running:
         hub = f"http://127.0.0.1:{running.port}"
         first = desk.open(hub, theme=theme, width=width, size=700)
+        first.field("Handle").wait_for()
         check(first, "first")
         inbox = desk.open(hub, scene(hub).token, theme=theme, width=width, size=700)
         inbox.frame.locator(".row").first.wait_for()
@@ -43,6 +44,7 @@ def test_axe_finds_nothing_in_any_view(
 
 def check(inbox: Inbox, view: str) -> None:
     """Fail for whatever axe-core finds."""
+    expect(inbox.frame.get_by_role("heading", level=1)).to_be_visible()
     frame = inbox.page.frames[1]
     frame.evaluate(AXE.read_text())
     findings = frame.evaluate(RUN)

@@ -207,7 +207,7 @@ def test_the_host_decides_theme_language_and_height(hub: str, desk: Desk) -> Non
     low = inbox.host("heights")[-1]
     inbox.open_thread("@jon")
     expect(inbox.text("Line 29").first).to_be_visible()
-    inbox.page.wait_for_function("low => window.host.heights.at(-1) > low", arg=low)
+    inbox.page.wait_for_function("low => window.host.heights.at(-1) > low + 200", arg=low)
     high = inbox.host("heights")[-1]
     assert high <= 900
     inbox.frame.locator("body").press("Escape")
@@ -216,3 +216,31 @@ def test_the_host_decides_theme_language_and_height(hub: str, desk: Desk) -> Non
     expect(root).to_have_attribute("data-theme", "light")
     assert inbox.host("meta.ui.csp") == {"connectDomains": [], "resourceDomains": []}
     assert inbox.host("meta.mimeType") == "text/html;profile=mcp-app"
+
+
+@pytest.mark.requirement("app.polls")
+def test_a_poll_draws_only_what_changed_and_leaves_the_reader_where_they_are(
+    hub: str, desk: Desk
+) -> None:
+    kai, lou = Person(hub, "kai"), Person(hub, "lou")
+    for count in range(40):
+        lou.call("msg/send", to="kai", body=f"Line {count}\n" * 3)
+    inbox = desk.open(hub, kai.token, size=700)
+    inbox.open_thread("@lou")
+    letters, log = inbox.frame.locator(".letter"), inbox.frame.locator(".messages")
+    expect(letters).to_have_count(40)
+    log.evaluate("it => { it.scrollTop = it.scrollHeight / 3; }")
+    seen = letters.nth(15)
+    seen.evaluate("it => { it.marked = true; }")
+    before = seen.bounding_box()
+    lou.call("msg/send", to="kai", body="While you read.")
+    inbox.poll()
+    expect(letters).to_have_count(41)
+    assert seen.bounding_box() == before
+    assert seen.evaluate("it => it.marked")
+    row = inbox.frame.locator(".row").first
+    row.evaluate("it => { it.marked = true; }")
+    with inbox.page.expect_request_finished(lambda it: "digest" in (it.post_data or "")):
+        inbox.poll()
+    assert row.evaluate("it => it.marked")
+    assert seen.bounding_box() == before

@@ -123,8 +123,8 @@ def test_ten_thousand_messages_open_like_ten_and_stay_smooth(
     log = inbox.frame.locator(".messages")
     shown = set()
     for _ in range(8):
-        log.evaluate("it => it.scrollTop = 0")
         first = letters.first.inner_text()
+        log.evaluate("it => it.scrollTop = 0")
         expect(letters.first).not_to_have_text(first)
         shown.update(letters.all_inner_texts())
         assert letters.count() <= DRAWN

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from folkmoot.bridge.boxes import DeviceKey, seal
 from folkmoot.cli.client import HubClient
 from tests.browser.harness import AXE, Desk, Person, Quiet, expect, missing
 from tests.browser.test_accessibility import RUN
@@ -320,6 +321,28 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, des
     web.button("Delete", exact=True).click()
     expect(web.text("Account deleted.")).to_be_visible()
     assert web.page.evaluate("fetch('/v1/session').then(it => it.json())")["handle"] is None
+
+
+@pytest.mark.requirement("app.key-generation")
+def test_a_key_made_in_the_page_stays_in_this_browser(hub: str, desk: Desk) -> None:
+    ivy, jon = Person(hub, "ivy"), Person(hub, "jon")
+    key = DeviceKey.fresh()
+    jon.call("msg/set_profile", client_public_key=key.public)
+    web = Web(desk, hub).sign_in(ivy.token)
+    web.button("Settings").click()
+    web.button("Keys and backup").click()
+    web.button("Turn on").click()
+    expect(web.text("On. The hub names this key as yours.")).to_be_visible()
+    box = seal(key, ivy.call("msg/whoami")["client_public_key"], b"For this browser alone.")
+    payload = {"ciphertext": box.ciphertext, "nonce": box.nonce, "sender_public_key": key.public}
+    jon.call("msg/send", to="ivy", encrypted_payload=payload)
+    web.page.reload()
+    web.open_thread("jon")
+    expect(web.page.locator(".letter .body")).to_have_text("For this browser alone.")
+    expect(web.page.locator(".letter .end_to_end")).to_have_text("End-to-end")
+    elsewhere = Web(desk, hub).sign_in(ivy.token)
+    elsewhere.open_thread("jon")
+    expect(elsewhere.page.locator(".unreadable")).to_contain_text("Your key is not here")
 
 
 @pytest.mark.parametrize("width", [390, 1280])
