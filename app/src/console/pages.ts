@@ -8,6 +8,8 @@ import { Audit } from "./pages/audit/Audit";
 import { Home } from "./pages/home/Home";
 import { People } from "./pages/people/People";
 import { Person } from "./pages/people/Person";
+import { Tape } from "./pages/tapes/Tape";
+import { Tapes } from "./pages/tapes/Tapes";
 
 export type Params = Record<string, string>;
 
@@ -42,6 +44,19 @@ export const PAGES: readonly PageRow[] = [
     component: Home,
     scope: "",
     navigation: { order: 0, label: "Home", icon: "home" },
+  },
+  {
+    path: "/tapes",
+    title: "Tapes",
+    component: Tapes,
+    scope: "operate",
+    navigation: { order: 50, label: "Tapes", icon: "tapes" },
+  },
+  {
+    path: "/tapes/:name",
+    title: ({ name }) => name ?? "Tape",
+    component: Tape,
+    scope: "operate",
   },
   {
     path: "/people",

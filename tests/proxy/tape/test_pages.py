@@ -311,6 +311,7 @@ def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(tmp_path:
     async def main() -> None:
         folder = TapeFolder(tmp_path)
         with recording(tmp_path / NAME) as studio:
+            assert (await folder.about(NAME)).messages == 0
             studio.call(1, "ping")
             studio.recorder.commit()
             about = await folder.about(NAME)

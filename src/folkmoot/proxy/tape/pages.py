@@ -18,7 +18,14 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import ArgumentInvalid, TapeUnreadable
 from folkmoot.core.glob import Glob, glob
 from folkmoot.proxy.tape.diff import kinds_only
-from folkmoot.proxy.tape.lines import CorrelationLine, EndLine, Line, MessageLine, decode_line
+from folkmoot.proxy.tape.lines import (
+    CorrelationLine,
+    EndLine,
+    Header,
+    Line,
+    MessageLine,
+    decode_line,
+)
 from folkmoot.proxy.tape.timeline import Moment, moments
 from folkmoot.proxy.tape.wanted import Wanted
 from folkmoot.proxy.tape.window import SCAN, Span, backward, begins_line, forward, skip
@@ -200,6 +207,8 @@ def last_seq(opening: Opening) -> int | None:
                 break
             if isinstance(line, MessageLine):
                 return line.seq
+            if isinstance(line, Header):
+                return 0
     return None
 
 
