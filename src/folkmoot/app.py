@@ -33,6 +33,7 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.datafolder.proxies import LocalProxies
 from folkmoot.datafolder.recordings import recorded
 from folkmoot.export import Exporter
+from folkmoot.gateway.history import BOUNDS as BACKEND_BOUNDS
 from folkmoot.keys import MasterKey, load_master_key, spellings
 from folkmoot.mail import Mail, Retention
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
@@ -48,7 +49,6 @@ from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind
 from folkmoot.relay.passing import Passing
 from folkmoot.relay.room_backends import RoomBackends
-from folkmoot.relay.upstream.health import BOUNDS as BACKEND_BOUNDS
 from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec

@@ -20,11 +20,11 @@ from folkmoot.core.errors import (
     TaskUnsupported,
 )
 from folkmoot.core.session import Era
+from folkmoot.gateway.history import BOUNDS
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import line, pool, requests, watching
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.health import BOUNDS
 from folkmoot.settings.backends import Secret
 from tests.harness import run
 from tests.relay.upstream.scripted import (

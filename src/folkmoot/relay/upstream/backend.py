@@ -18,13 +18,14 @@ from folkmoot.core.errors import (
     TaskUnsupported,
 )
 from folkmoot.core.session import Era
+from folkmoot.gateway.history import Tally
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.results import outcome_of
 from folkmoot.mcp.eras.table import Refusal
 from folkmoot.mcp.wire import AS_TASK, TASK_IDS, TASKS_GET
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.health import Health, Tally, given_up, named, retry_after, view_of
+from folkmoot.relay.upstream.health import Health, given_up, named, retry_after, view_of
 from folkmoot.relay.upstream.line import Line, wait_after
 from folkmoot.relay.upstream.pool import IDLE_SECONDS, STATE, Affinity, Key, Pool
 from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
