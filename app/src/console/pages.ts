@@ -8,6 +8,8 @@ import { Audit } from "./pages/audit/Audit";
 import { Home } from "./pages/home/Home";
 import { People } from "./pages/people/People";
 import { Person } from "./pages/people/Person";
+import { Room } from "./pages/rooms/Room";
+import { Rooms } from "./pages/rooms/Rooms";
 import { Tape } from "./pages/tapes/Tape";
 import { Tapes } from "./pages/tapes/Tapes";
 
@@ -45,6 +47,14 @@ export const PAGES: readonly PageRow[] = [
     scope: "",
     navigation: { order: 0, label: "Home", icon: "home" },
   },
+  {
+    path: "/rooms",
+    title: "Rooms",
+    component: Rooms,
+    scope: "rooms",
+    navigation: { order: 20, label: "Rooms", icon: "rooms" },
+  },
+  { path: "/rooms/:name", title: (params) => params["name"] ?? "Room", component: Room, scope: "rooms" },
   {
     path: "/tapes",
     title: "Tapes",

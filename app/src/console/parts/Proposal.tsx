@@ -38,6 +38,9 @@ export function Proposal(props: ProposalProps) {
   const { proposal, me } = props;
   const { proposer, to, reason, room } = proposal;
   const own = proposer === me;
+  // Kept here: the buttons are gone as soon as the proposal is known to be closed.
+  const [said, setSaid] = useState("");
+  const [late, setLate] = useState<ProposalShown | null>(null);
   return (
     <article class={`proposal ${proposal.state}`} aria-label={`Proposal of ${proposer}: ${inWords(proposal)}`}>
       <p class="line">
@@ -62,7 +65,16 @@ export function Proposal(props: ProposalProps) {
       </dl>
       <What proposal={proposal} />
       {proposal.params !== undefined && <Since proposal={proposal} others={props.others} />}
-      {proposal.state === "open" ? <Decide {...props} own={own} /> : <Closed proposal={proposal} me={me} />}
+      {said && (
+        <Notice tone="good">
+          <span role="status">{said}</span>
+        </Notice>
+      )}
+      {late && <Closed proposal={late} me={me} late />}
+      {!late && proposal.state !== "open" && <Closed proposal={proposal} me={me} />}
+      {!late && !said && proposal.state === "open" && (
+        <Decide {...props} own={own} onSaid={setSaid} onLate={setLate} />
+      )}
     </article>
   );
 }
@@ -176,15 +188,19 @@ function Since({ proposal, others }: { proposal: ProposalShown; others: readonly
   );
 }
 
-function Decide(props: ProposalProps & { own: boolean }) {
+interface DecideProps extends ProposalProps {
+  own: boolean;
+  onSaid: (words: string) => void;
+  onLate: (proposal: ProposalShown) => void;
+}
+
+function Decide(props: DecideProps) {
   const { proposal, candidates, mayApprove, mayReject, own, onWithdraw } = props;
   const [to, setTo] = useState(proposal.to[0] ?? "");
   const [reason, setReason] = useState("");
   const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState("");
-  const [said, setSaid] = useState("");
   const [wrong, setWrong] = useState("");
-  const [late, setLate] = useState<ProposalShown | null>(null);
   // A second press must not decide twice: the first one counts until it is answered.
   const decide = async (word: string, deciding: () => Promise<hub.Outcome>) => {
     if (busy) return;
@@ -192,17 +208,15 @@ function Decide(props: ProposalProps & { own: boolean }) {
     setWrong("");
     try {
       const outcome = await deciding();
-      setSaid(told(outcome));
+      props.onSaid(told(outcome));
       props.onDecided?.(outcome);
     } catch (error) {
-      if (error instanceof TooLate) setLate(error.proposal);
+      if (error instanceof TooLate) props.onLate(error.proposal);
       else setWrong(sentence(error));
     } finally {
       setBusy("");
     }
   };
-  if (late) return <Closed proposal={late} me={props.me} late />;
-  if (said) return <Notice tone="good">{said}</Notice>;
   if (own) {
     return onWithdraw ? (
       <div class="line">

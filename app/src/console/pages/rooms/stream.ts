@@ -193,7 +193,7 @@ export class RoomStream {
   async toEnd(): Promise<void> {
     this.target.value = 0;
     this.following = true;
-    if (this.atEnd.value) return;
+    if (this.atEnd.value) return this.rejoin();
     await this.reload();
   }
 
@@ -405,8 +405,10 @@ export class RoomStream {
       return;
     }
     const all = [...this.messages.value, ...wanted];
-    if (all.length <= KEEP) this.messages.value = all;
-    else if (this.following) {
+    if (all.length <= KEEP) {
+      this.messages.value = all;
+      if (!this.following) this.missed.value += wanted.length;
+    } else if (this.following) {
       this.dropFrom(all, all.length - KEEP);
       this.messages.value = all.slice(-KEEP);
     } else {

@@ -1,0 +1,155 @@
+/** The window onto the messages: it follows the end, or stays where the reader is. */
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+
+import { Button } from "../../../components/parts";
+import { dayTitle, sameDay } from "../../../text/time";
+import { Empty } from "../../parts/Empty";
+import { Problem } from "../../parts/Problem";
+import { counted } from "../../parts/Time";
+import { type Envelope, isFiltering, seconds } from "./envelope";
+import { Row } from "./Row";
+import type { RoomStream } from "./stream";
+
+/** Pixels from an end that count as being there. */
+const NEAR = 60;
+const EARLY = 600;
+
+interface Props {
+  stream: RoomStream;
+  onAnswer: (message: Envelope) => void;
+  onThread: (thread: string) => void;
+}
+
+export function Messages({ stream, onAnswer, onThread }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLOListElement>(null);
+  const shownTarget = useRef(0);
+  const messages = stream.messages.value;
+  const target = stream.target.value;
+  const filtering = isFiltering(stream.filter.value);
+  // What the reader looks at, before anything above it changes.
+  const anchor = firstVisible(box.current, list.current);
+
+  useLayoutEffect(() => {
+    const frame = box.current;
+    if (!frame) return;
+    if (target && target !== shownTarget.current) {
+      const row = document.getElementById(`m-${target}`);
+      if (row) {
+        shownTarget.current = target;
+        row.scrollIntoView({ block: "center" });
+        row.focus({ preventScroll: true });
+      }
+    } else if (stream.following) frame.scrollTop = frame.scrollHeight;
+    else {
+      const still = anchor && document.getElementById(anchor.id);
+      if (still) frame.scrollTop += still.getBoundingClientRect().top - anchor.top;
+    }
+    if (!target) shownTarget.current = 0;
+  }, [messages, target]);
+
+  // Rows that grow, as when an answer comes, must not push the end away.
+  useEffect(() => {
+    const frame = box.current;
+    if (!frame || !list.current) return;
+    const watch = new ResizeObserver(() => {
+      if (stream.following) frame.scrollTop = frame.scrollHeight;
+    });
+    watch.observe(list.current);
+    watch.observe(frame);
+    return () => watch.disconnect();
+  }, [stream]);
+
+  const onScroll = () => {
+    const frame = box.current;
+    if (!frame) return;
+    const rest = frame.scrollHeight - frame.scrollTop - frame.clientHeight;
+    stream.following = rest < NEAR && stream.atEnd.value;
+    if (stream.following && stream.missed.value) stream.missed.value = 0;
+    // A filter looks further back when it is asked to: there may be nothing for long.
+    if (frame.scrollTop < EARLY && !filtering) void stream.older();
+    else if (rest < EARLY && !stream.atEnd.value) void stream.newer();
+  };
+
+  const toEnd = async () => {
+    await stream.toEnd();
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  };
+
+  const { exchanges, thinking, within } = stream.pairs.value;
+  const me = stream.you.value?.id ?? "";
+  let day = 0;
+  return (
+    <div class="stream-frame">
+      <div class="stream" ref={box} onScroll={onScroll} role="region" aria-label="Messages" tabIndex={0}>
+        <Problem error={stream.trouble.value} onRetry={() => stream.reload()} />
+        {stream.notice.value && (
+          <p class="notice warning" role="alert">
+            {stream.notice.value}
+          </p>
+        )}
+        <Earlier stream={stream} filtering={filtering} />
+        <ol class="messages" ref={list} aria-busy={stream.loading.value}>
+          {messages.map((message) => {
+            if (within.has(message.id) && !filtering) return null;
+            const at = seconds(message.ts);
+            const newDay = !sameDay(at, day) ? dayTitle(at) : "";
+            day = at;
+            return (
+              <Row
+                key={message.seq}
+                stream={stream}
+                message={message}
+                me={me}
+                day={newDay}
+                marked={message.seq === target}
+                exchange={exchanges.get(message.id)}
+                thinking={thinking.get(message.id)}
+                onAnswer={onAnswer}
+                onThread={onThread}
+              />
+            );
+          })}
+        </ol>
+        {!messages.length && !stream.loading.value && (
+          <Empty title={filtering ? "Nothing that was looked at fits the filter." : "Nothing was said here yet."}>
+            {filtering ? "Look further back, or ask for less." : "Write the first message."}
+          </Empty>
+        )}
+      </div>
+      {(stream.missed.value > 0 || !stream.atEnd.value) && (
+        <div class="to-end">
+          <Button kind="primary" onClick={() => void toEnd()}>
+            {stream.missed.value ? `${counted(stream.missed.value, "new message")} ↓` : "To the newest ↓"}
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Earlier({ stream, filtering }: { stream: RoomStream; filtering: boolean }) {
+  const busy = stream.loading.value;
+  if (!stream.hasOlder.value) {
+    return stream.messages.value.length ? <p class="small soft centered">This is where the history begins.</p> : null;
+  }
+  return (
+    <div class="line centered">
+      {filtering && <span class="small soft">{`Looked back to #${stream.lookedFrom.value.toLocaleString()}.`}</span>}
+      <Button kind="plain" disabled={busy} onClick={() => void stream.older()}>
+        {busy ? "Loading…" : filtering ? "Look further back" : "Earlier messages"}
+      </Button>
+    </div>
+  );
+}
+
+/** The topmost message in view, and where it is. */
+function firstVisible(frame: HTMLElement | null, list: HTMLElement | null): { id: string; top: number } | null {
+  if (!frame || !list) return null;
+  const edge = frame.getBoundingClientRect().top;
+  for (const each of list.children) {
+    const { bottom, top } = each.getBoundingClientRect();
+    if (each.id && bottom > edge) return { id: each.id, top };
+  }
+  return null;
+}

@@ -1,0 +1,168 @@
+"""What the tests of the console's rooms share: a room, its people, and an agent with tools."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+from folkmoot.client import Room
+from tests.browser.harness import Desk, Person, expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+T = TypeVar("T")
+LOST = ("net::ERR_", "WebSocket", "503")
+"""What the console of a page says while its hub is away."""
+
+
+class Background:
+    """A loop in a thread of its own: Playwright has that of the test."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._leave = asyncio.Event()
+        self._staying: Future[None] | None = None
+
+    async def stay(self, entered: threading.Event) -> None:
+        """Be there until it is time to leave."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        entered = threading.Event()
+        self._staying = asyncio.run_coroutine_threadsafe(self.stay(entered), self._loop)
+        assert entered.wait(60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._staying
+        self._loop.call_soon_threadsafe(self._leave.set)
+        self._staying.result(60)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T], seconds: float = 30) -> T:
+        """What something that is done there comes to."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
+
+
+class Agent(Background):
+    """An agent in a room, which notes what it did."""
+
+    def __init__(self, hub: str, token: str, room: str) -> None:
+        super().__init__()
+        self.done: list[str] = []
+        self.room = Room(hub, room=room, token=token)
+
+    async def stay(self, entered: threading.Event) -> None:
+        """Offer a tool that writes files."""
+
+        @self.room.tool
+        async def write_file(
+            path: str, text: str, mode: Literal["new", "append"] = "new", lines: int = 1
+        ) -> str:
+            """Writes a file."""
+            self.done.append(path)
+            return f"Wrote {path}: {text} ({mode}, {lines})"
+
+        async with self.room:
+            entered.set()
+            await self._leave.wait()
+
+
+class Crowd(Background):
+    """Many people in one room."""
+
+    def __init__(self, hub: str, tokens: list[str], room: str) -> None:
+        super().__init__()
+        self.rooms = [Room(hub, room=room, token=token) for token in tokens]
+
+    async def stay(self, entered: threading.Event) -> None:
+        """Have everyone enter."""
+        async with AsyncExitStack() as stack:
+            for room in self.rooms:
+                await stack.enter_async_context(room)
+            entered.set()
+            await self._leave.wait()
+
+    def say(self, each: int, pause: float = 0) -> None:
+        """Have everyone say so much, with some time between; one of them says the last word."""
+
+        async def speak(room: Room) -> None:
+            for number in range(each):
+                await room.say(f"Word **{number}** of {room.me.id}", format="markdown")
+                await asyncio.sleep(pause)
+
+        async def everyone() -> None:
+            await asyncio.gather(*map(speak, self.rooms))
+            await self.rooms[0].say("The last word")
+
+        self.run(everyone(), 300)
+
+
+class Console:
+    """A page of the console, for someone who is signed in."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        hub: str,
+        person: Person,
+        path: str,
+        *,
+        ignored: tuple[str, ...] = (),
+        **options: Any,
+    ) -> None:
+        self.hub = hub.replace("127.0.0.1", "localhost")
+        options.setdefault("real_time", True)
+        self.context: BrowserContext = desk.context(**options)
+        answer = self.context.request.post(
+            f"{self.hub}/v1/session",
+            data={"token": person.token},
+            headers={"folkmoot-page": "1", "origin": self.hub},
+        )
+        assert answer.ok, answer.text()
+        self.ignored = ignored
+        self._problems = desk.problems
+        self.page: Page = self.context.new_page()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: desk.problems.append(f"error: {error}"))
+        self.page.goto(f"{self.hub}{path}")
+
+    def _console(self, message: Any) -> None:
+        bad = message.type in ("error", "warning")
+        if bad and not any(word in message.text for word in self.ignored):
+            self._problems.append(f"{message.type}: {message.text}")
+
+    def live(self) -> Self:
+        """Once the room is live."""
+        expect(self.page.get_by_text("Live.")).to_be_visible()
+        return self
+
+    def button(self, name: str, **options: Any) -> Any:
+        return self.page.get_by_role("button", name=name, **options)
+
+    def field(self, label: str, **options: Any) -> Any:
+        return self.page.get_by_label(label, **options)
+
+    def text(self, text: str, **options: Any) -> Any:
+        return self.page.get_by_text(text, **options)
+
+    def message(self, text: str) -> Any:
+        return self.page.locator(".message", has_text=text)
+
+    def say(self, text: str) -> None:
+        self.field("Message to the room").fill(text)
+        self.button("Send", exact=True).click()
+
+    def numbers(self) -> list[int]:
+        """The numbers of the messages that are shown."""
+        ids: list[str] = self.page.locator(".message").evaluate_all("all => all.map(it => it.id)")
+        return [int(each.removeprefix("m-")) for each in ids]

@@ -1,0 +1,478 @@
+"""The console's rooms: reading, writing, deciding and managing, against a real hub."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.browser.console_rooms import LOST, Agent, Console, Crowd
+from tests.browser.harness import AXE, Desk, Person, expect, missing
+from tests.browser.test_accessibility import RUN
+from tests.process import Process
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = '<img src=x onerror="window.hacked=1"> [a](javascript:window.hacked=1) </script>\u202e'
+
+
+class Moot:
+    """A room that ada owns, with bob in it and an agent that writes files."""
+
+    def __init__(self, hub: str) -> None:
+        self.hub = hub
+        self.ada, self.bob, self.cleo = (Person(hub, name) for name in ("ada", "bob", "cleo"))
+        self.files = Person(hub, "files", account_type="agent")
+        self.made = 0
+
+    def room(self, **settings: object) -> str:
+        """A new room, which bob and the agent may enter."""
+        self.made += 1
+        name = f"square-{self.made}"
+        self.ada.call("room/create", name=name, **settings)
+        return name
+
+    def propose(self, room: str, path: str, **more: object) -> str:
+        params = {"name": "write_file", "arguments": {"path": path, "text": "Hello"}}
+        made = self.bob.call(
+            "room/propose", room=room, method="tools/call", params=params, to="files", **more
+        )
+        return str(made["proposal"])
+
+
+@pytest.fixture(scope="module")
+def moot(hub: str) -> Moot:
+    return Moot(hub)
+
+
+@pytest.fixture
+def room(moot: Moot) -> str:
+    name = moot.room()
+    for who in (moot.bob, moot.cleo):
+        who.call("room/join", room=name)
+    return name
+
+
+@pytest.mark.requirement("console.proposal-once")
+def test_a_proposal_is_approved_by_thumb_and_done_once(moot: Moot, room: str, desk: Desk) -> None:
+    with Agent(moot.hub, moot.files.token, room) as files:
+        moot.propose(room, "first.md", reason="We need it.")
+        page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}", width=390, has_touch=True)
+        expect(page.text("1 thing waits for you")).to_be_visible()
+        page.button("Decide").tap()
+        card = page.page.locator("article.proposal")
+        for shown in (
+            "Call the tool write_file",
+            "bob",
+            "files",
+            "first.md",
+            "Hello",
+            "We need it.",
+        ):
+            expect(card).to_contain_text(shown)
+        expect(card).to_contain_text("The first of its kind here.")
+        card.get_by_role("button", name="Approve").tap()
+        expect(card).to_contain_text("You approved it, and files did it.")
+        expect(card).to_contain_text("Approved by you")
+        expect(page.page.locator(".outcome-answered")).to_contain_text("Answered in")
+        expect(page.message("Wrote first.md")).to_be_visible()
+        assert files.done == ["first.md"]
+        expect(page.text("waits for you")).to_have_count(0)
+        moot.propose(room, "second.md")
+        second = page.page.locator("article.proposal", has_text="second.md")
+        expect(second).to_contain_text("Changed since the last one")
+        expect(second.locator(".since")).to_contain_text("arguments.path")
+        second.get_by_role("button", name="Reject…").tap()
+        expect(second.get_by_role("button", name="Reject", exact=True)).to_be_disabled()
+        second.get_by_label("Why not?").fill("Not this one.")
+        second.get_by_role("button", name="Reject", exact=True).tap()
+        expect(second).to_contain_text("Rejected by you")
+        expect(page.message("rejected a proposal: Not this one.")).to_be_visible()
+        assert files.done == ["first.md"]
+        box = page.page.evaluate("document.documentElement.scrollWidth")
+        assert box <= 390
+
+
+@pytest.mark.requirement("console.proposal-faster")
+def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(
+    moot: Moot, room: str, desk: Desk
+) -> None:
+    with Agent(moot.hub, moot.files.token, room) as files:
+        first = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+        rights = ["mcp.request.*", "mcpx.reject.proposal"]
+        first.page.get_by_text("cleo", exact=True).first.click()
+        first.button("Grant…").click()
+        first.field("Capabilities").fill(" ".join(rights))
+        first.button("Grant", exact=True).click()
+        expect(first.text("cleo may do that from now on.")).to_be_visible()
+        second = Console(desk, moot.hub, moot.cleo, f"/rooms/{room}", ignored=("409",)).live()
+        moot.propose(room, "both.md")
+        cards = [each.page.locator("article.proposal") for each in (first, second)]
+        for card in cards:
+            expect(card.get_by_role("button", name="Approve")).to_be_visible()
+        # The second one's decision is on its way when the first one's arrives.
+        held: list[Any] = []
+        second.page.route("**/approve*", lambda route: held.append(route))
+        cards[1].get_by_role("button", name="Approve").click()
+        expect(cards[1].get_by_role("button", name="Approving…")).to_be_disabled()
+        cards[0].get_by_role("button", name="Approve").click()
+        expect(cards[0]).to_contain_text("You approved it, and files did it.")
+        held[0].continue_()
+        expect(cards[1].get_by_role("alert")).to_contain_text("ada was faster. Approved by ada")
+        assert files.done == ["both.md"]
+
+
+@pytest.mark.requirement("console.room-resume")
+def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path: Path, desk: Desk) -> None:
+    settings = {"FOLKMOOT_RATE_LIMITS": "off"}
+    with Process(tmp_path, **settings) as running:
+        port, hub = running.port, f"http://127.0.0.1:{running.port}"
+        ann, ben = Person(hub, "ann"), Person(hub, "ben")
+        ann.call("room/create", name="square")
+        page = Console(desk, hub, ann, "/rooms/square", ignored=LOST).live()
+        for number in range(5):
+            ben.call("room/say", room="square", text=f"Before {number}")
+        expect(page.message("Before 4")).to_be_visible()
+    expect(page.text("The connection is lost. Coming back…")).to_be_visible()
+    page.say("Written meanwhile.")
+    expect(page.text("It is sent when the connection is back.")).to_be_visible()
+    with Process(tmp_path, port=port, **settings):
+        for number in range(5):
+            ben.call("room/say", room="square", text=f"After {number}")
+        page.live()
+        expect(page.message("After 4")).to_be_visible()
+        expect(page.message("Written meanwhile.")).to_have_count(1)
+        shown = page.numbers()
+        assert shown == list(range(shown[0], shown[-1] + 1))
+        for number in range(5):
+            expect(page.message(f"After {number}")).to_have_count(1)
+
+
+@pytest.mark.requirement("console.room-tools")
+def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(
+    moot: Moot, room: str, desk: Desk
+) -> None:
+    with Agent(moot.hub, moot.files.token, room) as files:
+        ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+        bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}").live()
+        for page in (ada, bob):
+            page.button("Tools", exact=True).click()
+            page.button("List the tools").click()
+            page.button("write_file").click()
+        ada.button("Call", exact=True).click()
+        expect(ada.text("Not sent: see the fields above.")).to_be_visible()
+        ada.field("path").fill("called.md")
+        ada.field("text", exact=True).fill("Words")
+        ada.page.get_by_label(re.compile("^mode")).select_option("append")
+        ada.page.get_by_label(re.compile("^lines")).fill("3")
+        ada.button("Call", exact=True).click()
+        expect(ada.message("Wrote called.md: Words (append, 3)")).to_be_visible()
+        expect(ada.text("Answered.", exact=False).first).to_be_visible()
+        assert files.done == ["called.md"]
+        expect(bob.button("Call", exact=True)).to_have_count(0)
+        bob.button("JSON", exact=True).click()
+        bob.field("Arguments as JSON").fill('{"path": "proposed.md", "text": "x"}')
+        bob.field("Why should it be done?").fill("Please.")
+        bob.button("Propose", exact=True).click()
+        expect(bob.text("Proposed. Someone who may do it decides.")).to_be_visible()
+        card = ada.page.locator("article.proposal", has_text="proposed.md")
+        expect(card).to_contain_text("Please.")
+        assert files.done == ["called.md"]
+        own = bob.page.locator("article.proposal", has_text="proposed.md")
+        expect(own.get_by_role("button", name="Approve")).to_have_count(0)
+        own.get_by_role("button", name="Withdraw").click()
+        expect(card).to_contain_text("Withdrawn")
+
+
+@pytest.mark.requirement("console.room-chat")
+def test_people_write_with_mentions_and_reply_and_read_markdown(
+    moot: Moot, room: str, desk: Desk
+) -> None:
+    ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+    bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}", color_scheme="dark").live()
+    field = ada.field("Message to the room")
+    field.press_sequentially("**Morning** @b")
+    expect(ada.page.get_by_role("option", name="@bob")).to_be_visible()
+    field.press("Tab")
+    expect(field).to_have_value("**Morning** @bob ")
+    field.press("Enter")
+    heard = bob.message("Morning")
+    expect(heard.locator("strong", has_text="Morning")).to_be_visible()
+    expect(heard.locator("mark")).to_have_text("@bob")
+    expect(heard).to_contain_text("mentions you")
+    heard.hover()
+    heard.get_by_role("button", name="Reply to ada").click()
+    bob.say("To you too.")
+    reply = ada.message("To you too.")
+    expect(reply.get_by_role("link", name="In reply to ada")).to_be_visible()
+    ada.page.get_by_role("button", name="as JSON").last.focus()
+    ada.page.keyboard.press("Enter")
+    expect(ada.page.locator("pre.raw")).to_contain_text('"text": "To you too."')
+
+
+@pytest.mark.requirement("console.room-find")
+def test_messages_are_filtered_and_any_of_them_can_be_gone_to(
+    moot: Moot, room: str, desk: Desk
+) -> None:
+    for number in range(1, 81):
+        who = moot.cleo if number == 20 else moot.bob
+        thread = {"thread_id": "boats"} if number == 30 else {}
+        who.call("room/say", room=room, text=f"Word {number}", **thread)
+    page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+    expect(page.message("Word 80")).to_be_visible()
+    expect(page.message("Word 20")).to_have_count(0)
+    page.button("Find").click()
+    page.field("Person").fill("@cleo")
+    page.field("Kind").select_option("chat")
+    page.button("Filter", exact=True).click()
+    expect(page.message("Word 20")).to_be_visible()
+    expect(page.page.locator(".message")).to_have_count(1)
+    expect(page.page).to_have_url(re.compile(r"kind=chat&from=cleo"))
+    page.page.reload()
+    expect(page.page.locator(".message")).to_have_count(1)
+    page.button("Show all").click()
+    expect(page.message("Word 80")).to_be_visible()
+    page.field("Text").fill("word 7")
+    page.field("Text").press("Enter")
+    expect(page.page.locator(".message")).to_have_count(11)
+    seq = page.numbers()[0]
+    page.button("Show all").click()
+    expect(page.message("Word 80")).to_be_visible()
+    page.field("Message number").fill(str(seq))
+    page.button("Go to number").click()
+    expect(page.page.locator(f"#m-{seq}.marked")).to_be_in_viewport()
+    page.button("To the newest").click()
+    expect(page.message("Word 80")).to_be_in_viewport()
+    linked = Console(desk, moot.hub, moot.bob, f"/rooms/{room}#m-{seq}")
+    expect(linked.page.locator(f"#m-{seq}.marked")).to_be_in_viewport()
+    expect(linked.message("Word 7").first).to_be_visible()
+    # The end is reached again by scrolling.
+    linked.page.locator(".stream").evaluate("it => it.scrollTop = it.scrollHeight")
+    expect(linked.message("Word 80")).to_have_count(1)
+    page.page.goto(f"{page.hub}/rooms/{room}?thread=boats")
+    expect(page.page.locator(".message")).to_have_count(1)
+    expect(page.text("In the thread boats")).to_be_visible()
+
+
+@pytest.mark.requirement("console.room-list")
+def test_rooms_are_listed_made_and_entered(moot: Moot, desk: Desk) -> None:
+    closed = moot.room(access="invite")
+    private = moot.room(access="private")
+    bob = Console(desk, moot.hub, moot.bob, "/rooms", ignored=("404",))
+    entry = bob.page.locator(".room-entry", has_text=closed)
+    expect(entry).to_contain_text("By invitation")
+    expect(entry.get_by_role("link")).to_have_count(0)
+    expect(bob.page.locator(".room-entry", has_text=private)).to_have_count(0)
+    for name in (closed, private):
+        moot.ada.call("room/invite", room=name, handle="bob")
+    expect(bob.page.locator(".room-entry", has_text=private)).to_contain_text("You are invited")
+    entry.get_by_role("link").click()
+    bob.button("Enter the room").click()
+    bob.live()
+    bob.page.goto(f"{bob.hub}/rooms/there-is-none")
+    expect(bob.text("There is no such room")).to_be_visible()
+    bob.page.get_by_role("link", name="See the rooms").click()
+    bob.button("Create a room").click()
+    bob.field("Name", exact=True).fill("Bad name!")
+    bob.button("Create", exact=True).click()
+    expect(bob.text("Use 1 to 64 lower-case letters")).to_be_visible()
+    bob.field("Name", exact=True).fill("bobs-own")
+    bob.button("Create", exact=True).click()
+    bob.live()
+    bob.say("Mine.")
+    expect(bob.message("Mine.")).to_be_visible()
+    bob.page.goto(f"{bob.hub}/rooms")
+    own = bob.page.locator(".room-entry", has_text="bobs-own")
+    expect(own).to_contain_text("You own it")
+    expect(own).to_contain_text("bob: Mine.")
+
+
+@pytest.mark.requirement("console.room-managed")
+def test_owners_manage_a_room_and_members_are_not_offered_it(
+    moot: Moot, room: str, desk: Desk
+) -> None:
+    ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+    bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}").live()
+    person = ada.page.locator(".people > li", has_text="bob")
+    person.locator("summary").click()
+    expect(person).to_contain_text("propose anything")
+    person.get_by_role("button", name="Grant…").click()
+    person.get_by_role("button", name="invite people").click()
+    person.get_by_role("button", name="Grant", exact=True).click()
+    expect(person).to_contain_text("Granted by ada:")
+    expect(bob.field("Handle")).to_be_visible()
+    person.get_by_role("button", name="Take back").click()
+    person.get_by_role("button", name="Take back").click()
+    expect(person.get_by_text("Granted by ada:")).to_have_count(0)
+    expect(bob.field("Handle")).to_have_count(0)
+    bob.page.locator(".people > li", has_text="cleo").locator("summary").click()
+    expect(bob.text("As member, cleo may:")).to_be_visible()
+    for name in ("Grant…", "Remove…"):
+        expect(bob.button(name)).to_have_count(0)
+    bob.button("Room", exact=True).click()
+    expect(bob.text("About this room").first).to_be_visible()
+    expect(bob.button("Save")).to_have_count(0)
+    expect(bob.button("Delete the room…")).to_have_count(0)
+    ada.button("A guest").click()
+    ada.field("The guest's name").fill("kim")
+    ada.button("Invite", exact=True).click()
+    token = ada.page.get_by_role("textbox", name="The guest's token")
+    expect(token).to_have_value(re.compile("^gi_"))
+    person.get_by_role("button", name="Remove…").click()
+    person.get_by_label("Reason").fill("Too loud.")
+    person.get_by_role("button", name="Remove", exact=True).click()
+    expect(ada.message("removed bob: Too loud.")).to_be_visible()
+    expect(bob.text("You were removed from this room.")).to_be_visible()
+    ada.button("Room", exact=True).click()
+    ada.field("Who may enter").select_option("private")
+    ada.field("Rejections that close").fill("2")
+    ada.button("Save").click()
+    expect(ada.text("closed by 2 rejections")).to_be_visible()
+    ada.button("Delete the room…").click()
+    expect(ada.button("Delete", exact=True)).to_be_disabled()
+    ada.field(f"Type {room} to confirm").fill(room)
+    ada.button("Delete", exact=True).click()
+    expect(ada.page).to_have_url(re.compile("/rooms$"))
+    expect(ada.page.locator(".room-entry", has_text=f"{room} ")).to_have_count(0)
+
+
+@pytest.mark.requirement("console.room-hostile")
+def test_hostile_text_in_every_field_stays_text(moot: Moot, room: str, desk: Desk) -> None:
+    with Agent(moot.hub, moot.files.token, room) as files:
+        page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+        agent = files.room
+        for style in ("plain", "markdown"):
+            files.run(agent.say(f"{style} {HOSTILE}", format=style, thread_id=HOSTILE[:60]))  # type: ignore[arg-type]
+        files.run(agent.send("reasoning.start", {"text": HOSTILE}))
+        files.run(agent.send("reasoning.thought", {HOSTILE: HOSTILE}))
+        files.run(agent.send("participant.status", {"status": HOSTILE}))
+        agent.tool(lambda: HOSTILE, name="bad_tool", description=HOSTILE)  # type: ignore[call-overload]
+        params = {
+            "name": "write_file",
+            "arguments": {HOSTILE: HOSTILE, "__proto__": {"a": HOSTILE}},
+        }
+        moot.bob.call(
+            "room/propose",
+            room=room,
+            method="tools/call",
+            params=params,
+            to="files",
+            reason=HOSTILE,
+        )
+        card = page.page.locator("article.proposal")
+        expect(card.locator(".arguments th")).to_have_count(2)
+        expect(card).to_contain_text("<img src=x onerror=")
+        page.button("Tools", exact=True).click()
+        page.button("List the tools").click()
+        page.button("bad_tool").click()
+        page.button("Call", exact=True).click()
+        expect(page.page.locator(".result", has_text="<img src=x")).to_be_visible()
+        page.page.locator(".reasoning summary").first.click()
+        expect(page.page.locator(".reasoning", has_text="<img src=x").first).to_be_visible()
+        for each in page.page.get_by_role("button", name="as JSON").all():
+            each.focus()
+            page.page.keyboard.press("Enter")
+        expect(page.page.locator("pre.raw").first).to_be_visible()
+        page.button("Find").click()
+        page.field("Text").fill(HOSTILE)
+        page.field("Text").press("Enter")
+        expect(page.page.locator(".message").first).to_be_visible()
+        assert page.page.evaluate("window.hacked") is None
+        assert page.page.locator(".console img, .console a[href^='javascript']").count() == 0
+
+
+PAINTED = """() => new Promise((done) => {
+  const look = () => document.querySelector(".message")
+    ? requestAnimationFrame(() => done(performance.now()))
+    : requestAnimationFrame(look);
+  look();
+})"""
+"""Milliseconds from the beginning of a navigation until the first messages are drawn."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.requirement("console.room-long")
+def test_a_large_room_paints_like_a_small_one_and_a_busy_one_does_not_grow(
+    moot: Moot, desk: Desk
+) -> None:
+    small, large = moot.room(), moot.room()
+    for number in range(10):
+        moot.bob.call("room/say", room=small, text=f"Word {number}")
+    tokens = [Person(moot.hub, f"one_{number}").token for number in range(100)]
+    with Crowd(moot.hub, tokens, large) as crowd:
+        crowd.say(each=100)
+        page = Console(desk, moot.hub, moot.ada, f"/rooms/{small}").live()
+        times: dict[str, list[float]] = {small: [], large: []}
+        for _ in range(9):
+            for name in (small, large):
+                page.page.goto(f"{page.hub}/rooms/{name}", wait_until="commit")
+                times[name].append(page.page.evaluate(PAINTED))
+                page.live()
+        assert (
+            page.page.evaluate(
+                "fetch(location.pathname.replace('/rooms', '/v1/rooms')).then(it => it.json())"
+            )["last_seq"]
+            > 10_000
+        )
+        few, many = median(times[small]), median(times[large])
+        assert many <= 1.5 * few, (few, many)
+        session = page.context.new_cdp_session(page.page)
+
+        def heap() -> int:
+            session.send("HeapProfiler.collectGarbage")
+            return int(session.send("Runtime.getHeapUsage")["usedSize"])
+
+        sizes = []
+        for _ in range(3):
+            crowd.say(each=30, pause=0.5)
+            expect(page.message("The last word").last).to_be_visible()
+            sizes.append(heap())
+        assert page.page.locator(".message").count() <= 240
+        assert sizes[2] <= 1.2 * sizes[0] + 2_000_000, sizes
+
+
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [("light", 1280), pytest.param("dark", 390, marks=pytest.mark.long)],
+)
+def test_axe_finds_nothing_in_rooms(
+    moot: Moot, room: str, desk: Desk, theme: str, width: int
+) -> None:
+    if not AXE.exists():
+        missing("needs axe-core, which 'make app' installs")
+    with Agent(moot.hub, moot.files.token, room) as files:
+        moot.propose(room, "seen.md")
+        moot.bob.call("room/say", room=room, text="# A\n\n| a |\n|---|\n| `b` |", format="markdown")
+        page = Console(
+            desk, moot.hub, moot.ada, f"/rooms/{room}", width=width, color_scheme=theme
+        ).live()
+        expect(page.button("Approve")).to_be_visible()
+        page.button("Find").click()
+        axe(page, "room")
+        page.button("Find").click()
+        page.button("Tools", exact=True).click()
+        page.button("List the tools").click()
+        page.button("write_file").click()
+        page.button("Call", exact=True).click()
+        axe(page, "tools")
+        page.button("Room", exact=True).click()
+        axe(page, "settings")
+        page.button("People").click()
+        page.page.locator(".people > li", has_text="files").locator("summary").click()
+        page.button("Grant…").click()
+        axe(page, "people")
+        page.page.goto(f"{page.hub}/rooms")
+        expect(page.page.locator(".room-entry").first).to_be_visible()
+        page.button("Create a room").click()
+        axe(page, "rooms")
+        assert files.done == []
+
+
+def axe(page: Console, view: str) -> None:
+    expect(page.page.get_by_role("heading", level=1)).to_be_visible()
+    page.page.evaluate(AXE.read_text())
+    assert not page.page.evaluate(RUN), view
