@@ -22,13 +22,13 @@ def scene(hub: str) -> Person:
         others[handle] = Person(hub, handle)
         others[handle].call("msg/set_profile", display_name=name)
     ada.call("msg/set_profile", display_name="Ada", status="At the harbour")
-    others["fleet"].call("msg/send", to="ada", body="Nightly check: all 14 boats answered.")
-    others["eun"].call("msg/send", to="ada", body="Thank you for the charts!", priority="fyi")
     others["dmitri"].call("msg/send", to="ada", body="Can you look at the draft by Friday?")
     ada.call("msg/send", to="carla", body="See you at the market.")
     bob = others["bob"]
     bob.call("msg/send", to="ada", body="The boat is ready. When do we leave?")
     ada.call("msg/inbox")
+    others["fleet"].call("msg/send", to="ada", body="Nightly check: all 14 boats answered.")
+    others["eun"].call("msg/send", to="ada", body="Thank you for the charts!", priority="fyi")
     first = ada.call("msg/send", to="bob", body="At six, if the wind holds.")
     bob.call(
         "msg/reply",

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.conftest import launch, variables
+from tests.browser.console import Console, Operated
 from tests.browser.harness import BARE, STORING, Desk, Inbox, Person, host_server
 from tests.browser.scenes import VIEWS, scene
 from tests.browser.test_web import Web
@@ -27,12 +28,10 @@ from tests.process import Process
 WIDTHS = {320: 640, 390: 760, 768: 800, 1280: 800}
 IMAGES = Path(__file__).parents[2] / "src" / "folkmoot" / "web" / "images"
 DOCS = (
-    ("inbox-thread", "light", 1280),
     ("web-thread", "light", 1280),
-    ("web-thread", "dark", 1280),
+    ("inbox-thread", "dark", 1280),
     ("web-inbox", "light", 390),
-    ("web-sign-in", "light", 390),
-    ("web-account", "dark", 390),
+    ("web-account", "light", 768),
 )
 """What the README and the docs show."""
 FONTS = {"--serif": "P052", "--sans": "Nimbus Sans", "--mono": "DejaVu Sans Mono"}
@@ -55,6 +54,8 @@ class Stage(NamedTuple):
     desk: Desk
     hub: str
     ada: Person
+    operator: str
+    """A token of Ada's that may run the hub."""
 
 
 Draw = Callable[[Stage, str, int], Page]
@@ -115,6 +116,27 @@ class OnHub(NamedTuple):
         return web.page
 
 
+class OnConsole(NamedTuple):
+    """A page of the console for an operator: where it is, and what is there once it is drawn."""
+
+    path: str
+    ready: str
+
+    def __call__(self, stage: Stage, theme: str, width: int) -> Page:
+        console = Console(
+            stage.desk, stage.hub, stage.operator, self.path, width=width, height=WIDTHS[width],
+            color_scheme=theme,
+        )  # fmt: skip
+        dress(console.page)
+        console.page.locator(self.ready).first.wait_for()
+        console.page.evaluate("document.fonts.ready.then(() => scrollTo(0, 0))")
+        return console.page
+
+
+def show_browsers(page: Page) -> None:
+    page.get_by_role("heading", name="Browsers").evaluate("it => it.scrollIntoView()")
+
+
 def open_bob(page: Page) -> None:
     page.locator(".row", has_text="Bob Weaver").first.click()
     page.locator(".letter").last.wait_for()
@@ -124,9 +146,12 @@ VIEW: dict[str, Draw] = {
     **{f"inbox-{view}": in_host(view) for view in ("first", *VIEWS)},
     "web-inbox": OnHub("/inbox", ".row"),
     "web-thread": OnHub("/inbox", ".row", open_bob),
-    "web-account": OnHub("/account", "text=this browser"),
+    "web-account": OnHub("/account", "text=this browser", show_browsers),
     "web-sign-in": OnHub("/sign-in", "text=I lost my token", signed_in=False),
     "web-front": OnHub("/", ".hero", signed_in=False),
+    "console-home": OnConsole("/", "main h1"),
+    "console-people": OnConsole("/people", "table td"),
+    "console-audit": OnConsole("/audit", "table td"),
     "web-docs": OnHub("/docs/tutorials/person", "h1", signed_in=False),
 }
 """Every view. Another page of the hub is another row."""
@@ -142,7 +167,11 @@ def staged() -> Iterator[Stage]:
         launch(driver) as browser,
     ):
         hub = f"http://127.0.0.1:{running.port}"
-        yield Stage(Desk(browser, host, []), hub, scene(hub))
+        ada = scene(hub)
+        operated = Operated(running)
+        laptop = {"handle": "ada", "label": "laptop", "scope": "mail.read"}
+        operated.ask("folkmoot/create_token_for", **laptop)
+        yield Stage(Desk(browser, host, []), hub, ada, operated.token("ada"))
 
 
 def main(arguments: list[str]) -> None:

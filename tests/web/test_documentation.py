@@ -43,6 +43,7 @@ def test_every_link_of_every_page_leads_to_a_page_and_a_heading_of_it() -> None:
     pages = {address(path): page for path, page in SHELF.pages.items()}
     anchors = {where: set(re.findall(r' id="([^"]*)"', page.html)) for where, page in pages.items()}
     pictures = {path.name for path in files("folkmoot.web").joinpath("images").iterdir()}
+    shown: set[str] = set()
     for where, page in pages.items():
         for link in map(unescape, LINK.findall(page.html)):
             if re.match(r"https?:|mailto:", link):
@@ -54,6 +55,8 @@ def test_every_link_of_every_page_leads_to_a_page_and_a_heading_of_it() -> None:
         for source in PICTURE.findall(page.html):
             folder, name = normpath(join(dirname(where), source)).rsplit("/", 1)
             assert (folder, name in pictures) == ("/docs/images", True), f"{where} shows {source}"
+        shown |= {source.rpartition("/")[2] for source in PICTURE.findall(page.html)}
+    assert shown == pictures
     for _, listed in SHELF.navigation:
         assert all(path in SHELF.pages for _, path in listed)
 
