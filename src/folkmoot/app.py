@@ -41,7 +41,7 @@ from folkmoot.operations import CATALOGUE, Services
 from folkmoot.operations.dispatch import Dispatcher, ToolService
 from folkmoot.operations.openapi import encoded_document
 from folkmoot.operations.operator.data import KeyInUse
-from folkmoot.operations.operator.hub import HubStatus, ShownSetting, ShownSettings, Use
+from folkmoot.operations.operator.hub import FreeDisk, HubStatus, ShownSetting, ShownSettings, Use
 from folkmoot.pipeline import Pipeline
 from folkmoot.proxy.tape.library import TapeLibrary
 from folkmoot.quotas import NEAR, Disk, Quotas
@@ -599,7 +599,10 @@ class Hub:
 
     def _status(self) -> HubStatus:
         used = {what: Use(*use) for what, use in self._quotas_used().items()}
-        return HubStatus(os.getpid(), __version__, self.uptime(), self.base_url, used)
+        limits, disk = self.quotas.limits, None
+        if self.quotas.disk is not None:
+            disk = FreeDisk(self.quotas.disk.free(), limits.min_free_disk_bytes)
+        return HubStatus(os.getpid(), __version__, self.uptime(), self.base_url, used, disk)
 
     def _shown_settings(self) -> ShownSettings:
         assert self.behind.following is not None  # noqa: S101 - else it is not offered

@@ -127,6 +127,28 @@ def test_a_suspended_persons_open_pages_end_at_once(here: Operated, desk: Desk) 
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
 
 
+@pytest.mark.requirement("console.home")
+def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(
+    here: Operated, desk: Desk
+) -> None:
+    nora, otto = Person(here.url, "nora"), here.operator("otto")
+    nora.call("room/create", name="harbour")
+    web = Console(desk, here.url, nora.token)
+    main = web.page.locator("main")
+    expect(main).to_contain_text("No unread messages.")
+    expect(main).to_contain_text("Nothing waits for your decision.")
+    expect(main.get_by_role("link", name="harbour")).to_be_visible()
+    # It is told as it happens, and whoever does not run the hub hears nothing of how it is.
+    otto.call("msg/send", to="nora", body="The tide is late.")
+    expect(main).to_contain_text("1 unread message in 1 conversation")
+    expect(main).to_contain_text("From @otto.")
+    expect(web.page.get_by_role("navigation", name="Pages")).to_contain_text("1 new")
+    expect(web.text("The hub", exact=True)).to_have_count(0)
+    root = Console(desk, here.url, otto.token)
+    expect(root.page.get_by_role("region", name="The hub")).to_contain_text("running for")
+    expect(root.page.get_by_role("region", name="The hub")).to_contain_text("free")
+
+
 @pytest.mark.requirement("console.people")
 def test_an_operator_invites_adds_grants_and_removes(here: Operated, desk: Desk) -> None:
     web = Console(desk, here.url, here.operator("boss").token, "/people")

@@ -390,6 +390,11 @@ export type FoundUsers = {
   results: Array<FoundUser>;
 };
 
+export type FreeDisk = {
+  free: number;
+  least: number;
+};
+
 export type Grant = {
   patterns: Array<string>;
 };
@@ -479,6 +484,7 @@ export type HubStatus = {
   uptime: number;
   url: string;
   quotas: Record<string, Use>;
+  disk: FreeDisk | null;
 };
 
 export type Invitation = {

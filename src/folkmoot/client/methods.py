@@ -916,6 +916,13 @@ class Use(Struct, frozen=True, omit_defaults=True):
     limit: int
 
 
+class FreeDisk(Struct, frozen=True, omit_defaults=True):
+    """How many bytes are free where the hub stores, and how many must stay free."""
+
+    free: int
+    least: int
+
+
 class HubStatus(Struct, frozen=True, omit_defaults=True):
     """Who runs here, since when, and how much of each quota is used."""
 
@@ -924,6 +931,7 @@ class HubStatus(Struct, frozen=True, omit_defaults=True):
     uptime: float
     url: str
     quotas: dict[str, Use]
+    disk: FreeDisk | None
 
 
 class Checked(Struct, frozen=True, omit_defaults=True):

@@ -28,6 +28,13 @@ class Use(Struct, frozen=True):
     limit: int
 
 
+class FreeDisk(Struct, frozen=True):
+    """How many bytes are free where the hub stores, and how many must stay free."""
+
+    free: int
+    least: int
+
+
 class HubStatus(Struct, frozen=True):
     """Who runs here, since when, and how much of each quota is used."""
 
@@ -38,6 +45,7 @@ class HubStatus(Struct, frozen=True):
     url: str
     """Where it listens; empty for a proxy."""
     quotas: dict[str, Use] = {}
+    disk: FreeDisk | None = None
 
 
 class Checked(Struct, frozen=True):
