@@ -94,8 +94,8 @@ describe("Plot", () => {
     expect([0, 0.3, 1, 7, 12, 51, 999].map(ceiling)).toEqual([1, 0.5, 1, 10, 20, 100, 1000]);
   });
 
-  it("breaks its line where there is nothing, and shows a single value as a dot", () => {
-    expect(paths([1, null, 1, 2], 2, 90, 10)).toBe("M0 5h0M60 5L90 0");
+  it("breaks its line where there is nothing, and shows a single value as a dash", () => {
+    expect(paths([1, null, 1, 2], 2, 90, 10)).toBe("M0 5h30M60 5L90 0");
   });
 
   it("says what it shows, and has a table of what is not nothing", () => {

@@ -27,7 +27,11 @@ def answer(method: str, definitions: dict[str, Any], params: Any = None) -> dict
             "result": {
                 "protocolVersion": "2025-11-25",
                 "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
-                "serverInfo": {"name": "small", "version": "1.2"},
+                "serverInfo": {
+                    "name": "small",
+                    "version": "1.2",
+                    **definitions.get("serverInfo", {}),
+                },
             }
         }
     if method in LISTS:

@@ -10,6 +10,8 @@ import { People } from "./pages/people/People";
 import { Person } from "./pages/people/Person";
 import { Room } from "./pages/rooms/Room";
 import { Rooms } from "./pages/rooms/Rooms";
+import { Server } from "./pages/servers/Server";
+import { Servers } from "./pages/servers/Servers";
 import { Tape } from "./pages/tapes/Tape";
 import { Tapes } from "./pages/tapes/Tapes";
 
@@ -88,6 +90,14 @@ export const PAGES: readonly PageRow[] = [
     scope: "operate",
     navigation: { order: 70, label: "Audit", icon: "audit" },
   },
+  {
+    path: "/servers",
+    title: "Servers",
+    component: Servers,
+    scope: "tools",
+    navigation: { order: 40, label: "Servers", icon: "servers" },
+  },
+  { path: "/servers/:name", title: (params) => params["name"] ?? "", component: Server, scope: "tools" },
 ];
 
 /** Pages that are not the console's: one goes there by a plain link. */

@@ -51,8 +51,8 @@ class GatewaySettings(Section, frozen=True, kw_only=True):
         bool,
         Meta(
             description="Whether operators can add, test and remove servers over the network, in "
-            "the console for example, with a token of scope `operate` given once more. That runs "
-            "programs on this machine. When off, only `folkmoot backends` and the hub's own socket "
-            "can."
+            "the console for example, with the scope `operate` and a token given once more. That "
+            "runs programs on this machine. When off, only `folkmoot backends` and the hub's own "
+            "socket can."
         ),
     ] = False

@@ -42,13 +42,18 @@ export function paths(values: readonly (number | null)[], top: number, width = W
   values.forEach((value, at) => {
     if (value !== null) {
       const [x, y] = [round(at * step), round(height - (value / top) * height)];
-      // A value that stands alone is a dot: a line of no length with round ends.
+      // A value that stands alone is a dash.
       const alone = !before && (values[at + 1] ?? null) === null;
-      drawn += before ? `L${x} ${y}` : `M${x} ${y}${alone ? `h0` : ""}`;
+      drawn += before ? `L${x} ${y}` : alone ? dash(x, y, step, width) : `M${x} ${y}`;
     }
     before = value !== null;
   });
   return drawn;
+}
+
+function dash(x: number, y: number, step: number, width: number): string {
+  const long = Math.min(step, width);
+  return `M${round(Math.max(0, Math.min(x - long / 2, width - long)))} ${y}h${round(long)}`;
 }
 
 const round = (value: number) => Math.round(value * 10) / 10;

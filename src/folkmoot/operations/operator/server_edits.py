@@ -1,8 +1,8 @@
 """Servers that are added, tested and removed while the hub runs.
 
 That runs programs on the hub's machine. Over the network it needs the setting
-`gateway.edit_from_web`, and a token of scope `operate` that is given once more with the request: a
-browser that is left open, or a page that was tricked, is not enough.
+`gateway.edit_from_web`, the scope `operate`, and a token of the account that is given once more
+with the request: a browser that is left open, or a page that was tricked, is not enough.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from folkmoot.operations.operator.servers import Reloading
     from folkmoot.settings import BackendSpec, Loaded
 
-CONFIRM: Final = "folkmoot-confirm"
+HEADER: Final = "folkmoot-confirm"
 """The header with the token that is given once more; a body or query may be logged somewhere."""
 GUESSES: Final = Limit("sign_in", by_address, when_wrong_secret)
 MOST_TEXT: Final = 64 * 1024
@@ -47,14 +47,16 @@ OFF: Final = (
     "Servers cannot be changed over the network: gateway.edit_from_web is off. Use 'folkmoot "
     "backends' on the hub's machine."
 )
-CONFIRM_AGAIN: Final = (
-    "To run programs on the hub's machine, give a token of yours with the scope operate once more."
+CONFIRM: Final = "This changes what runs on the hub's machine: give your token once more."
+NOT_VALID: Final = (
+    "Give your token once more: this one is not valid, not yours, or for a few things only."
 )
 
 Token = Annotated[
     str,
     says(
-        "Over the network: a token of your own with the scope `operate`, once more.",
+        "Over the network: a token of your account once more, one that is not for a few things "
+        "only.",
         max_length=200,
     ),
 ]
@@ -229,17 +231,22 @@ async def check_editing(call: Call[Any]) -> None:
 
 
 async def check_token(call: Call[Any]) -> None:
-    """Refuse a request without a token of the caller's own that may operate the hub."""
+    """Refuse a request without a token that shows it is the caller's own.
+
+    What they may do they came with. A token for a few things only, such as an agent's, is not one
+    that a person keeps to themselves.
+    """
     token = call.arguments.token
     if not token:
-        raise ConfirmationInvalid(CONFIRM_AGAIN)
+        raise ConfirmationInvalid(CONFIRM)
     try:
         identity = await call.services.accounts.identify(token)
     except TokenRefused:
-        raise ConfirmationInvalid(CONFIRM_AGAIN) from None
+        raise ConfirmationInvalid(NOT_VALID) from None
     mine = identity.account is not None and identity.account.id == call.account.id
-    if not mine or not scope(identity.credential.scope).has(OPERATE):
-        raise ConfirmationInvalid(CONFIRM_AGAIN)
+    given = scope(identity.credential.scope)
+    if not mine or not (given.is_whole or given.has(OPERATE)):
+        raise ConfirmationInvalid(NOT_VALID)
 
 
 async def test(call: Call[Any], spec: BackendSpec) -> Tried:
@@ -295,7 +302,7 @@ def folder_of(loaded: Loaded) -> Path:
     return Path(loaded.place or "config.toml").absolute().parent
 
 
-CONFIRMED: Final = {CONFIRM: "token"}
+CONFIRMED: Final = {HEADER: "token"}
 SERVER_EDITS = (
     operated(
         name="folkmoot/server_test",

@@ -1,10 +1,13 @@
 /** Who may use a server or a tool of it, and why. */
+import { Fragment } from "preact";
+
 import type * as hub from "../../../api/schema";
 import { usePages } from "../../data";
 import { Section } from "../../parts/PageHead";
 import { Problem } from "../../parts/Problem";
 import { type Column, Pager, Table } from "../../parts/Table";
 import { count, Time } from "../../parts/Time";
+import { pathTo } from "../../router";
 
 interface Row {
   who: string;
@@ -40,10 +43,12 @@ export function AccessTable({ namespace, tool = "" }: { namespace: string; tool?
     {
       head: "Who",
       cell: ({ who, account }) => (
-        <>
-          {who.startsWith("@") ? <a href={`/people/${encodeURIComponent(who.slice(1))}`}>{who}</a> : who}
-          {!account && <span class="small soft"> has no account yet</span>}
-        </>
+        <div>
+          <span class="nowrap">
+            {who.startsWith("@") ? <a href={pathTo("people", who.slice(1))}>{who}</a> : who}
+          </span>
+          {!account && <p class="small soft">has no account yet</p>}
+        </div>
       ),
     },
     { head: tool ? "May call it" : "May use", cell: ({ access }) => mayOf(access, tool !== "", pages[0]?.tools ?? 0) },
@@ -73,21 +78,40 @@ function mayOf({ may, tools }: hub.Access, one: boolean, all: number): string {
 
 /** "@bob may call this by the grant of group team." */
 function Reasons({ who, access, tool }: { who: string; access: hub.Access; tool: boolean }) {
-  if (!access.reasons.length) return <span class="soft">{who} was not allowed it.</span>;
+  if (!access.reasons.length) return <span class="soft">{who === "Everyone" ? "Not everyone may." : "Not allowed."}</span>;
   return (
     <ul class="reasons">
-      {access.reasons.map((it, at) => (
-        <li key={at}>
-          {it.denies ? `${who} is ` : `${who} may ${tool ? "call" : "use"} this `}
-          {it.why}
-          {it.at !== undefined && (
+      {grouped(access.reasons).map(([first, ...more]) => (
+        <li key={`${first.why} ${first.at}`}>
+          {first.denies ? `${who} is ` : `${who} may ${tool ? "call" : "use"} this `}
+          {first.why}
+          {first.at !== undefined && (
             <>
-              , <Time at={it.at} />
+              , <Time at={first.at} />
             </>
           )}
-          : <code>{typeof it.capability === "string" ? it.capability : JSON.stringify(it.capability)}</code>
+          :{" "}
+          {[first, ...more].map((it, at) => (
+            <Fragment key={at}>
+              {at > 0 && ", "}
+              <code>{typeof it.capability === "string" ? it.capability : JSON.stringify(it.capability)}</code>
+            </Fragment>
+          ))}
         </li>
       ))}
     </ul>
   );
+}
+
+type Group = [hub.AccessReason, ...hub.AccessReason[]];
+
+/** Capabilities that come from the same place at the same time are one reason. */
+function grouped(reasons: readonly hub.AccessReason[]): Group[] {
+  const groups: Group[] = [];
+  for (const it of reasons) {
+    const known = groups.find(([first]) => first.why === it.why && first.at === it.at);
+    if (known) known.push(it);
+    else groups.push([it]);
+  }
+  return groups;
 }

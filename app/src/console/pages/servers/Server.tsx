@@ -1,6 +1,7 @@
 /** One server: how it is, what waits to be reviewed, its calls, its tools and who may use them. */
 import "../../design/servers.css";
 
+import { type ComponentChildren, Fragment } from "preact";
 import { useState } from "preact/hooks";
 
 import { sentence } from "../../../api/call";
@@ -16,7 +17,7 @@ import { PageHead, Section } from "../../parts/PageHead";
 import { Plot } from "../../parts/Plot";
 import { Problem } from "../../parts/Problem";
 import { Pager } from "../../parts/Table";
-import { count, Time } from "../../parts/Time";
+import { count, counted, Time } from "../../parts/Time";
 import { go } from "../../router";
 import { operates } from "../../session";
 import { Access } from "./Access";
@@ -99,14 +100,14 @@ function Operated({ namespace }: { namespace: string }) {
 }
 
 function Health({ view, shown }: { view: ServerView; shown: hub.ShownServer }) {
-  const facts: [string, preact.ComponentChildren][] = [
+  const facts: [string, ComponentChildren][] = [
     ["State", <StateFact view={view} />],
     ["Since", <Time at={view.since} />],
     [view.transport === "stdio" ? "Program" : "Address", <span class="mono">{visible(view.target)}</span>],
     ["Speaks", [view.transport, view.era && `${view.era} era`].filter(Boolean).join(", ")],
-    ["Offers", `${count(view.tools)} tools, ${count(view.resources + view.templates)} resources, ${count(view.prompts)} prompts`],
+    ["Offers", offers(view)],
     ["Calls", `${count(view.calls)}, ${count(view.errors)} without an answer, ${count(view.in_flight)} open`],
-    ["Connections", `${count(view.connections)}, lost ${count(view.restarts)} times`],
+    ["Connections", `${count(view.connections)}, lost ${counted(view.restarts, "time")}`],
     ["Used by", shown.everyone ? "every account" : "those who are allowed"],
     ["New tools", shown.trusted ? "listed without review: the server is trusted" : "reviewed first"],
   ];
@@ -115,15 +116,18 @@ function Health({ view, shown }: { view: ServerView; shown: hub.ShownServer }) {
     <Section title="Health">
       <dl class="facts">
         {facts.map(([name, value]) => (
-          <>
-            <dt key={name}>{name}</dt>
+          <Fragment key={name}>
+            <dt>{name}</dt>
             <dd>{value}</dd>
-          </>
+          </Fragment>
         ))}
       </dl>
     </Section>
   );
 }
+
+const offers = ({ tools, resources, templates, prompts }: ServerView) =>
+  [counted(tools, "tool"), counted(resources + templates, "resource"), counted(prompts, "prompt")].join(", ");
 
 function StateFact({ view }: { view: ServerView }) {
   return (

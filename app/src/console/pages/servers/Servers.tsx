@@ -88,10 +88,10 @@ function AllTable({ views, history, adding }: AllTableProps) {
     {
       head: "State",
       cell: (it) => (
-        <>
+        <div>
           <State state={it.state} />
           {it.state !== "up" && <Why why={it.why} retryAfter={it.retry_after} />}
-        </>
+        </div>
       ),
     },
     { head: "Tools", cell: (it) => <ToolCount view={it} /> },
@@ -114,23 +114,23 @@ function AllTable({ views, history, adding }: AllTableProps) {
 function Name({ view }: { view: ServerView }) {
   const told = oneLine(visible([view.server, view.version].filter(Boolean).join(" ")), 60);
   return (
-    <>
+    <div>
       <a href={pathTo("servers", view.namespace)}>
         <strong>{view.namespace}</strong>
       </a>
       {told && <p class="small soft">{told}</p>}
-    </>
+    </div>
   );
 }
 
 function ToolCount({ view }: { view: ServerView }) {
   const suspicious = Object.values(view.findings).reduce((many, it) => many + Object.keys(it).length, 0);
   return (
-    <>
+    <div class="nowrap">
       {count(view.tools)}
       {view.held.length > 0 && <p class="small bad-text">{count(view.held.length)} to review</p>}
       {suspicious > 0 && <p class="small bad-text">{count(suspicious)} suspicious</p>}
-    </>
+    </div>
   );
 }
 
@@ -163,10 +163,10 @@ function Mine() {
     {
       head: "State",
       cell: (it) => (
-        <>
+        <div>
           <State state={it.state} />
           <Why why={it.why} />
-        </>
+        </div>
       ),
     },
     { head: "Tools", number: true, cell: (it) => count(it.tools) },

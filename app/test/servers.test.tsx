@@ -1,0 +1,77 @@
+/** The pages about servers: what they make of what the hub answers. */
+import { afterEach, describe, expect, it, vi } from "vitest";
+
+import { Unreachable } from "../src/api/call";
+import { commandFor } from "../src/console/pages/servers/AddServer";
+import { follow, milliseconds, minutes } from "../src/console/pages/servers/hub";
+import { mayBecause } from "../src/console/pages/servers/Servers";
+
+afterEach(() => vi.unstubAllGlobals());
+
+/** A stream that comes in these pieces. */
+function answering(pieces: string[], init: ResponseInit = {}): void {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(encoder.encode(piece));
+      controller.close();
+    },
+  });
+  const headers = { "content-type": "text/event-stream", ...init.headers };
+  vi.stubGlobal("fetch", vi.fn(async () => new Response(body, { ...init, headers })));
+}
+
+describe("follow", () => {
+  it("tells progress as it comes, however the stream is cut, and answers the result", async () => {
+    const text = 'event: progress\ndata: {"step":"reading"}\n\n:\n\nevent: result\ndata: {"ok":"é"}\n\n';
+    answering([...text].map(String));
+    const told: unknown[] = [];
+    const found = await follow("/v1/x", { body: {}, confirm: "sk_x", onProgress: (it) => void told.push(it) });
+    expect(told).toEqual([{ step: "reading" }]);
+    expect(found).toEqual({ ok: "é" });
+    const [, sent] = vi.mocked(fetch).mock.calls[0]!;
+    expect(sent?.headers).toMatchObject({ "folkmoot-confirm": "sk_x", "folkmoot-page": "1" });
+    expect(String(sent?.body)).not.toContain("sk_x");
+  });
+
+  it("raises what the hub refuses, before the stream or in it", async () => {
+    answering(['event: error\ndata: {"error":{"code":"command_invalid","message":"No."}}\n\n']);
+    await expect(follow("/v1/x", {})).rejects.toMatchObject({ message: "No.", code: "command_invalid" });
+    answering(['{"error":{"code":"confirmation_invalid","message":"Once more."}}'], {
+      status: 403,
+      headers: { "content-type": "application/json" },
+    });
+    await expect(follow("/v1/x", {})).rejects.toMatchObject({ status: 403, code: "confirmation_invalid" });
+  });
+
+  it("says that the hub was not reached where a stream ends too early", async () => {
+    answering(['event: progress\ndata: {"step":"reading"}\n\n']);
+    await expect(follow("/v1/x", {})).rejects.toBeInstanceOf(Unreachable);
+  });
+});
+
+describe("words", () => {
+  it("makes the command that adds what was pasted", () => {
+    expect(commandFor("uvx  mcp-server-time", "time")).toBe("folkmoot backends add time -- uvx  mcp-server-time");
+    expect(commandFor("https://x.example/mcp?a=1", "it's")).toBe(
+      "folkmoot backends add 'it'\\''s' --url 'https://x.example/mcp?a=1'",
+    );
+    expect(commandFor('{"mcpServers": {}}', "")).toBe("folkmoot backends add --from FILE.json");
+    expect(commandFor("", "")).toBe("folkmoot backends add NAME -- COMMAND");
+  });
+
+  it("says why someone may use a server", () => {
+    const team = { capability: "a", why: "by the grant of group team", origin: "group" };
+    const denied = { capability: "!b", why: "denied by an operator", origin: "granted", denies: true };
+    expect(mayBecause("You", [team, team])).toBe("You may use it by the grant of group team.");
+    expect(mayBecause("You", [team, denied])).toBe(
+      "You may use it by the grant of group team; 1 thing of it is denied.",
+    );
+    expect(mayBecause("You", [])).toBe("");
+  });
+
+  it("tells when each minute began, and how long something took", () => {
+    expect(minutes({ until: 600, seconds: 60, count: 3, servers: [] })).toEqual([420, 480, 540]);
+    expect([3.84, 42.4, 1_234, 12_345].map(milliseconds)).toEqual(["3.8 ms", "42 ms", "1.2 s", "12 s"]);
+  });
+});
