@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from folkmoot.cli import program, proxy_held
 from folkmoot.cli.exits import ExitCode
+from folkmoot.datafolder.recordings import recorded
 from folkmoot.proxy.tape import read_tape
 from tests.cli.conftest import Ran
 from tests.cli.terminal import Terminal
@@ -134,6 +135,9 @@ def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(
         assert again.err == f"folkmoot: note: t.jsonl exists, so this recording goes to {name}.\n"
         assert len(read_tape(tmp_path / name).entries) == 2
     assert first.read_bytes() == before
+    # A hub of the same user finds them again.
+    remembered = recorded(tmp_path / "folkmoot" / "recordings").values()
+    assert sorted(it.name for it in remembered) == ["t.2.jsonl", "t.3.jsonl", "t.jsonl"]
 
 
 def test_what_is_no_file_is_not_recorded_beside(proxied: Run, tmp_path: Path) -> None:
