@@ -16,6 +16,8 @@ import { useEvents } from "./live";
 import { over } from "./session";
 
 const GATHER_MS = 250;
+/** However much happens, the same is not read again sooner. */
+const LEAST_MS = 1_000;
 const AGAIN_MS = 5_000;
 
 /** One request; where it shows that the session is over, the whole page says so. */
@@ -87,15 +89,19 @@ function useReading<T>(
 ): Load<T> & { set: (data: T) => void } {
   const fresh = { of: key, data: null, error: "", status: 0, busy: key !== null };
   const [state, setState] = useState<State<T>>(fresh);
-  const latest = useRef({ key, read, run: 0, data: null as T | null, alive: true });
+  const latest = useRef({ key, read, run: 0, at: 0, data: null as T | null, alive: true });
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  /** Whether something changed that is not read yet. */
+  const behind = useRef(false);
   latest.current.key = key;
   latest.current.read = read;
 
   const reload = async () => {
     clearTimeout(timer.current);
+    behind.current = false;
+    latest.current.at = Date.now();
     const { key: of, data: before } = latest.current;
-    if (of === null) return;
+    if (of === null || !latest.current.alive) return;
     const run = ++latest.current.run;
     const stale = () => run !== latest.current.run || !latest.current.alive;
     setState((was) => (was.of === of ? { ...was, busy: true } : was));
@@ -113,17 +119,22 @@ function useReading<T>(
   };
 
   const gather = () => {
+    if (behind.current) return;
+    behind.current = true;
     clearTimeout(timer.current);
+    const wait = Math.max(GATHER_MS, latest.current.at + LEAST_MS - Date.now());
     timer.current = setTimeout(() => {
       if (!document.hidden) return void reload();
-      const seen = () => void reload();
-      document.addEventListener("visibilitychange", seen, { once: true });
-    }, GATHER_MS);
+      document.addEventListener("visibilitychange", () => behind.current && void reload(), {
+        once: true,
+      });
+    }, wait);
   };
   useEvents(on, gather);
   useEffect(() => {
     latest.current.alive = true;
     latest.current.data = null;
+    behind.current = false;
     setState({ of: key, data: null, error: "", status: 0, busy: key !== null });
     void reload();
     return () => {

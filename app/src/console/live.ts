@@ -10,6 +10,7 @@ type Listener = (event: HubEvent) => void;
 /** Whether the hub tells this page what changes; null before the first answer. */
 export const connected = signal<boolean | null>(null);
 
+const UNSEEN_MS = 30_000;
 const listeners = new Map<EventName, Set<Listener>>();
 let broken = false;
 
@@ -22,8 +23,29 @@ const live = new Live(["reload"], tell, (open) => {
   if (again) everyone({ name: "reload", data: { reason: "gap" } });
 });
 
-export const openLive = () => live.open();
-export const closeLive = () => live.close();
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Browsers have few connections for all pages of a host, so one that nobody sees gives its own up. */
+function seen(): void {
+  clearTimeout(timer);
+  if (document.hidden) {
+    timer = setTimeout(() => live.close(), UNSEEN_MS);
+  } else if (!live.isOpen) {
+    broken = true;
+    live.open();
+  }
+}
+
+export function openLive(): void {
+  live.open();
+  document.addEventListener("visibilitychange", seen);
+}
+
+export function closeLive(): void {
+  document.removeEventListener("visibilitychange", seen);
+  clearTimeout(timer);
+  live.close();
+}
 
 function tell(event: HubEvent): void {
   if (event.name === "reload") return everyone(event);

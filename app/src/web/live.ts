@@ -59,6 +59,10 @@ export class Live {
     };
   }
 
+  get isOpen(): boolean {
+    return this.source !== null;
+  }
+
   /** Hear one more kind of event. */
   add(name: EventName): void {
     if (this.names.has(name)) return;
