@@ -145,7 +145,7 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
             {
                 "id": f"proposal:tea/{ID}",
                 "kind": "proposal",
-                "risk": "unknown",
+                "risk": "acts",
                 "what": "tools/call chat.say",
                 "by": "bob",
                 "to": ["gateway"],

@@ -3,10 +3,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { Digest } from "../api/schema";
 import { Button, Ring } from "../components/parts";
-import { unread } from "./badges";
+import { unread, waiting } from "./badges";
 import { attempt, said, useLoad } from "./data";
 import { Icon } from "./icons";
 import { connected } from "./live";
+import { ASK_EVENTS } from "./pages/asks/asks";
 import { ELSEWHERE, type NavigationEntry, PAGES, type PageRow, type Params } from "./pages";
 import { Empty } from "./parts/Empty";
 import { PageHead } from "./parts/PageHead";
@@ -45,6 +46,7 @@ export function Shell() {
       </main>
       <Status />
       {may("mail.read") && <Unread />}
+      {may("decide") && <Waiting />}
     </div>
   );
 }
@@ -192,6 +194,15 @@ function Unread() {
   const { data } = useLoad<Digest>("/v1/digest", ["mail.received", "mail.changed"]);
   useEffect(() => {
     if (data) unread.value = data.total_unread;
+  }, [data]);
+  return null;
+}
+
+/** Keeps the number beside the asks. */
+function Waiting() {
+  const { data } = useLoad<{ count: number }>("/v1/asks?limit=0", ASK_EVENTS);
+  useEffect(() => {
+    if (data) waiting.value = data.count;
   }, [data]);
   return null;
 }

@@ -2,8 +2,9 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 
-import { unread } from "./badges";
+import { unread, waiting } from "./badges";
 import type { IconName } from "./icons";
+import { Asks } from "./pages/asks/Asks";
 import { Audit } from "./pages/audit/Audit";
 import { Home } from "./pages/home/Home";
 import { People } from "./pages/people/People";
@@ -57,6 +58,13 @@ export const PAGES: readonly PageRow[] = [
     navigation: { order: 20, label: "Rooms", icon: "rooms" },
   },
   { path: "/rooms/:name", title: (params) => params["name"] ?? "Room", component: Room, scope: "rooms" },
+  {
+    path: "/asks",
+    title: "Asks",
+    component: Asks,
+    scope: "decide",
+    navigation: { order: 30, label: "Asks", icon: "asks", badge: waiting },
+  },
   {
     path: "/tapes",
     title: "Tapes",

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from folkmoot import decisions as kept
+from folkmoot.core import chat
 from folkmoot.core.kinds import parse
 from folkmoot.decisions import AskKind
 from folkmoot.mcp.wire import TOOLS_CALL
@@ -26,6 +27,7 @@ from folkmoot.operations.paging import make_cursor, read_cursor, within, wrong_c
 from folkmoot.operations.risks import RISKS, Risk, risk_of, risk_of_method, riskiest
 from folkmoot.operations.row import Absent, Arguments, Cursor, Operation, PageLimit, Route, says
 from folkmoot.proxy.held import HeldView, what_of
+from folkmoot.rooms.machine import GATEWAY
 from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import ProposalView
 
@@ -174,6 +176,8 @@ def risk_of_proposal(call: Call[Any], one: Decidable) -> Risk:
     kind = parse(one.kind)
     if kind.method != TOOLS_CALL:
         return risk_of_method(kind.method or "")
+    if one.to == (GATEWAY,) and kind.context == chat.TOOL:
+        return "acts"
     named = [f"{server}:{kind.context}" for server in one.to] or [""]
     return riskiest(*(risk_of_tool(call, name) for name in named))
 
@@ -250,7 +254,7 @@ async def tool(_: Call[Any], it: Waiting) -> tuple[Ask, int]:
     one: Changed = it.subject
     (shown,) = await asyncio.to_thread(lambda: told([difference(one)]))
     what = f"{'new' if shown.new else 'changed'} {shown.canonical}"
-    size = sum(map(len, shown.lines))
+    size = len(msgspec.json.encode(shown))
     return ask(it, what=what, by=one.namespace, may=("accept",), tool=shown), size
 
 

@@ -6,20 +6,33 @@ import logging
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from folkmoot import decisions
 from folkmoot.core.errors import StoreError
 from folkmoot.decisions import AskKind, Noted, Verdict
 
 if TYPE_CHECKING:
+    from folkmoot.core.ports import Tx
     from folkmoot.operations.call import Call
 
 logger = logging.getLogger("folkmoot.operations")
 
 
 async def note(
-    call: Call[Any], kind: AskKind, decision: Verdict, about: str, what: str, **more: Any
+    call: Call[Any],
+    kind: AskKind,
+    decision: Verdict,
+    about: str,
+    what: str,
+    *,
+    by: str = "",
+    **more: Any,
 ) -> None:
-    """Remember a decision of the caller's; the operator at the socket is no account."""
+    """Remember a decision of the caller's; the operator at the socket is no account.
+
+    `by` is the handle of whoever asked for it, where that is known.
+    """
     account, store = call.caller.account, call.services.store
     if account is None or store is None:
         return
@@ -35,8 +48,13 @@ async def note(
         ended_at=now,
         **more,
     )
+
+    async def unit(tx: Tx) -> None:
+        row = await tx.fetch_one("SELECT id FROM users WHERE handle = ?", (by,)) if by else None
+        await decisions.note(tx, replace(noted, asked_by=None if row is None else row[0]))
+
     try:
-        await store.write(lambda tx: decisions.note(tx, noted))
+        await store.write(unit)
     except StoreError as error:
         # It is done: a full disk must not make a failure of it.
         logger.warning("a decision was not noted", extra={"error": error.code})

@@ -13,8 +13,8 @@ import { isMembers, type Json } from "./schema";
 
 interface ProposalProps {
   proposal: ProposalShown;
-  /** Other proposals of the room, among which the last such one is looked for. */
-  others: readonly ProposalShown[];
+  /** Other proposals of the room, among which the last such one is looked for; null if unknown. */
+  others: readonly ProposalShown[] | null;
   mayApprove: boolean;
   mayReject: boolean;
   /** Who could be asked to do it, where the proposal names nobody. */
@@ -64,7 +64,7 @@ export function Proposal(props: ProposalProps) {
         )}
       </dl>
       <What proposal={proposal} />
-      {proposal.params !== undefined && <Since proposal={proposal} others={props.others} />}
+      {proposal.params !== undefined && props.others && <Since proposal={proposal} others={props.others} />}
       {said && (
         <Notice tone="good">
           <span role="status">{said}</span>
@@ -281,7 +281,9 @@ function told(outcome: hub.Outcome): string {
   if (outcome.state === "rejected") return "You rejected it.";
   const who = outcome.to ?? "They";
   if (outcome.error !== undefined) return `You approved it. ${who} could not do it: ${errorText(outcome.error)}`;
-  if (outcome.result !== undefined) return `You approved it, and ${who} did it.`;
+  const { result } = outcome;
+  if (isMembers(result) && result["isError"] === true) return `You approved it. ${who} tried, and it failed.`;
+  if (result !== undefined) return `You approved it, and ${who} did it.`;
   return `You approved it. ${who} has not answered yet; the answer appears in the room.`;
 }
 

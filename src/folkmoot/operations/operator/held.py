@@ -161,7 +161,7 @@ async def note_held(call: Call[Any], decision: Verdict, view: HeldView, **more: 
     """Remember what the caller decided about a message."""
     what = what_of(view.type, view.method, view.tool)
     place = "" if view.proxy is None else f"proxy {view.proxy}"
-    await note(call, "held", decision, str(view.id), what, place=place, **more)
+    await note(call, "held", decision, str(view.id), what, place=place, by=view.who, **more)
 
 
 async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = None) -> Any:

@@ -34,7 +34,8 @@ export function Changed({ namespace }: { namespace: string }) {
   );
 }
 
-function Review({ tool, onDone }: { tool: hub.ChangedTool; onDone: () => Promise<void> }) {
+/** One tool to accept; also among what waits for decisions. */
+export function Review({ tool, onDone }: { tool: hub.ChangedTool; onDone: () => Promise<void> }) {
   const [busy, setBusy] = useState(false);
   const { namespace, name, canonical, changed_hash } = tool;
   const accept = async () => {
@@ -68,7 +69,7 @@ function Review({ tool, onDone }: { tool: hub.ChangedTool; onDone: () => Promise
           {tool.lines.join("\n")}
         </pre>
       )}
-      <div class="line">
+      <div class="line decisions">
         <Button kind="primary" disabled={busy} onClick={() => void accept()}>
           Accept {visible(canonical)}
         </Button>

@@ -1,0 +1,72 @@
+/** Words and order of what waits for a decision. */
+import type * as hub from "../../../api/schema";
+import type { EventName } from "../../../web/live";
+
+/** The events after which something else may wait. */
+export const ASK_EVENTS: readonly EventName[] = [
+  "room.proposal",
+  "room.rights",
+  "room.membership",
+  "room.changed",
+  "held.changed",
+  "pins.changed",
+];
+
+export const KINDS = [
+  { name: "proposal", label: "Proposals" },
+  { name: "held", label: "Held messages" },
+  { name: "tool", label: "Tools" },
+] as const;
+
+export const RISK_WORDS: Record<hub.Ask["risk"], { label: string; meaning: string }> = {
+  destroys: { label: "May destroy", meaning: "It says that it may remove or overwrite something." },
+  unknown: { label: "Unknown", meaning: "It does not say what it does, so it may do anything." },
+  acts: { label: "Acts", meaning: "It does something that others may notice." },
+  changes: { label: "Changes", meaning: "It adds or changes something, and removes nothing." },
+  reads: { label: "Reads", meaning: "It says that it changes nothing." },
+};
+
+/** New items, and those of before that must stay, each at the place that it had. */
+export function keeping<T extends { id: string }>(
+  before: readonly T[],
+  now: readonly T[],
+  touched: ReadonlySet<string>,
+): readonly T[] {
+  const listed = new Set(now.map((it) => it.id));
+  const shown = [...now];
+  before.forEach((it, at) => {
+    if (touched.has(it.id) && !listed.has(it.id)) shown.splice(Math.min(at, shown.length), 0, it);
+  });
+  return shown;
+}
+
+const VERDICTS: Record<hub.Decision["decision"], string> = {
+  approved: "Approved",
+  rejected: "Rejected",
+  released: "Released",
+  edited: "Released, edited",
+  dropped: "Dropped",
+  accepted: "Accepted",
+};
+
+export const verdict = (it: hub.Decision) => VERDICTS[it.decision] ?? it.decision;
+
+/** What came of a decision, in words, and whether that is well, ill, or not known yet. */
+export function outcome({ decision, outcome: came }: hub.Decision): { text: string; tone: "good" | "bad" | "" } {
+  if (decision === "approved") {
+    if (came === "answered") return { text: "Done", tone: "good" };
+    if (came === "failed") return { text: "It failed", tone: "bad" };
+    if (came === "cancelled") return { text: "Cancelled", tone: "" };
+    return { text: "No answer yet", tone: "" };
+  }
+  if (decision === "rejected") {
+    if (came === "open") return { text: "Still open: more must reject it", tone: "" };
+    if (came === "fulfilled") return { text: "Somebody else approved it", tone: "bad" };
+    if (came === "rejected") return { text: "Closed", tone: "good" };
+    if (came === "withdrawn") return { text: "Withdrawn", tone: "" };
+    return { text: "It expired", tone: "" };
+  }
+  if (decision === "dropped") return { text: "It went no further", tone: "good" };
+  if (decision === "accepted") return { text: "Listed and callable", tone: "good" };
+  return { text: "It went on", tone: "good" };
+}

@@ -1,0 +1,239 @@
+"""The console's asks in a browser: what waits is decided once, by thumb, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import FolkmootError
+from tests.browser.console import Console, Operated, started
+from tests.browser.harness import Desk, Person, expect
+from tests.cli import small_backend
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = '<img src=x onerror="document.title=1"> </script>\u202e' + "w" * 300
+CONFIG = """
+[interceptors]
+rules = "{folder}/rules.toml"
+
+[backends.tasks]
+command = ["{python}", "{server}", "{folder}/tools.json", "{version}"]
+"""
+RULES = """
+[[rule]]
+name = "ask first"
+when = { tool = "msg/lookup", type = "request" }
+action = "hold"
+reason = "Who is looked up is asked first."
+"""
+
+
+SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}}
+
+
+class Moot:
+    """A hub with a rule and a server, its operator ada, and bob, who proposes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.configure("one")
+        self.running = started(folder / "hub", FOLKMOOT_CONFIG=str(folder / "config.toml"))
+        self.here = Operated(self.running)
+        self.ada = self.here.operator("ada")
+        self.bob = Person(self.here.url, "bob")
+        self.rooms = 0
+
+    def configure(self, version: str) -> None:
+        """Have the server be another version of itself, which describes its tool otherwise."""
+        (self.folder / "rules.toml").write_text(RULES)
+        tool = {"name": "add", "description": f"Version {version}", "inputSchema": SCHEMA}
+        (self.folder / "tools.json").write_text(json.dumps({"tools": [tool]}))
+        server = Path(small_backend.__file__)
+        names = {"folder": self.folder, "python": sys.executable, "server": server}
+        (self.folder / "config.toml").write_text(CONFIG.format(**names, version=version))
+
+    def room(self, **settings: Any) -> str:
+        self.rooms += 1
+        name = f"square-{self.rooms}"
+        self.ada.call("room/create", name=name, **settings)
+        self.bob.call("room/join", room=name)
+        return name
+
+    def propose(self, room: str, text: str, **more: Any) -> str:
+        """Ask that something is said: the hub itself does it, so nobody else must be there."""
+        params = {"name": "chat.say", "arguments": {"text": text}}
+        asked = {"method": "tools/call", "params": params, "to": "gateway", **more}
+        return str(self.bob.call("room/propose", room=room, **asked)["proposal"])
+
+    def said(self, room: str, text: str) -> int:
+        """How often something was said in a room."""
+        read = self.ada.call("room/read", room=room, kinds=["chat"])
+        return sum(message.get("text") == text for message in read["messages"])
+
+    def hold(self, who: Person) -> threading.Thread:
+        """A call that a rule holds; whoever waits for it does so in a thread."""
+
+        def call() -> None:
+            try:
+                self.heard = str(who.call("msg/lookup", handle="ada"))
+            except FolkmootError as error:
+                self.heard = error.message
+
+        self.heard = ""
+        thread = threading.Thread(target=call)
+        thread.start()
+        return thread
+
+
+@pytest.fixture(scope="module")
+def moot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moot]:
+    moot = Moot(tmp_path_factory.mktemp("asks"))
+    with moot.running:
+        yield moot
+
+
+def card(page: Console, text: str) -> Any:
+    return page.page.get_by_role("list", name="Waiting for you").locator("li").filter(has_text=text)
+
+
+@pytest.mark.requirement("console.asks")
+def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, desk: Desk) -> None:
+    one, other = moot.room(), moot.room()
+    page = Console(desk, moot.here.url, moot.ada.token, "/asks", width=390, has_touch=True)
+    expect(page.text("Nothing waits for you.")).to_be_visible()
+    # What is proposed appears by itself, also in the navigation.
+    moot.propose(one, "Supper is ready.", reason="We are hungry.")
+    moot.propose(other, "Good night.", expires_in=600)
+    expect(page.page.get_by_role("link", name="Asks 2 new")).to_be_visible()
+    cards = page.page.locator("li.ask")
+    expect(cards).to_have_count(2)
+    expect(cards.first).to_contain_text("Good night.")
+    supper = card(page, "Supper is ready.")
+    for shown in ("Call the tool chat.say", "bob", "gateway", one, "We are hungry.", "left)"):
+        expect(supper).to_contain_text(shown)
+    for button in supper.locator(".decisions button").all():
+        assert button.bounding_box()["height"] >= 44
+    supper.get_by_role("button", name="Approve").tap()
+    expect(supper).to_contain_text("You approved it, and gateway did it.")
+    assert moot.said(one, "Supper is ready.") == 1
+    expect(page.page.get_by_role("link", name="Asks 1 new")).to_be_visible()
+    # What was decided stays where it was until one looks again.
+    night = card(page, "Good night.")
+    night.get_by_role("button", name="Reject…").tap()
+    night.get_by_label("Why not?").fill("It is noon.")
+    night.get_by_role("button", name="Reject", exact=True).tap()
+    expect(night).to_contain_text("You rejected it.")
+    expect(cards).to_have_count(2)
+    page.button("Decided").tap()
+    rows = page.page.get_by_role("row")
+    expect(rows.filter(has_text="It is noon.")).to_contain_text("Rejected")
+    expect(rows.filter(has_text="Approved")).to_contain_text("Done")
+    page.page.reload()
+    expect(rows.filter(has_text="Approved")).to_contain_text(one)
+    page.button("Waiting").tap()
+    expect(page.text("Nothing waits for you.")).to_be_visible()
+
+
+@pytest.mark.requirement("console.asks")
+def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(
+    moot: Moot, desk: Desk
+) -> None:
+    room = moot.room(capabilities=["*"])
+    cid = Person(moot.here.url, "cid")
+    cid.call("room/join", room=room)
+    pages = [Console(desk, moot.here.url, who.token, "/asks") for who in (moot.ada, cid)]
+    for page in pages:
+        # The loser's request is refused, which the browser tells.
+        page.ignored = ("409",)
+    moot.propose(room, "Only once.")
+    buttons = [card(it, "Only once.").get_by_role("button", name="Approve") for it in pages]
+    for button in buttons:
+        expect(button).to_be_enabled()
+    # Both are under way before either is answered.
+    for page in pages:
+        page.page.evaluate(
+            "setTimeout(() => [...document.querySelectorAll('.decisions button')]"
+            ".find((it) => it.textContent === 'Approve').click(), 50)"
+        )
+    said = [card(page, "Only once.") for page in pages]
+    expect(said[0]).to_contain_text("did it")
+    expect(said[1]).to_contain_text("was faster")
+    assert moot.said(room, "Only once.") == 1
+
+
+@pytest.mark.requirement("console.asks", "asks.operators")
+def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(
+    moot: Moot, desk: Desk
+) -> None:
+    page = Console(desk, moot.here.url, moot.ada.token, "/asks")
+    waits = moot.hold(moot.bob)
+    held = card(page, "ask first")
+    expect(held).to_contain_text("msg/lookup")
+    expect(held).to_contain_text("@bob")
+    moot.configure("two")
+    moot.here.ask("folkmoot/reload")
+    tool = card(page, "tasks:add")
+    expect(tool).to_contain_text("changed")
+    expect(tool.locator("ins").first).to_be_visible()
+    page.button("Tools (").click()
+    expect(held).to_have_count(0)
+    tool.get_by_role("button", name="Accept").click()
+    expect(page.text("Accepted tasks:add.")).to_be_visible()
+    expect(tool).to_have_count(0)
+    page.button("All (").click()
+    held.get_by_role("button", name="Drop", exact=True).click()
+    held.get_by_label("Reason", exact=True).fill("Not today.")
+    held.get_by_role("button", name="Drop it").click()
+    expect(held).to_have_count(0)
+    waits.join()
+    assert "Not today." in moot.heard
+    page.go("/asks?show=decided")
+    rows = page.page.get_by_role("row")
+    expect(rows.filter(has_text="Not today.")).to_contain_text("Dropped")
+    expect(rows.filter(has_text="tasks add")).to_contain_text("Accepted")
+    # Nobody else sees either.
+    waits = moot.hold(moot.ada)
+    page.go("/asks")
+    plain = Console(desk, moot.here.url, moot.bob.token, "/asks")
+    expect(plain.text("Nothing waits for you.")).to_be_visible()
+    expect(held).to_have_count(1)
+    held.get_by_role("button", name="Release", exact=True).click()
+    expect(held).to_have_count(0)
+    waits.join()
+
+
+@pytest.mark.requirement("console.asks", "console.hostile")
+def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(
+    moot: Moot, desk: Desk
+) -> None:
+    room = moot.room()
+    moot.propose(room, HOSTILE, reason=HOSTILE)
+    waits = moot.hold(moot.bob)
+    page = Console(desk, moot.here.url, moot.ada.token, "/asks")
+    hostile = card(page, "<img src=x")
+    expect(hostile).to_have_count(1)
+    expect(card(page, "ask first")).to_have_count(1)
+    expect(page.page).to_have_title("Asks · Folkmoot")
+    page.check_axe("asks")
+    page.check_widths("asks")
+    page.page.set_viewport_size({"width": 1280, "height": 800})
+    # Everything is reached by the keyboard.
+    hostile.get_by_role("button", name="Reject…").focus()
+    page.page.keyboard.press("Enter")
+    hostile.get_by_label("Why not?").fill(HOSTILE)
+    hostile.get_by_role("button", name="Reject", exact=True).focus()
+    page.page.keyboard.press("Enter")
+    expect(hostile).to_contain_text("You rejected it.")
+    card(page, "ask first").get_by_role("button", name="Release", exact=True).click()
+    waits.join()
+    page.go("/asks?show=decided")
+    expect(page.page.get_by_role("row").filter(has_text="<img src=x")).to_have_count(1)
+    page.check_axe("decided")
+    page.check_widths("decided")
