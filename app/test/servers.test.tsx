@@ -65,7 +65,7 @@ describe("words", () => {
     const denied = { capability: "!b", why: "denied by an operator", origin: "granted", denies: true };
     expect(mayBecause("You", [team, team])).toBe("You may use it by the grant of group team.");
     expect(mayBecause("You", [team, denied])).toBe(
-      "You may use it by the grant of group team; 1 thing of it is denied.",
+      "You may use it by the grant of group team, but not all of it.",
     );
     expect(mayBecause("You", [])).toBe("");
   });

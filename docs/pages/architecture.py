@@ -17,6 +17,7 @@ from folkmoot.client.service import MOST_CALLS
 from folkmoot.core.capability import MAX_CACHED
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
+from folkmoot.gateway.history import MINUTES
 from folkmoot.mail.bodies import LONGEST_KEPT, MOST_KEPT
 from folkmoot.mail.crypto import MOST_PAIRS
 from folkmoot.mail.subjects import MOST_OPENED
@@ -214,6 +215,7 @@ def bounds() -> str:
                 f"{MOST_CANCELLED:,}",
                 "the link is replaced",
             ],
+            ["minutes of a backend's calls", f"{MINUTES:,}", "the oldest is forgotten"],
         ],
     )
 

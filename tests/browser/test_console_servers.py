@@ -92,7 +92,7 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(
     console.check_axe("add")
     console.button("Save").click()
     console.heading("notes")
-    state = page.locator(".facts .state")
+    state = page.locator(".facts .server-state")
     expect(state).to_have_text("Up")
 
     # Nobody was allowed it yet, so the operator's own account cannot try it.
@@ -121,12 +121,12 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(
     review = page.get_by_role("article", name="notes:echo")
     expect(review.locator("ins")).to_contain_text("tells mallory")
     expect(review).to_contain_text("Unchanged: inputSchema, name")
-    expect(page.locator(".tool .tag")).to_have_text("changed, to review")
+    expect(page.locator(".server-tool .tag")).to_have_text("changed, to review")
     console.check_axe("review")
     review.get_by_role("button", name="Accept").click()
     expect(console.text("Accepted notes:echo.")).to_be_visible()
     expect(review).to_have_count(0)
-    expect(page.locator(".tool .says")).to_contain_text("tells mallory")
+    expect(page.locator(".server-tool .says")).to_contain_text("tells mallory")
 
     console.button("Remove").click()
     console.field("Your token, once more").fill("sk_wrong")
@@ -152,7 +152,7 @@ def test_what_a_hostile_server_says_stays_text(place: Place, desk: Desk) -> None
     page.get_by_role("link", name="hostile").click()
     console.heading("hostile")
     page.get_by_text("hostile:bad", exact=True).click()
-    words = page.locator(".tool .words")
+    words = page.locator(".server-tool .words")
     expect(words).to_contain_text("<img src=x onerror=\"document.title='hit'\">⟨U+202E⟩⟨U+200B⟩")
     console.field("text", exact=False).first.fill(HOSTILE)
     console.button("Call hostile:bad").click()
@@ -179,11 +179,11 @@ def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(
     expect(console.button("Add a server")).to_have_count(0)
     page.get_by_role("link", name="mine").click()
     console.heading("mine")
-    expect(page.locator(".tool")).to_have_count(1)
+    expect(page.locator(".server-tool")).to_have_count(1)
     for name in ("Restart", "Remove"):
         expect(console.button(name)).to_have_count(0)
     # By the keyboard alone.
-    page.locator(".tool > summary").focus()
+    page.locator(".server-tool > summary").focus()
     page.keyboard.press("Enter")
     console.field("text", exact=False).first.focus()
     page.keyboard.type("by keys")

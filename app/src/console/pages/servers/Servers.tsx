@@ -13,7 +13,7 @@ import { PageHead } from "../../parts/PageHead";
 import { Sparkline } from "../../parts/Plot";
 import { Loaded } from "../../parts/Problem";
 import { type Column, Table } from "../../parts/Table";
-import { count, counted } from "../../parts/Time";
+import { count } from "../../parts/Time";
 import { pathTo, place, setQuery } from "../../router";
 import { operates } from "../../session";
 import { AddServer } from "./AddServer";
@@ -194,7 +194,6 @@ function Mine() {
 export function mayBecause(who: string, reasons: readonly hub.AccessReason[]): string {
   const allowing = [...new Set(reasons.filter((it) => !it.denies).map((it) => it.why))];
   if (!allowing.length) return "";
-  const denied = reasons.filter((it) => it.denies).length;
-  const but = denied ? `; ${counted(denied, "thing")} of it ${denied === 1 ? "is" : "are"} denied` : "";
+  const but = reasons.some((it) => it.denies) ? ", but not all of it" : "";
   return `${who} may use it ${allowing.join(" and ")}${but}.`;
 }

@@ -13,8 +13,8 @@ const STATES: Record<string, { word: string; tone: string }> = {
 export function State({ state }: { state: string }) {
   const { word, tone } = STATES[state] ?? { word: state, tone: "" };
   return (
-    <span class={`state ${tone}`}>
-      <span class="dot" aria-hidden="true" />
+    <span class={`server-state ${tone}`}>
+      <span class="lamp" aria-hidden="true" />
       {word}
     </span>
   );

@@ -32,7 +32,7 @@ export function Tools({ tools, namespace }: { tools: readonly hub.ServerTool[]; 
   return (
     <>
       {tools.length > MANY && <Field label="Find a tool" value={sought} onInput={setSought} />}
-      <ul class="tools">
+      <ul class="server-tools">
         {shown.map((tool) => (
           <li key={tool.name}>
             <Tool tool={tool} namespace={namespace} />
@@ -48,7 +48,7 @@ function Tool({ tool, namespace }: { tool: hub.ServerTool; namespace: string }) 
   const open = place.value.query.get("tool") === tool.name;
   return (
     <details
-      class="tool"
+      class="server-tool"
       open={open}
       onToggle={(event) => {
         const now = event.currentTarget.open;
