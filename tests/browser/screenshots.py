@@ -32,6 +32,8 @@ DOCS = (
     ("inbox-thread", "dark", 1280),
     ("web-inbox", "light", 390),
     ("web-account", "light", 768),
+    ("console-home", "light", 1280),
+    ("console-room", "dark", 1280),
 )
 """What the README and the docs show."""
 FONTS = {"--serif": "P052", "--sans": "Nimbus Sans", "--mono": "DejaVu Sans Mono"}
@@ -150,6 +152,10 @@ VIEW: dict[str, Draw] = {
     "web-sign-in": OnHub("/sign-in", "text=I lost my token", signed_in=False),
     "web-front": OnHub("/", ".hero", signed_in=False),
     "console-home": OnConsole("/", "main h1"),
+    "console-rooms": OnConsole("/rooms", "main a[href^='/rooms/']"),
+    "console-room": OnConsole("/rooms/harbour", ".message"),
+    "console-servers": OnConsole("/servers", "main h1"),
+    "console-tapes": OnConsole("/tapes", "main h1"),
     "console-people": OnConsole("/people", "table td"),
     "console-audit": OnConsole("/audit", "table td"),
     "web-docs": OnHub("/docs/tutorials/person", "h1", signed_in=False),
@@ -168,10 +174,27 @@ def staged() -> Iterator[Stage]:
     ):
         hub = f"http://127.0.0.1:{running.port}"
         ada = scene(hub)
+        talk(hub, ada)
         operated = Operated(running)
         laptop = {"handle": "ada", "label": "laptop", "scope": "mail.read"}
         operated.ask("folkmoot/create_token_for", **laptop)
         yield Stage(Desk(browser, host, []), hub, ada, operated.token("ada"))
+
+
+def talk(hub: str, ada: Person) -> None:
+    """A room in which something is said and something waits for a decision."""
+    ada.call("room/create", name="harbour")
+    grace, tides = Person(hub, "grace"), Person(hub, "tides")
+    said = (
+        (grace, "Morning. The **north pier** is closed until noon."),
+        (tides, "High water at six. Wind from the west, four to five."),
+        (ada, "Then we leave at five. @grace, is the lamp aboard?"),
+        (grace, "It is, and so is the rope:\n\n- 40 m of it\n- dry"),
+    )
+    for who in (grace, tides):
+        who.call("room/join", room="harbour")
+    for who, text in said:
+        who.call("room/say", room="harbour", text=text, format="markdown")
 
 
 def main(arguments: list[str]) -> None:
