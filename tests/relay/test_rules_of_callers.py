@@ -147,6 +147,7 @@ def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_h
             wire = await wired(there, made.token)
             sending = asyncio.ensure_future(sent(wire))
             number = await held(there)
+            assert there.hub._passing.held.view(number).who == "harry"
             if change == "suspended":
                 await accounts.suspend(harry, suspended=True)
             elif change == "renamed":

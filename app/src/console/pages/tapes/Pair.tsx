@@ -36,7 +36,14 @@ export function Pair({ path, onClose }: { path: string; onClose: () => void }) {
     section.current?.scrollIntoView({ block: "nearest" });
   }, [load.data]);
   return (
-    <section class="pair section" aria-label="Message" ref={section}>
+    <section
+      class="pair section"
+      aria-label="Message"
+      ref={section}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") onClose();
+      }}
+    >
       <div class="line">
         <h2 class="subtitle grow">Message</h2>
         <Button onClick={onClose}>Close</Button>

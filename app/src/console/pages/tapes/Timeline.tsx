@@ -1,5 +1,5 @@
 /** The messages of a tape in their order, live while it is recorded, and one of them in full. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type * as hub from "../../../api/schema";
 import { Button, Check, Choice, Field } from "../../../components/parts";
@@ -51,8 +51,11 @@ export function TimelineView({ tape, onEnded }: ViewProps) {
     if (over) void onEnded();
   }, [over]);
   const filtered = NAMES.some((name) => query.has(name));
-  const choose = (message: Message) =>
-    setQuery({ message: chosen === String(message.offset) ? null : String(message.offset) });
+  const close = () => {
+    const row = document.querySelector<HTMLElement>(".timeline [aria-pressed=true]");
+    setQuery({ message: null });
+    row?.focus();
+  };
   return (
     <>
       <Filters filter={filter} />
@@ -89,7 +92,7 @@ export function TimelineView({ tape, onEnded }: ViewProps) {
       <Problem error={load.error} onRetry={() => load.show("first")} />
       <div class={`tape-view${chosen ? " with-pair" : ""}`}>
         {load.rows.length > 0 ? (
-          <Rows rows={load.rows} chosen={chosen} stick={follow && load.recording} onChoose={choose} />
+          <Rows rows={load.rows} chosen={chosen} stick={follow && load.recording} />
         ) : (
           !load.error && (
             <Empty title={load.busy ? "Loading…" : filtered ? "No message matches." : "No messages yet."}>
@@ -105,7 +108,7 @@ export function TimelineView({ tape, onEnded }: ViewProps) {
           <Pair
             key={chosen}
             path={pathOf(tape, `messages/${encodeURIComponent(chosen)}`)}
-            onClose={() => setQuery({ message: null })}
+            onClose={close}
           />
         )}
       </div>
@@ -155,10 +158,15 @@ interface RowsProps {
   rows: readonly Message[];
   chosen: string | null;
   stick: boolean;
-  onChoose: (message: Message) => void;
 }
 
-function Rows({ rows, chosen, stick, onChoose }: RowsProps) {
+/** Show a message in full, or no longer. */
+function choose({ offset }: Message): void {
+  const chosen = place.value.query.get("message") === String(offset);
+  setQuery({ message: chosen ? null : String(offset) });
+}
+
+function Rows({ rows, chosen, stick }: RowsProps) {
   const list = useRef<HTMLOListElement>(null);
   const atBottom = useRef(true);
   const last = rows.at(-1)?.offset;
@@ -187,18 +195,23 @@ function Rows({ rows, chosen, stick, onChoose }: RowsProps) {
     >
       {rows.map((row) => (
         <li key={row.offset}>
-          <Row row={row} pressed={chosen === String(row.offset)} onChoose={onChoose} />
+          <Row row={row} pressed={chosen === String(row.offset)} />
         </li>
       ))}
     </ol>
   );
 }
 
-function Row({ row, pressed, onChoose }: { row: Message; pressed: boolean; onChoose: (message: Message) => void }) {
+/** Drawn once: hundreds of others stay as they are when one more comes. */
+function Row({ row, pressed }: { row: Message; pressed: boolean }) {
+  return useMemo(() => <Moment row={row} pressed={pressed} />, [row, pressed]);
+}
+
+function Moment({ row, pressed }: { row: Message; pressed: boolean }) {
   const fromClient = row.direction === "client_to_server";
   const from = fromClient ? "from the client" : row.direction === "server_to_client" ? "from the server" : "";
   return (
-    <button type="button" class={`moment${row.failed ? " bad" : ""}`} aria-pressed={pressed} onClick={() => onChoose(row)}>
+    <button type="button" class={`moment${row.failed ? " bad" : ""}`} aria-pressed={pressed} onClick={() => choose(row)}>
       <span class="seq soft">{row.seq === null ? "" : count(row.seq)}</span>
       <span class="at soft" title={row.time === null ? "" : fullTime(row.time)}>
         {row.time === null ? "" : clock.format(row.time * 1000)}
