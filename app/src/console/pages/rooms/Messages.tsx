@@ -20,7 +20,16 @@ interface Props {
   onThread: (thread: string) => void;
 }
 
-export function Messages({ stream, onAnswer, onThread }: Props) {
+/**
+ * Nothing but the window, and nothing around it. The parent's element keeps the first tree of a
+ * component that draws itself again, and with it every row that ever shared a part with the next;
+ * what a component returns alone is replaced.
+ */
+export function Messages(props: Props) {
+  return <Window {...props} />;
+}
+
+function Window({ stream, onAnswer, onThread }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const shownTarget = useRef(0);
