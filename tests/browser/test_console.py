@@ -239,7 +239,7 @@ def test_an_open_page_survives_a_restart_and_shows_what_happened(
     with started(data) as running:
         port, root = running.port, Operated(running).operator("rhea")
         web = Console(desk, f"http://127.0.0.1:{port}", root.token, "/people")
-        web.page.get_by_role("link", name="@rhea").wait_for()
+        web.page.get_by_role("table", name="People").get_by_role("link", name="@rhea").wait_for()
         web.ignored = ("net::ERR_", "503")
     expect(web.text("The connection to the hub is lost.")).to_be_visible()
     with Process(data, port=port, FOLKMOOT_RATE_LIMITS="off") as running:
