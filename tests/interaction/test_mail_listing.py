@@ -34,7 +34,7 @@ def test_names_are_safe_for_model_apis_by_default(era: str, tmp_path: Path) -> N
         async with meeting(tmp_path, era) as there:
             stranger = await there.stranger()
             tools = (await stranger.client.list_tools()).tools
-            assert len(tools) == 37
+            assert len(tools) == 38
             for tool in tools:
                 assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
                 assert tool.meta is not None
@@ -96,7 +96,7 @@ def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
                 await there.stranger("?tools=all"),
             ):
                 tools = (await person.client.list_tools()).tools
-                assert len(tools) == 41
+                assert len(tools) == 42
                 marked = {
                     tool.title
                     for tool in tools
@@ -129,7 +129,7 @@ def test_the_app_has_the_type_that_its_client_declares(era: str, tmp_path: Path)
                 assert [content.mime_type for content in read.contents] == [served]
             for settings in ({}, {"mimeTypes": SEED_TYPE}, {"mimeTypes": ["text/html"]}):
                 person = await there.stranger(extensions=[advertise(APPS, settings)])
-                assert len((await person.client.list_tools()).tools) == 37
+                assert len((await person.client.list_tools()).tools) == 38
                 read = await person.client.read_resource("ui://mmp-inbox")
                 assert [content.mime_type for content in read.contents] == [APP_TYPE]
 

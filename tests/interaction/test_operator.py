@@ -27,8 +27,14 @@ ARGUMENTS: dict[str, Any] = {
     "credential": "c_0",
 }
 OPERATOR = [row for row in OPERATIONS if row.who == "operator"]
-UNLIKELY = frozenset(("held/show", "folkmoot/settings", "folkmoot/tapes", "folkmoot/tape"))
-"""Nothing is held or recorded here, and the hub was not started from settings."""
+UNLIKELY = frozenset(
+    (
+        *("held/show", "folkmoot/settings", "folkmoot/tapes", "folkmoot/tape"),
+        *("folkmoot/server", "folkmoot/server_history", "folkmoot/server_access"),
+    )
+)
+"""Nothing is held or recorded here, no server is there, and the hub was not started from settings.
+"""
 PRETENDING = {
     "folkmoot.operator": "true",
     "x-folkmoot-operator": "true",

@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from folkmoot.mcp import wire
+
 Risk: TypeAlias = Literal["destroys", "unknown", "acts", "changes", "reads"]
 RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 """The riskiest first."""
 HINTS: Final = ("readOnlyHint", "destructiveHint", "openWorldHint")
 READING: Final = frozenset(
     (
-        "ping",
-        "tools/list",
-        "prompts/list",
-        "prompts/get",
-        "resources/list",
-        "resources/templates/list",
-        "resources/read",
-        "completion/complete",
+        wire.PING,
+        wire.TOOLS_LIST,
+        wire.PROMPTS_LIST,
+        wire.PROMPTS_GET,
+        wire.RESOURCES_LIST,
+        wire.TEMPLATES_LIST,
+        wire.RESOURCES_READ,
+        wire.COMPLETION,
     )
 )
 """The methods that change nothing."""

@@ -11,6 +11,7 @@ from folkmoot.core.errors import BackendUnknown
 from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.access import AccessReason, access
 from folkmoot.gateway.settled import may_use
+from folkmoot.mcp.wire import PROGRESS
 from folkmoot.operations.operator.server_views import Namespace, ServerTool, page_of
 from folkmoot.operations.row import Absent, Arguments, Nothing, Operation, Route, says
 
@@ -185,7 +186,7 @@ def telling(call: Call[Any]) -> Callable[[Notification], None]:
 
     def tell(notification: Notification) -> None:
         params = notification.params
-        if notification.method != "notifications/progress" or not isinstance(params, dict):
+        if notification.method != PROGRESS or not isinstance(params, dict):
             return
         message = params.get("message")
         call.progress(
