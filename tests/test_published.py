@@ -121,6 +121,7 @@ def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_path: P
                         "seq": said["seq"] + 1 + number,
                         "presence": [],
                         "proposals": [{"proposal": stored["id"], "change": change}],
+                        "rights": False,
                     },
                 )
                 for number, change in enumerate(("made", "decided"))

@@ -37,6 +37,17 @@ def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> None:
     counted.take("send", "alice")
 
 
+@pytest.mark.parametrize("since_start", [62_165.994, 62_308.665, 64_221.07])
+def test_the_time_to_wait_is_never_longer_than_the_window(since_start: float) -> None:
+    clock = Clock()
+    clock.time = since_start
+    counted = RateLimits(clock, {"send": Limit(1, HOUR)})
+    counted.take("send", "alice")
+    with pytest.raises(RateLimited) as refused:
+        counted.take("send", "alice")
+    assert refused.value.data == {"retry_after": HOUR}
+
+
 def test_of_guesses_only_the_wrong_ones_count() -> None:
     counted = limits(Clock())
     for _ in range(3):

@@ -82,7 +82,7 @@ class RateLimits:
             window.count += 1
             return SLOWED_SECONDS if window.count > limit.most else 0.0
         if window.count >= limit.most:
-            seconds = max(1, math.ceil(window.opened + limit.seconds - now))
+            seconds = max(1, math.ceil(limit.seconds - (now - window.opened)))
             sentence = f"Rate limit exceeded. Try again in {in_words(seconds)}."
             raise RateLimited(sentence + named(limit.setting), retry_after=seconds)
         window.count += 1

@@ -39,7 +39,14 @@ from folkmoot.transports.operator_socket import OperatorSocket
 from tests.harness import run
 
 STATUS = HubStatus(1, "1.2", 5.0, "http://127.0.0.1:1/")
-TOLD = {"pid": 1, "version": "1.2", "uptime": 5.0, "url": "http://127.0.0.1:1/", "quotas": {}}
+TOLD = {
+    "pid": 1,
+    "version": "1.2",
+    "uptime": 5.0,
+    "url": "http://127.0.0.1:1/",
+    "quotas": {},
+    "disk": None,
+}
 WANTED = {"path": "/srv/backup.db"}
 
 
