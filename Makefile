@@ -55,7 +55,7 @@ screenshots: $(VENV)/browser.stamp ## The pictures of the README and the docs
 	$(BIN)/python -m tests.browser.screenshots --docs
 
 test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing
-	FOLKMOOT_TEST_PROFILE=deep $(PYTEST) -m "long or hypothesis" --durations 10 --timeout 900 $(ARGS)
+	FOLKMOOT_TEST_PROFILE=deep $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
 	$(MAKE) fuzz
 
 check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
