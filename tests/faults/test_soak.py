@@ -195,7 +195,8 @@ def test_a_hub_under_steady_load_answers_right_and_does_not_grow(tmp_path: Path)
         said = hub.stop()
     third = len(samples) // 3
     early, late = most(samples[:third]), most(samples[-third:])
-    assert answers > SECONDS * 100
+    # Enough to grow by; how fast a hub answers depends on what else the machine does.
+    assert answers > SECONDS * 10
     assert late.resident - early.resident < MAX_GROWTH, samples
     assert late.descriptors <= early.descriptors + 10
     assert late.threads <= max(early.threads, MAX_THREADS)
