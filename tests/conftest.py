@@ -30,7 +30,7 @@ PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
 # the deep one looks for new ones and prints how to repeat what it found.
 PROFILES = {
     "default": settings(max_examples=20, deadline=None, database=None, derandomize=True),
-    "deep": settings(max_examples=2000, deadline=None, database=None, print_blob=True),
+    "deep": settings(max_examples=1000, deadline=None, database=None, print_blob=True),
 }
 for _name, _profile in PROFILES.items():
     settings.register_profile(_name, _profile)

@@ -223,7 +223,7 @@ def test_an_unknown_test_profile_is_a_usage_error(project: Project) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("profile", "examples"), [("default", 20), ("deep", 2000)])
+@pytest.mark.parametrize(("profile", "examples"), [("default", 20), ("deep", 1000)])
 def test_the_profile_sets_the_number_of_examples(
     project: Project, profile: str, examples: int
 ) -> None:
