@@ -43,7 +43,7 @@ from folkmoot.operations.openapi import encoded_document
 from folkmoot.operations.operator.data import KeyInUse
 from folkmoot.operations.operator.hub import FreeDisk, HubStatus, ShownSetting, ShownSettings, Use
 from folkmoot.pipeline import Pipeline
-from folkmoot.proxy.tape.library import TapeLibrary
+from folkmoot.proxy.tape.folder import TapeLibrary
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.behind import Behind

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from folkmoot.core.verdict import Block
-from folkmoot.proxy.interceptors.poison import POISONS
-from folkmoot.proxy.interceptors.table import BUILT_IN
+from folkmoot.proxy.interceptors.descriptions import POISONS
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.rules.actions import ACTIONS
-from folkmoot.proxy.rules.comparisons import COMPARISONS
+from folkmoot.proxy.rules.conditions import COMPARISONS
+from folkmoot.proxy.rules.file import BUILT_IN
 from folkmoot.proxy.rules.when import ABOUT_VALUES, NAMES
 from tests.docs.pages import Block as Code
 from tests.docs.pages import pages

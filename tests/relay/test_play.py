@@ -15,8 +15,8 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import PathSyntax
 from folkmoot.core.message import ProtocolMessage, Response
 from folkmoot.mcp.carrier import Carrier
-from folkmoot.proxy.replay.report import Outcome, PlayReport
-from folkmoot.proxy.replay.subject import Mode
+from folkmoot.proxy.replay.matching import Mode
+from folkmoot.proxy.replay.playing import Outcome, PlayReport
 from folkmoot.relay.play import play
 from folkmoot.relay.tape_server import Replay
 from tests.harness import run

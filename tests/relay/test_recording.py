@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.proxy.tape import Side, read_tape
-from folkmoot.proxy.tape.naming import numbered
+from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
 from tests.proxy.tape.strategies import Watch
 from tests.proxy.tape.talk import answer, call, words

@@ -12,7 +12,7 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import Misrouted, TransportClosed
 from folkmoot.core.message import Response, members
-from folkmoot.proxy.replay.subject import Mode
+from folkmoot.proxy.replay.matching import Mode
 from folkmoot.relay.tape_server import MOST_PLAYING, Replay, TapeServer
 from tests.harness import run
 from tests.proxy.replay.tapes import (

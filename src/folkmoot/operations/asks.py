@@ -202,7 +202,7 @@ def risk_of_tool(call: Call[Any], name: str) -> Risk:
 
 def changed_tool(one: Changed) -> Waiting:
     """A tool that waits to be accepted; what its description should not have makes it riskier."""
-    from folkmoot.proxy.interceptors.scrub import poisons_of
+    from folkmoot.proxy.interceptors.descriptions import poisons_of
 
     definition = msgspec.json.decode(one.changed_definition)
     risk = risk_of(definition.get("annotations"))

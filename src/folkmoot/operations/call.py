@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from folkmoot.operations.row import Operation, Payload
     from folkmoot.operations.servers import CallServer
     from folkmoot.proxy.held import HeldMessages
-    from folkmoot.proxy.tape.library import TapeLibrary
+    from folkmoot.proxy.tape.folder import TapeLibrary
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms, Visitor
     from folkmoot.rotation import KeyRing

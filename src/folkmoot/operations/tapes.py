@@ -29,8 +29,7 @@ from folkmoot.proxy.tape_views import TapeAnswer, TapeCall, TapeMessage, TapeRow
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
-    from folkmoot.proxy.tape.folder import TapeFolder
-    from folkmoot.proxy.tape.library import TapeLibrary
+    from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary
 
 PATH: Final = "/v1/tapes"
 MEDIA: Final = "application/octet-stream"

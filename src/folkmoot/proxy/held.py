@@ -18,7 +18,7 @@ from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response, members, message_from, same_id
 from folkmoot.core.ports import Bus, Clock, Event
 from folkmoot.core.verdict import Hold
-from folkmoot.proxy.interceptors.view import CALL, TYPES, context_of, method_of, root_of
+from folkmoot.proxy.interceptors.base import CALL, TYPES, context_of, method_of, root_of
 
 MOST_HELD: Final = 256
 PREVIEW: Final = 200

@@ -19,12 +19,20 @@ from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras import Step as EraStep
 from folkmoot.mcp.wire import INITIALIZE, PING
-from folkmoot.proxy.replay.echoes import Echoes
-from folkmoot.proxy.replay.nearest import told
-from folkmoot.proxy.replay.part import Part, Reply, Step, parts_of
-from folkmoot.proxy.replay.report import Outcome, PlayedCall, PlayReport, compared
-from folkmoot.proxy.replay.secrets import filled, placeholders
-from folkmoot.proxy.replay.subject import Mode, name_of, subject_of
+from folkmoot.proxy.replay.matching import Mode, name_of, subject_of, told
+from folkmoot.proxy.replay.playing import (
+    Echoes,
+    Outcome,
+    Part,
+    PlayedCall,
+    PlayReport,
+    Reply,
+    Step,
+    compared,
+    filled,
+    parts_of,
+    placeholders,
+)
 from folkmoot.proxy.tape import Tape
 from folkmoot.proxy.tape.places import Pattern
 

@@ -14,7 +14,7 @@ from folkmoot import __version__
 from folkmoot.core.errors import TapeUnwritable
 from folkmoot.proxy.redaction import Redactor, folder_key, own_key_file, redaction_key
 from folkmoot.proxy.tape import Side, TapeRecorder, new_name
-from folkmoot.proxy.tape.naming import numbered
+from folkmoot.proxy.tape.file import numbered
 
 if TYPE_CHECKING:
     import asyncio

@@ -18,12 +18,9 @@ from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Inbox
 from folkmoot.mcp.wire import LISTEN, PING, cancelled_id, refusal
-from folkmoot.proxy.replay.eras import other_era
-from folkmoot.proxy.replay.nearest import told
-from folkmoot.proxy.replay.prompter import Index, Prompter
+from folkmoot.proxy.replay.answers import Voice, other_era
+from folkmoot.proxy.replay.matching import GREETINGS, Index, Mode, Prompter, told
 from folkmoot.proxy.replay.script import Beat, Call, Script
-from folkmoot.proxy.replay.subject import GREETINGS, Mode
-from folkmoot.proxy.replay.voice import Voice
 from folkmoot.proxy.tape import Tape
 from folkmoot.taskgroups import Aside, aside
 

@@ -14,7 +14,7 @@ import msgspec
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.replay.subject import Mode
+from folkmoot.proxy.replay.matching import Mode
 from folkmoot.proxy.tape import Side, read_tape
 from folkmoot.proxy.tape.places import Pattern
 from folkmoot.testing.keeping import keep, recorded_in

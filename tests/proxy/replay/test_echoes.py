@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core.message import Request, Response
-from folkmoot.proxy.replay.echoes import Echoes
+from folkmoot.proxy.replay.playing import Echoes
 
 
 @pytest.mark.requirement("proxy.replay")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from folkmoot.core.message import Notification, Response
-from folkmoot.proxy.replay.part import parts_of
+from folkmoot.proxy.replay.playing import parts_of
 from tests.proxy.replay.tapes import (
     HANDSHAKE,
     HELLO,

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from folkmoot.core.errors import TapeExhausted
-from folkmoot.proxy.replay.prompter import Index, Prompter
+from folkmoot.proxy.replay.matching import Index, Mode, Prompter
 from folkmoot.proxy.replay.script import Script
-from folkmoot.proxy.replay.subject import Mode
 from tests.proxy.replay.tapes import Said, answers, asks, calls, message, tape, tells, text
 
 SECRETS = [f"[redacted:password:{digit * 12}]" for digit in "ab"]

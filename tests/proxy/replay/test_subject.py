@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core.message import Request
-from folkmoot.proxy.replay.subject import Mode, name_of, subject_of
+from folkmoot.proxy.replay.matching import Mode, name_of, subject_of
 
 TOKEN = "[redacted:token:0123456789ab]"
 

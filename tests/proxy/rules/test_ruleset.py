@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Notification, Request, replace
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Modify, Verdict
-from folkmoot.proxy.interceptors.base import Action, Means
-from folkmoot.proxy.interceptors.view import View
-from folkmoot.proxy.rules.rule import Plugin, Rule
-from folkmoot.proxy.rules.ruleset import MOST_KEYS, RuleSet
+from folkmoot.proxy.interceptors.base import Action, Means, View
+from folkmoot.proxy.rules.ruleset import MOST_KEYS, Plugin, Rule, RuleSet
 from folkmoot.proxy.rules.when import compiled
 from tests.harness import run
 from tests.proxy.rules.support import (

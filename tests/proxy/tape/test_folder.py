@@ -11,8 +11,7 @@ import pytest
 
 from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
 from folkmoot.proxy.tape import folder as folders
-from folkmoot.proxy.tape.folder import TapeFolder, TapePage
-from folkmoot.proxy.tape.library import TapeLibrary
+from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary, TapePage
 from tests.harness import run
 from tests.proxy.tape.studio import recording
 

@@ -14,10 +14,9 @@ import pytest
 
 from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
 from folkmoot.datafolder.recordings import place_of, recorded, remember
-from folkmoot.proxy.tape import pages, window
-from folkmoot.proxy.tape.compression import opened
-from folkmoot.proxy.tape.folder import TapeFolder
-from folkmoot.proxy.tape.library import TapeLibrary
+from folkmoot.proxy.tape import pages, reader
+from folkmoot.proxy.tape.file import opened
+from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary
 from folkmoot.proxy.tape.pages import Filter
 from tests.harness import run
 from tests.proxy.tape.studio import TO_CLIENT, TO_SERVER, Studio, recording
@@ -95,12 +94,12 @@ def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a
         assert [it.seconds is not None for it in last.messages] == [False, True] * 50
         pages.half(opening, "a", last.messages[0].offset)
         pages.calls(opening, "a", last.begin, "exact")
-    assert max(read) <= 2 * window.CHUNK
+    assert max(read) <= 2 * reader.WINDOW_CHUNK
     # Whatever is looked for, an answer reads a bounded part and says where it ended.
     rare = pages.later(partial(counting, long, read), "a", 0, 100, Filter(text="nowhere"))
     assert rare.messages == []
-    assert window.SCAN <= rare.end < window.SCAN + 2 * window.CHUNK
-    assert read[-1] < window.SCAN + 2 * window.CHUNK
+    assert reader.SCAN <= rare.end < reader.SCAN + 2 * reader.WINDOW_CHUNK
+    assert read[-1] < reader.SCAN + 2 * reader.WINDOW_CHUNK
 
 
 @pytest.mark.requirement("tape.pages")
@@ -232,8 +231,8 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     assert [it.seq for it in pages.later(opening, "a", 0, 1, EVERYTHING).messages] == [1]
     # A line that is too long is named, and passed over in pieces.
     path.write_bytes(b"".join(lines))
-    monkeypatch.setattr(window, "MOST_LINE", len(lines[1]) - 2)
-    monkeypatch.setattr(window, "CHUNK", 64)
+    monkeypatch.setattr(reader, "MOST_LINE", len(lines[1]) - 2)
+    monkeypatch.setattr(reader, "WINDOW_CHUNK", 64)
     first = pages.later(opening, "a", 0, 1, EVERYTHING).messages[0]
     assert (first.shape, first.seq, first.bytes) == ("too_long", None, len(lines[1]))
     half = pages.half(opening, "a", first.offset)

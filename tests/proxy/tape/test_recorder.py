@@ -137,7 +137,7 @@ def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path) -> Non
 def test_requests_that_are_never_answered_are_forgotten_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("folkmoot.proxy.tape.correlation.MOST_OPEN", 2)
+    monkeypatch.setattr("folkmoot.proxy.tape.recorder.MOST_OPEN", 2)
     talk = [call(n, "echo") for n in (1, 2, 3)] + [answer(n, 0) for n in (1, 2, 3)]
     tape = read_tape(record(tmp_path / "tape", talk))
     assert [c.request for c in tape.correlations] == [2, 3]

@@ -10,8 +10,7 @@ import pytest
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import CapabilityError
 from folkmoot.proxy.tape import follow_lines, telling, timeline
-from folkmoot.proxy.tape.timeline import Moment, grouped, moments
-from folkmoot.proxy.tape.wanted import Wanted
+from folkmoot.proxy.tape.timeline import Moment, Wanted, grouped, moments
 from tests.proxy.tape.studio import TO_SERVER, conversation, recording
 
 

@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 import msgspec
 
 from folkmoot.core.errors import TapeUnreadable
-from folkmoot.proxy.tape.compression import HOW, MAGIC, WINDOW
+from folkmoot.proxy.tape.file import HOW, MAGIC, WINDOW
 from folkmoot.proxy.tape.lines import EndLine, Header, Line, decode_line
 from folkmoot.proxy.tape.reader import CHUNK, LONGEST
 

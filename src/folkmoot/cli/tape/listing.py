@@ -14,7 +14,7 @@ from folkmoot.cli.tape.paper import Paper
 from folkmoot.cli.tape.words import clock, lapse, number, side
 from folkmoot.cli.text import one_line, say_data
 from folkmoot.core.errors import TapeUnreadable
-from folkmoot.proxy.tape.compression import MAGIC
+from folkmoot.proxy.tape.file import MAGIC
 from folkmoot.proxy.tape.lines import Side
 from folkmoot.proxy.tape.reader import Lines
 from folkmoot.proxy.tape.stats import Counting

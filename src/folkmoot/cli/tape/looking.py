@@ -75,7 +75,7 @@ def show(
     if last and limit:
         raise typer.BadParameter("--limit and --last cannot be combined")
     from folkmoot.cli.tape.showing import Reel, from_the_last, show_reel
-    from folkmoot.proxy.tape.wanted import Wanted
+    from folkmoot.proxy.tape.timeline import Wanted
 
     wanted = Wanted.of(
         methods=method or (),

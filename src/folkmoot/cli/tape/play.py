@@ -24,7 +24,7 @@ from folkmoot.cli.tape.words import label
 from folkmoot.cli.text import escape_json, one_line, say_data
 
 if TYPE_CHECKING:
-    from folkmoot.proxy.replay.report import PlayedCall, PlayReport
+    from folkmoot.proxy.replay.playing import PlayedCall, PlayReport
     from folkmoot.proxy.tape.diff import Difference
 
 LONGEST: Final = 200
@@ -136,7 +136,7 @@ def tell_report(report: PlayReport) -> None:
 
 def tell_call(call: PlayedCall) -> None:
     """One request whose answer is not the same."""
-    from folkmoot.proxy.replay.report import Outcome
+    from folkmoot.proxy.replay.playing import Outcome
 
     if call.outcome is Outcome.SAME:
         return

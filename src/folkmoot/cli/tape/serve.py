@@ -98,7 +98,7 @@ def serve(
     """
     address = None if listen is None else host_and_port(listen)
     from folkmoot.clock import SystemClock
-    from folkmoot.proxy.replay.subject import Mode
+    from folkmoot.proxy.replay.matching import Mode
     from folkmoot.proxy.tape import read_tape
     from folkmoot.relay.tape_server import Replay
 
@@ -170,7 +170,7 @@ class Misses:
 
 def tell_end(replay: Replay) -> bool:
     """Say what did not fit; whether anything was said."""
-    from folkmoot.proxy.replay.nearest import told
+    from folkmoot.proxy.replay.matching import told
 
     unasked = replay.unasked()
     tell("Asked, but not on the tape", [error.message for error in replay.misses])

@@ -18,8 +18,7 @@ from folkmoot.cli.tape.words import clock, number, side
 from folkmoot.cli.text import escape_json, one_line
 from folkmoot.proxy.tape.lines import EndLine, Header, Line
 from folkmoot.proxy.tape.reader import Lines
-from folkmoot.proxy.tape.timeline import Moment, grouped, moments
-from folkmoot.proxy.tape.wanted import Wanted
+from folkmoot.proxy.tape.timeline import Moment, Wanted, grouped, moments
 
 CLOSED: Final = "closed"
 """How a recording ends that nothing special has ended."""

@@ -213,7 +213,7 @@ def check_known(fleet: Fleet, namespace: str) -> None:
 
 def told(found: Sequence[PinDiff]) -> list[ChangedTool]:
     """As many differences as fit into an answer, and at least one."""
-    from folkmoot.proxy.interceptors.scrub import poisons_of
+    from folkmoot.proxy.interceptors.descriptions import poisons_of
 
     tools: list[ChangedTool] = []
     size = 0

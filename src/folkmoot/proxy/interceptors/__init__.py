@@ -1,6 +1,7 @@
 """The interceptors that come with the program, each made from the options of a rule.
 
-- `view`: a message as they look at it; `jsonpath`: paths into it
-- `tools`, `schemacheck`, `scrub`, `redact`, `limits`, `trouble`: what they do
-- `table`: all of them by name
+- `base`: what they are, and a message as they look at it; `jsonpath`: paths into it
+- `tools`, `descriptions`, `redact`, `limits`, `trouble`: what they do
+
+`rules.file` has the table of all of them by name.
 """

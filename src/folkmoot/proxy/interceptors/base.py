@@ -1,17 +1,171 @@
-"""What every built-in interceptor is, and what it is made with."""
+"""What every built-in interceptor is, and a message as it looks at it.
+
+A response says neither method nor tool; both are those of the request it answers. Tools go by their
+canonical names, so that no spelling slips past a rule.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from folkmoot.core.envelope import MessageEnvelope
+from folkmoot.core.errors import KindError
+from folkmoot.core.kindcheck import CONTEXTS
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.message import Notification, Request, Response, members, message_from
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock
-from folkmoot.core.verdict import CONTINUE, Verdict
-from folkmoot.proxy.interceptors.view import Canonical, Key, View
+from folkmoot.core.verdict import CONTINUE, Modify, Verdict
+from folkmoot.mcp.wire import TOOLS_CALL, TOOLS_LIST
+
+CALL: Final = TOOLS_CALL
+LIST: Final = TOOLS_LIST
+REQUEST: Final = "mcp.request"
+RESPONSE: Final = "mcp.response"
+NOTIFICATION: Final = "mcp.notification"
+
+TYPES: Final = {"request": REQUEST, "response": RESPONSE, "notification": NOTIFICATION}
+"""The types of message a rule can name, and what a kind of that type begins with."""
+
+_ROOTS: Final[dict[type, str]] = {Request: REQUEST, Response: RESPONSE, Notification: NOTIFICATION}
+
+Canonical = Callable[[str], str]
+
+
+class Key(NamedTuple):
+    """What rules are found by."""
+
+    direction: str
+    root: str
+    """The beginning of the kind: `mcp.request`, and in rooms others too."""
+    method: str
+    """Empty in a response to a request that nobody saw."""
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """What is remembered of a request until it is answered."""
+
+    method: str
+    context: str = ""
+
+
+class View:
+    """One message, and what it answers. What is asked of it often is found once."""
+
+    __slots__ = ("_body", "_context", "asked", "canonical", "envelope", "key", "message")
+
+    def __init__(
+        self,
+        envelope: MessageEnvelope[Any],
+        key: Key,
+        asked: Asked | None,
+        canonical: Canonical,
+    ) -> None:
+        self.envelope = envelope
+        self.message: Any = envelope.message
+        self.key = key
+        self.asked = asked
+        self.canonical = canonical
+        self._context: str | None = None
+        self._body: dict[str, Any] | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON object that paths begin at; of a room's message, its payload."""
+        if self._body is None:
+            message = self.message
+            if isinstance(message, McpxMessage):
+                self._body = message.payload or {}
+            else:
+                self._body = members(message)
+        return self._body
+
+    @property
+    def context(self) -> str:
+        """The context of the effective kind: which tool, prompt or resource; empty if none."""
+        if self._context is None:
+            if self.asked is not None:
+                self._context = self.asked.context
+            elif isinstance(self.message, McpxMessage) and self.message.kind.context:
+                self._context = self._spelled(self.message.kind.context)
+            else:
+                self._context = context_of(self.key.method, self.params, self.canonical)
+        return self._context
+
+    @property
+    def tool(self) -> str | None:
+        """The canonical name of the tool that is called, or whose call is answered."""
+        return self.context if self.key.method == CALL else None
+
+    @property
+    def params(self) -> Any:
+        """The parameters of a call."""
+        if isinstance(self.message, McpxMessage):
+            return self.body.get("params")
+        return getattr(self.message, "params", None)
+
+    @property
+    def result(self) -> Any:
+        """The result of a response; None where there is none."""
+        if isinstance(self.message, McpxMessage):
+            return self.body.get("result")
+        result = getattr(self.message, "result", None)
+        return None if result is msgspec.UNSET else result
+
+    @property
+    def session(self) -> str:
+        """The id of the session; empty before there is one."""
+        session_id = self.envelope.context.session.session_id
+        return "" if session_id is None else session_id.value
+
+    def changed(self, message: Any) -> View:
+        """The same place in a conversation, with another message in it."""
+        return View(self.envelope.with_message(message), self.key, self.asked, self.canonical)
+
+    def with_member(self, name: str, value: Any) -> Verdict:
+        """Have the message go on with another `params`, `result` or `error`."""
+        if value is self.body.get(name):
+            return CONTINUE
+        return Modify(message_from({**self.body, name: value}))
+
+    def _spelled(self, context: str) -> str:
+        return self.canonical(context) if self.key.method == CALL else context
+
+
+def key_of(envelope: MessageEnvelope[Any], method: str) -> Key:
+    """What the rules about a message are found by."""
+    # The value as such: an Enum's hash is slow.
+    return Key(envelope.context.direction._value_, root_of(envelope.message), method)
+
+
+def root_of(message: Any) -> str:
+    """What the kind of a message begins with."""
+    root = _ROOTS.get(type(message))
+    return root if root is not None else str(message.kind.root)
+
+
+def method_of(message: Any) -> str:
+    """The method a message names itself; empty if none."""
+    if isinstance(message, McpxMessage):
+        return message.kind.method or ""
+    return getattr(message, "method", "")
+
+
+def context_of(method: str, params: Any, canonical: Canonical) -> str:
+    """Which tool, prompt or resource a call names; empty where it names none."""
+    named = CONTEXTS.get(method)
+    if named is None:
+        return ""
+    try:
+        context = named(params)
+    except KindError:
+        return ""
+    return canonical(context) if method == CALL else context
+
 
 Groups: TypeAlias = Callable[[Principal], Collection[str]]
 

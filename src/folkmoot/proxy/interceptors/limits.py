@@ -12,8 +12,16 @@ from folkmoot.core.errors import MessageTooLarge, RateLimited
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import encode_message
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
-from folkmoot.proxy.interceptors.base import Action, Guard, Means, Options, shown
-from folkmoot.proxy.interceptors.view import RESPONSE, Key, View
+from folkmoot.proxy.interceptors.base import (
+    RESPONSE,
+    Action,
+    Guard,
+    Key,
+    Means,
+    Options,
+    View,
+    shown,
+)
 
 MOST_KEYS: Final = 10_000
 """What is counted at once; the session or tool longest unused is forgotten for a new one."""

@@ -10,9 +10,8 @@ import msgspec
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.message import message_from
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
-from folkmoot.proxy.interceptors.base import Action, Means, OptionInvalid, Options
+from folkmoot.proxy.interceptors.base import CALL, Action, Means, OptionInvalid, Options, View
 from folkmoot.proxy.interceptors.jsonpath import MISSING, Path, PathSyntax
-from folkmoot.proxy.interceptors.view import CALL, View
 
 DEEPEST_TEXT: Final = 4
 """How many times JSON is looked for inside a string of JSON inside a string."""

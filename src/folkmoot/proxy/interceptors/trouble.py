@@ -11,8 +11,7 @@ from msgspec import UNSET, Meta
 from folkmoot.core.errors import MessageDropped, ServerUnreachable
 from folkmoot.core.message import ErrorObject, Request, Response, replace
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
-from folkmoot.proxy.interceptors.base import Action, Means, OptionInvalid, Options
-from folkmoot.proxy.interceptors.view import View
+from folkmoot.proxy.interceptors.base import Action, Means, OptionInvalid, Options, View
 
 LONGEST: Final = 3600.0
 NEVER: Final = 86_400.0

@@ -1,14 +1,15 @@
 """Script: a tape seen from its client, made to be given again.
 
-Whatever the server said belongs to something the client said before: an answer and its progress to
-their request, anything else to the newest request that was open then, and if none was, to what the
-client said last.
+Which entries of a tape each side took part in comes first: what an interceptor stopped or answered
+never reached the other. Whatever the server said belongs to something the client said before: an
+answer and its progress to their request, anything else to the newest request that was open then,
+and if none was, to what the client said last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -17,6 +18,7 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.equality import same
 from folkmoot.core.message import MessageId, Notification, Request, Response
 from folkmoot.core.session import Era, ProtocolVersion
+from folkmoot.core.transport import UNKNOWN
 from folkmoot.mcp.wire import (
     CANCELLED,
     DISCOVER,
@@ -25,12 +27,40 @@ from folkmoot.mcp.wire import (
     PROGRESS,
     SUBSCRIPTION_KEY,
     VERSION_KEY,
+    meta_of,
 )
-from folkmoot.proxy.replay.sides import passed_client
-from folkmoot.proxy.replay.subject import meta_of
 
 if TYPE_CHECKING:
     from folkmoot.proxy.tape import Entry
+
+STOPPED: Final = frozenset(("block", "mock"))
+"""Verdicts after which a message did not reach the other side."""
+SIDES: Final = (MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT)
+
+
+def passed_client(entry: Entry) -> bool:
+    """Whether the client sent or got a message."""
+    return _passed(entry, sends=MessageDirection.CLIENT_TO_SERVER)
+
+
+def passed_server(entry: Entry) -> bool:
+    """Whether the server sent or got a message."""
+    return _passed(entry, sends=MessageDirection.SERVER_TO_CLIENT)
+
+
+def at_server(entry: Entry) -> Any:
+    """A message as the server sent or got it."""
+    return entry.envelope.message if entry.at_server is None else entry.at_server
+
+
+def _passed(entry: Entry, *, sends: MessageDirection) -> bool:
+    context = entry.envelope.context
+    if context.direction not in SIDES:
+        return False
+    if entry.verdict not in STOPPED:
+        return True
+    made_on_the_way = context.transport == UNKNOWN
+    return (context.direction is sends) is not made_on_the_way
 
 
 class Beat(msgspec.Struct, frozen=True):

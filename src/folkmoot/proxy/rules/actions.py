@@ -12,11 +12,18 @@ from msgspec import UNSET, Meta, UnsetType
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import ErrorObject, Response, message_from
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock, Modify, Verdict
-from folkmoot.proxy.interceptors.base import Action, Guard, OptionInvalid, Options
+from folkmoot.proxy.interceptors.base import (
+    REQUEST,
+    Action,
+    Guard,
+    Key,
+    OptionInvalid,
+    Options,
+    View,
+)
 from folkmoot.proxy.interceptors.jsonpath import MISSING, Path
 from folkmoot.proxy.interceptors.redact import editable
 from folkmoot.proxy.interceptors.trouble import LONGEST
-from folkmoot.proxy.interceptors.view import REQUEST, Key, View
 
 EXEMPT: Final = Continue()
 """Let the message go on, past all further rules."""

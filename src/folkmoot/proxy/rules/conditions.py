@@ -1,4 +1,4 @@
-"""Conditions: which messages a rule is about.
+"""Conditions: which messages a rule is about, and what may be asked of a value in them.
 
 A condition is first held against the little by which rules are found; only what depends on more of
 the message is left to be asked of each.
@@ -6,16 +6,126 @@ the message is left to be asked of each.
 
 from __future__ import annotations
 
+import difflib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
 
 from folkmoot.core.capability import Capability
-from folkmoot.core.glob import Glob
+from folkmoot.core.glob import Glob, glob
 from folkmoot.core.policy import Principal
+from folkmoot.proxy.interceptors.base import CALL, Key, View
 from folkmoot.proxy.interceptors.jsonpath import Path
 from folkmoot.proxy.interceptors.tools import Names
-from folkmoot.proxy.interceptors.view import CALL, Key, View
-from folkmoot.proxy.rules.comparisons import Test
+
+T = TypeVar("T")
+
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_NEEDED = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
+
+
+class Wrong(Exception):
+    """Something about one rule; whoever reads the file says which rule of which file it is."""
+
+
+def converted(values: Any, shape: type[T], what: str) -> T:
+    """Values in the shape they must have; `what` names them where they do not."""
+    try:
+        return msgspec.convert(values, shape)
+    except msgspec.ValidationError as error:
+        raise Wrong(_told(str(error), shape, what)) from None
+
+
+def _told(message: str, shape: type, what: str) -> str:
+    said, _, at = message.partition(" - at `$")
+    place = at.rstrip("`").lstrip(".")
+    if unknown := _UNKNOWN.fullmatch(said):
+        names = [field.encode_name for field in msgspec.structs.fields(shape)]
+        return f"{what} {unknown['name']!r} is not known{nearest(unknown['name'], names)}"
+    if needed := _NEEDED.fullmatch(said):
+        return f"{what} {needed['name']!r} is needed"
+    said = said[:1].lower() + said[1:].replace("`", "")
+    return f"{what} {place!r}: {said}" if place else f"{what}: {said}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The hint for a name that is nearly right."""
+    names = list(known)
+    close = difflib.get_close_matches(name[:100], names, 1, 0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known are {', '.join(names)}" if names else ""
+
+
+Test: TypeAlias = Callable[[Any], bool]
+
+NUMBERS: Final = (int, float)
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two JSON values are the same; `9` and `9.0` are, for no spelling is to slip past."""
+    if type(a) in NUMBERS and type(b) in NUMBERS:
+        return bool(a == b)
+    if type(a) is not type(b):
+        return False
+    if type(a) is dict:
+        return len(a) == len(b) and all(name in b and alike(a[name], b[name]) for name in a)
+    if type(a) is list:
+        return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
+    return bool(a == b)
+
+
+def _is(wanted: Any) -> Test:
+    return lambda value: alike(value, wanted)
+
+
+def _ordered(name: str, holds: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
+    def compiled(wanted: Any) -> Test:
+        if type(wanted) not in NUMBERS:
+            raise Wrong(f"{name!r} must be a number, not {wanted!r}")
+        return lambda value: type(value) in NUMBERS and holds(value, wanted)
+
+    return compiled
+
+
+def _matches(wanted: Any) -> Test:
+    if not isinstance(wanted, str):
+        raise Wrong(f"'matches' must be a text with * in it, not {wanted!r}")
+    fits = glob(wanted).matches
+    return lambda value: isinstance(value, str) and fits(value)
+
+
+def _contains(wanted: Any) -> Test:
+    def holds(value: Any) -> bool:
+        if isinstance(value, str):
+            return isinstance(wanted, str) and wanted in value
+        if isinstance(value, list):
+            return any(alike(item, wanted) for item in value)
+        return isinstance(value, dict) and isinstance(wanted, str) and wanted in value
+
+    return holds
+
+
+def _in(wanted: Any) -> Test:
+    if not isinstance(wanted, list):
+        raise Wrong(f"'in' must be a list, not {wanted!r}")
+    return lambda value: any(alike(value, each) for each in wanted)
+
+
+COMPARISONS: Final[dict[str, tuple[str, Callable[[Any], Test]]]] = {
+    "is": ("it is this value; numbers are compared by value", _is),
+    "in": ("it is one of these values", _in),
+    "lt": ("it is a number less than this", _ordered("lt", lambda a, b: a < b)),
+    "le": ("it is a number less than or equal to this", _ordered("le", lambda a, b: a <= b)),
+    "gt": ("it is a number greater than this", _ordered("gt", lambda a, b: a > b)),
+    "ge": ("it is a number greater than or equal to this", _ordered("ge", lambda a, b: a >= b)),
+    "matches": ("it is a text that fits this one, in which `*` is any text", _matches),
+    "contains": ("it is a text, list or object that has this in it", _contains),
+}
+"""Every comparison that one value can pass by itself: what it asks, and how it is compiled."""
 
 
 class Condition(ABC):

@@ -10,12 +10,11 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import CapabilityError
 from folkmoot.core.glob import glob
 from folkmoot.core.policy import PrincipalType
-from folkmoot.proxy.interceptors.base import Groups, Means
+from folkmoot.proxy.interceptors.base import TYPES, Groups, Means
 from folkmoot.proxy.interceptors.jsonpath import Path, PathSyntax
 from folkmoot.proxy.interceptors.tools import Names
-from folkmoot.proxy.interceptors.view import TYPES
-from folkmoot.proxy.rules.comparisons import COMPARISONS, alike
 from folkmoot.proxy.rules.conditions import (
+    COMPARISONS,
     All,
     AnyOf,
     Condition,
@@ -26,9 +25,11 @@ from folkmoot.proxy.rules.conditions import (
     OfSession,
     OfTool,
     OfValue,
+    Wrong,
+    alike,
     literals,
+    nearest,
 )
-from folkmoot.proxy.rules.wrong import Wrong, nearest
 
 DEEPEST: Final = 16
 MOST: Final = 256

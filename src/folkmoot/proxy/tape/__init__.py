@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.tape.file import new_name
 from folkmoot.proxy.tape.lines import (
     FORMAT,
     CorrelationLine,
@@ -17,7 +18,6 @@ from folkmoot.proxy.tape.lines import (
     Side,
 )
 from folkmoot.proxy.tape.model import Entry, Tape
-from folkmoot.proxy.tape.naming import new_name
 from folkmoot.proxy.tape.reader import follow_lines, read_tape
 from folkmoot.proxy.tape.recorder import TapeRecorder
 from folkmoot.proxy.tape.rewrite import Counts, redact_tape

@@ -36,9 +36,9 @@ from folkmoot.mcp.wire import (
     UNSUBSCRIBE,
     UPDATED,
 )
-from folkmoot.proxy.tape.correlation import name_of, outcome_of
 from folkmoot.proxy.tape.lines import CorrelationLine
 from folkmoot.proxy.tape.model import Entry
+from folkmoot.proxy.tape.recorder import name_of, outcome_of
 
 MOST_OPEN: Final = 100_000
 """Requests without an answer that are remembered; the oldest are then reported early."""

@@ -1,17 +1,129 @@
-"""The file of a tape: new, for its owner alone, and whole to its last line."""
+"""The file of a tape: its name, its compression, and how it is kept whole to its last line."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
+import stat
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import TapeUnwritable
-from folkmoot.proxy.tape.compression import SUFFIX, Plain, Zstandard
+from folkmoot.core.errors import TapeUnreadable, TapeUnwritable
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock
+
+SUFFIX = ".jsonl"
+PACKED = ".zst"
+
+
+def new_name(folder: Path, clock: Clock, suffix: str = SUFFIX) -> Path:
+    """A name in a folder that no other tape has: the time, and something random."""
+    moment = datetime.fromtimestamp(clock.now(), UTC)
+    return folder / f"{moment:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}{suffix}"
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The name of the n-th tape beside `path`: `talk.jsonl`, then `talk.2.jsonl`."""
+    if number == 1:
+        return path
+    packed = PACKED if path.name.endswith(PACKED) else ""
+    plain = Path(path.name.removesuffix(packed))
+    return path.with_name(f"{plain.stem}.{number}{plain.suffix}{packed}")
+
+
+def new_id() -> str:
+    """The id of a tape."""
+    return str(uuid.uuid4())
+
+
+def rfc3339(seconds: float) -> str:
+    """A moment as people and programs read it."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+COMPRESSED_SUFFIX: Final = ".zst"
+MAGIC: Final = b"\x28\xb5\x2f\xfd"
+LEVEL: Final = 3
+WINDOW: Final = 128 * 1024 * 1024
+"""The most memory that a compressed tape may ask of its reader."""
+HOW: Final = "Compressed tapes need the package zstandard: install folkmoot[zstd]."
+
+
+class BrokenStream(Exception):
+    """What is compressed cannot be decompressed."""
+
+
+class Plain:
+    """Writes lines as they are."""
+
+    def pack(self, lines: bytes) -> bytes:
+        """The bytes to write for these lines."""
+        return lines
+
+    def end(self) -> bytes:
+        """The bytes that end the tape."""
+        return b""
+
+
+class Zstandard:
+    """Writes lines compressed; each pack can be read without those that follow."""
+
+    def __init__(self) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise TapeUnwritable(HOW) from None
+        self._flush: int = zstandard.COMPRESSOBJ_FLUSH_BLOCK
+        self._stream: Any = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+
+    def pack(self, lines: bytes) -> bytes:
+        """The bytes to write for these lines."""
+        head: bytes = self._stream.compress(lines)
+        tail: bytes = self._stream.flush(self._flush)
+        return head + tail
+
+    def end(self) -> bytes:
+        """The bytes that end the tape."""
+        tail: bytes = self._stream.flush()
+        return tail
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Open without waiting: nobody may ever write to what is no file."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+@contextmanager
+def opened(path: Path, opener: Callable[[str, int], int] = open_at_once) -> Iterator[IO[bytes]]:
+    """A tape to read, decompressed where its first bytes say that it is compressed."""
+    with open(path, "rb", opener=opener) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise TapeUnreadable(f"{path}: is not a file.")
+        first = file.read(len(MAGIC))
+        file.seek(0)
+        if not first or not MAGIC.startswith(first):
+            yield file
+            return
+        try:
+            import zstandard
+        except ImportError:
+            raise TapeUnreadable(f"{path}: is compressed. {HOW}") from None
+        reader = zstandard.ZstdDecompressor(max_window_size=WINDOW).stream_reader(
+            file, read_across_frames=True
+        )
+        try:
+            yield reader
+        except zstandard.ZstdError as error:
+            raise BrokenStream(f"cannot be decompressed: {error}.") from None
+
 
 LOOK_SECONDS: Final = 0.5
 """How long a tape may be written on before it is noticed that someone removed it."""
@@ -34,7 +146,7 @@ class TapeFile:
 
     def __init__(self, path: Path, *, compress: bool | None = None) -> None:
         if compress is None:
-            compress = path.suffix == SUFFIX
+            compress = path.suffix == COMPRESSED_SUFFIX
         self.path = path
         self._codec: Plain | Zstandard = Zstandard() if compress else Plain()
         self._plain = not compress

@@ -26,9 +26,8 @@ from folkmoot.proxy.tape.lines import (
     MessageLine,
     decode_line,
 )
-from folkmoot.proxy.tape.timeline import Moment, moments
-from folkmoot.proxy.tape.wanted import Wanted
-from folkmoot.proxy.tape.window import SCAN, Span, backward, begins_line, forward, skip
+from folkmoot.proxy.tape.reader import SCAN, Span, backward, begins_line, forward, skip
+from folkmoot.proxy.tape.timeline import Moment, Wanted, moments
 from folkmoot.proxy.tape_views import TapeAnswer, TapeCall, TapeMessage
 
 Opening: TypeAlias = Callable[[], AbstractContextManager[IO[bytes]]]

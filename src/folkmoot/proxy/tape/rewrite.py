@@ -9,7 +9,7 @@ import msgspec
 
 from folkmoot.core.errors import MessageError, TapeUnwritable
 from folkmoot.core.message import Request, Response
-from folkmoot.proxy.tape.correlation import MOST_OPEN, Correlations, Told, told_of
+from folkmoot.proxy.tape.encode import masked_session, masked_transport, within
 from folkmoot.proxy.tape.file import TapeFile, Unwritten
 from folkmoot.proxy.tape.lines import (
     CorrelationLine,
@@ -21,9 +21,9 @@ from folkmoot.proxy.tape.lines import (
     Side,
     encode_line,
 )
-from folkmoot.proxy.tape.masking import masked_session, masked_transport, within
 from folkmoot.proxy.tape.model import entry_of
 from folkmoot.proxy.tape.reader import Lines
+from folkmoot.proxy.tape.recorder import MOST_OPEN, Correlations, Told, told_of
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageContext

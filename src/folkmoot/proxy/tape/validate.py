@@ -10,8 +10,8 @@ from typing import IO, Final
 import msgspec
 
 from folkmoot.core.errors import MessageError, TapeUnreadable
-from folkmoot.proxy.tape.compression import BrokenStream, opened
 from folkmoot.proxy.tape.conversation import Conversation, Finding
+from folkmoot.proxy.tape.file import BrokenStream, opened
 from folkmoot.proxy.tape.lines import (
     FORMAT,
     CorrelationLine,

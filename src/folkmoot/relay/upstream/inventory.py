@@ -26,8 +26,7 @@ from folkmoot.gateway.model import Definition, Inventory, What
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
-from folkmoot.proxy.interceptors.poison import TOO_LONG
-from folkmoot.proxy.interceptors.scrub import poisons_of
+from folkmoot.proxy.interceptors.descriptions import TOO_LONG, poisons_of
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.requests import Late, Unanswered

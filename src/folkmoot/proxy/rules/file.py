@@ -1,24 +1,85 @@
-"""Reading rules: a TOML file of `[[rule]]` tables, all of it checked before any applies."""
+"""The file of rules: `[[rule]]` tables in TOML, all of it checked before any applies.
+
+`BUILT_IN` is the table of interceptors that a rule may `use`. `Rules` follows the file for as long
+as a proxy runs.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from folkmoot.core.equality import same
 from folkmoot.core.errors import FolkmootError, RulesInvalid
-from folkmoot.proxy.interceptors.base import Action, Means, OptionInvalid
-from folkmoot.proxy.interceptors.table import BUILT_IN
+from folkmoot.core.ports import Clock, Interceptor
+from folkmoot.proxy.interceptors.base import (
+    Action,
+    Canonical,
+    Groups,
+    Means,
+    OptionInvalid,
+    Options,
+)
+from folkmoot.proxy.interceptors.descriptions import Scrub, ScrubOptions
+from folkmoot.proxy.interceptors.limits import RateLimit, RateOptions, SizeLimit, SizeOptions
+from folkmoot.proxy.interceptors.redact import Redact, RedactOptions
+from folkmoot.proxy.interceptors.tools import SchemaCheck, SchemaOptions, ToolOptions, Tools
+from folkmoot.proxy.interceptors.trouble import FaultOptions, Faults, Latency, LatencyOptions
 from folkmoot.proxy.plugins import load_plugin
 from folkmoot.proxy.rules.actions import ACTIONS
-from folkmoot.proxy.rules.rule import Plugin, Rule
+from folkmoot.proxy.rules.conditions import Wrong, converted, nearest
+from folkmoot.proxy.rules.ruleset import Plugin, Rule, RuleSet
 from folkmoot.proxy.rules.when import compiled
-from folkmoot.proxy.rules.wrong import Wrong, converted, nearest
+
+
+class BuiltIn(msgspec.Struct, frozen=True):
+    """One interceptor that comes with the program."""
+
+    name: str
+    does: str
+    options: type[Options]
+    make: Callable[[Any, Means], Action]
+
+
+BUILT_IN: Final = {
+    built_in.name: built_in
+    for built_in in (
+        BuiltIn(
+            "tools",
+            "Lists only the tools that are allowed, and stops calls of the others",
+            ToolOptions,
+            Tools,
+        ),
+        BuiltIn(
+            "schema-check",
+            "Checks arguments and results against the schemas of the server's tools",
+            SchemaOptions,
+            SchemaCheck,
+        ),
+        BuiltIn(
+            "scrub-descriptions",
+            "Removes hidden characters and instructions to the model from descriptions",
+            ScrubOptions,
+            Scrub,
+        ),
+        BuiltIn("redact", "Replaces secrets in arguments and results", RedactOptions, Redact),
+        BuiltIn("rate-limit", "Limits the calls per minute", RateOptions, RateLimit),
+        BuiltIn("size-limit", "Stops messages that are too large", SizeOptions, SizeLimit),
+        BuiltIn("latency", "Delays messages, for tests", LatencyOptions, Latency),
+        BuiltIn("faults", "Makes messages fail, for tests", FaultOptions, Faults),
+    )
+}
+"""Every built-in interceptor by its name, in the order of the documentation."""
+
 
 MOST_BYTES: Final = 1024 * 1024
 MOST_RULES: Final = 10_000
@@ -145,3 +206,78 @@ def _text(path: Path) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.endswith("?") else f"{text}."
+
+
+logger = logging.getLogger("folkmoot.proxy")
+
+LOOK_SECONDS: Final = 1.0
+
+Stamp: TypeAlias = tuple[int, int, int] | None
+"""What tells that a file is another one: its time, its size and its number."""
+
+
+def _as_it_is(name: str) -> str:
+    return name
+
+
+class Rules:
+    """An ordered set of rules that follows its file. A file that is wrong changes nothing."""
+
+    def __init__(self, path: Path, means: Means) -> None:
+        self._path = path
+        self._means = means
+        self._seen = stamp(path)
+        self.ruleset = RuleSet(read_rules(path, means), means.canonical)
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        *,
+        clock: Clock,
+        canonical: Canonical = _as_it_is,
+        groups: Groups | None = None,
+    ) -> Rules:
+        """The rules of a file; `RulesInvalid` says what is wrong with it, and where.
+
+        `canonical` answers the one name of a tool that may be spelled in several ways, and `groups`
+        the groups that someone is in. Without it no rule can name who asks.
+        """
+        return cls(path, Means(clock, canonical, groups))
+
+    @property
+    def interceptors(self) -> tuple[Interceptor, ...]:
+        """What a chain is made with; it goes by whatever the rules are at the time."""
+        return (self.ruleset,)
+
+    def reload(self) -> None:
+        """Read the file again. What has not changed keeps what it has counted and learnt."""
+        self.ruleset.swap(read_rules(self._path, self._means, self.ruleset.rules))
+
+    async def watch(self, seconds: float = LOOK_SECONDS) -> None:
+        """Read the file again whenever it is another one, until cancelled.
+
+        The file is looked at every so many seconds, and read only when it has changed.
+        """
+        while True:
+            await asyncio.sleep(seconds)
+            now = stamp(self._path)
+            if now == self._seen:
+                continue
+            self._seen = now
+            try:
+                self.reload()
+            except RulesInvalid as error:
+                logger.warning("the rules were not changed", extra={"error": error.message})
+            else:
+                count = len(self.ruleset.rules)
+                logger.info("the rules were changed", extra={"rules": count})
+
+
+def stamp(path: Path) -> Stamp:
+    """What tells that a file is another one; None where there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,10 +1,11 @@
-"""Voice: what a recorded server said, made to fit the request it is said to now."""
+"""What a recorded server answers now: made to fit the live request, or refused to the other era."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from folkmoot.core.message import (
+    ErrorObject,
     MessageId,
     Notification,
     ProtocolMessage,
@@ -13,8 +14,16 @@ from folkmoot.core.message import (
     replace,
     same_id,
 )
-from folkmoot.mcp.wire import CANCELLED, PROGRESS, SUBSCRIPTION_KEY
-from folkmoot.proxy.replay.subject import meta_of
+from folkmoot.core.session import Era, ProtocolVersion
+from folkmoot.mcp.wire import (
+    CANCELLED,
+    INITIALIZE,
+    PROGRESS,
+    SUBSCRIPTION_KEY,
+    VERSION_KEY,
+    meta_of,
+)
+from folkmoot.proxy.replay.script import Script
 
 
 class Voice:
@@ -68,3 +77,30 @@ class Voice:
         if isinstance(message, Response):
             return replace(message, result=value)
         return replace(message, params=value)
+
+
+UNSUPPORTED_VERSION: Final = -32022
+"""The error of MCP for a version that the server does not speak."""
+
+
+def other_era(request: Request, script: Script) -> Response | None:
+    """The refusal of a request whose era is not on the tape; None where it is, or has none."""
+    spoken = _version_of(request)
+    if spoken is None or not script.versions or ProtocolVersion(spoken).era in script.versions:
+        return None
+    error = ErrorObject(
+        UNSUPPORTED_VERSION,
+        "Unsupported protocol version: the tape holds a conversation of the other era.",
+        {"supported": sorted(script.versions.values()), "requested": spoken},
+    )
+    return Response(id=request.id, error=error)
+
+
+def _version_of(request: Request) -> str | None:
+    if request.method == INITIALIZE:
+        params = request.params if isinstance(request.params, dict) else {}
+        version = params.get("protocolVersion")
+        shaken = isinstance(version, str) and ProtocolVersion(version).era is Era.HANDSHAKE
+        return version if shaken else ProtocolVersion().value
+    version = meta_of(request).get(VERSION_KEY)
+    return version if isinstance(version, str) else None
