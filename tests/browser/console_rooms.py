@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from folkmoot.client import Room
+from folkmoot.client import Context, Room
 from tests.browser.harness import Desk, Person, expect
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LOST = ("net::ERR_", "WebSocket", "503")
 """What the console of a page says while its hub is away."""
+PER_TURN = 10
 
 
 class Background:
@@ -92,19 +94,68 @@ class Crowd(Background):
             entered.set()
             await self._leave.wait()
 
-    def say(self, each: int, pause: float = 0) -> None:
-        """Have everyone say so much, with some time between; one of them says the last word."""
+    def say(self, each: int) -> None:
+        """Have everyone say so much; one of them says the last word."""
 
         async def speak(room: Room) -> None:
             for number in range(each):
                 await room.say(f"Word **{number}** of {room.me.id}", format="markdown")
-                await asyncio.sleep(pause)
 
         async def everyone() -> None:
             await asyncio.gather(*map(speak, self.rooms))
             await self.rooms[0].say("The last word")
 
         self.run(everyone(), 300)
+
+
+class Workers(Crowd):
+    """A few agents who talk, think, call each other's tools, and ask for decisions all the time."""
+
+    async def stay(self, entered: threading.Event) -> None:
+        for room in self.rooms:
+            room.tool(self.look_up)
+        await super().stay(entered)
+
+    async def look_up(self, name: str, context: Context) -> str:
+        """Looks something up."""
+        await context.progress(1, total=2, message="Halfway")
+        return f"{name}: " + "found " * 20
+
+    def work(self, messages: int, seconds: float = 0) -> None:
+        """Have them write so many messages, spread over this time; the last is a word."""
+        end = self.rooms[0].last_seq + messages
+        pause = seconds / messages * PER_TURN * len(self.rooms)
+
+        async def busy(room: Room, other: Room) -> None:
+            turn, due = 0, time.monotonic()
+            while room.last_seq < end:
+                await self.take_turn(room, other, turn)
+                turn, due = turn + 1, due + pause
+                await asyncio.sleep(max(0, due - time.monotonic()))
+
+        async def everyone() -> None:
+            pairs = zip(self.rooms, self.rooms[1:] + self.rooms[:1], strict=True)
+            await asyncio.gather(*(busy(*pair) for pair in pairs))
+            await self.rooms[0].say(f"That was {messages}.")
+
+        self.run(everyone(), seconds + 300)
+
+    async def take_turn(self, room: Room, other: Room, turn: int) -> None:
+        """About `PER_TURN` messages of every kind that a page draws in its own way."""
+        text = f"Turn **{turn}**: @{other.me.id}, see `{turn}`\n\n- one\n- two"
+        await room.say(text, format="markdown")
+        await room.say(f"About {turn}", thread_id=f"thread-{turn % 50}")
+        thinking = await room.send("reasoning.start", {"text": f"Why {turn}?"})
+        for kind in ("thought", "conclusion"):
+            thought = {"text": "It may be so. " * 10}
+            await room.send(f"reasoning.{kind}", thought, correlation_id=[thinking.id])
+        wanted = {"name": f"thing {turn}"}
+        await room.call(other.me.id, "look_up", wanted, on_progress=lambda _: None)
+        await room.send("participant.status", {"status": f"at turn {turn}"})
+        if turn % 25 == 0:
+            params = {"name": "look_up", "arguments": wanted}
+            asked = await room.propose("tools/call", params, to=other.me.id)
+            await other.reject(asked.message, "Not now.")
 
 
 class Console:

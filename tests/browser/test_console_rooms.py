@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
 
-from tests.browser.console_rooms import LOST, Agent, Console, Crowd
+from tests.browser.console_rooms import LOST, Agent, Console
 from tests.browser.harness import AXE, Desk, Person, expect, missing
 from tests.browser.test_accessibility import RUN
 from tests.process import Process
@@ -382,64 +381,6 @@ def test_hostile_text_in_every_field_stays_text(moot: Moot, room: str, desk: Des
         expect(page.page.locator(".message").first).to_be_visible()
         assert page.page.evaluate("window.hacked") is None
         assert page.page.locator(".console img, .console a[href^='javascript']").count() == 0
-
-
-PAINTED = """() => new Promise((done) => {
-  const look = () => document.querySelector(".message")
-    ? requestAnimationFrame(() => done(performance.now()))
-    : requestAnimationFrame(look);
-  look();
-})"""
-"""Milliseconds from the beginning of a navigation until the first messages are drawn."""
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-@pytest.mark.requirement("console.room-long")
-def test_a_large_room_paints_like_a_small_one_and_a_busy_one_does_not_grow(
-    moot: Moot, desk: Desk
-) -> None:
-    small, large = moot.room(), moot.room()
-    for number in range(10):
-        moot.bob.call("room/say", room=small, text=f"Word {number}")
-    tokens = [Person(moot.hub, f"one_{number}").token for number in range(100)]
-    with Crowd(moot.hub, tokens, large) as crowd:
-        crowd.say(each=100)
-        page = Console(desk, moot.hub, moot.ada, f"/rooms/{small}").live()
-        times: dict[str, list[float]] = {small: [], large: []}
-        for _ in range(9):
-            for name in (small, large):
-                page.page.goto(f"{page.hub}/rooms/{name}", wait_until="commit")
-                times[name].append(page.page.evaluate(PAINTED))
-                page.live()
-        assert (
-            page.page.evaluate(
-                "fetch(location.pathname.replace('/rooms', '/v1/rooms')).then(it => it.json())"
-            )["last_seq"]
-            > 10_000
-        )
-        few, many = median(times[small]), median(times[large])
-        assert many <= 1.5 * few, (few, many)
-        page.page.close()
-        page = Console(desk, moot.hub, moot.ada, f"/rooms/{large}").live()
-        session = page.context.new_cdp_session(page.page)
-        session.send("Performance.enable")
-
-        def used() -> tuple[float, float]:
-            session.send("HeapProfiler.collectGarbage")
-            found = session.send("Performance.getMetrics")["metrics"]
-            metrics = {each["name"]: each["value"] for each in found}
-            return metrics["JSHeapUsedSize"], metrics["Nodes"]
-
-        sizes = []
-        for _ in range(3):
-            crowd.say(each=30, pause=0.5)
-            expect(page.message("The last word").last).to_be_visible()
-            sizes.append(used())
-        assert page.page.locator(".message").count() <= 240
-        # Rows that left the page are gone, and not only out of sight.
-        assert sizes[2][0] <= 1.2 * sizes[0][0] + 1_000_000, sizes
-        assert sizes[2][1] <= 20_000, sizes
 
 
 @pytest.mark.parametrize(

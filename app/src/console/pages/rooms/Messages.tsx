@@ -33,11 +33,18 @@ function Window({ stream, onAnswer, onThread }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const shownTarget = useRef(0);
+  /** How far down the window was last: a reader who leaves the end goes up. */
+  const top = useRef(0);
   const messages = stream.messages.value;
   const target = stream.target.value;
   const filtering = isFiltering(stream.filter.value);
   // What the reader looks at, before anything above it changes.
   const anchor = firstVisible(box.current, list.current);
+
+  const toBottom = (frame: HTMLElement) => {
+    frame.scrollTop = frame.scrollHeight;
+    top.current = frame.scrollTop;
+  };
 
   useLayoutEffect(() => {
     const frame = box.current;
@@ -49,7 +56,7 @@ function Window({ stream, onAnswer, onThread }: Props) {
         row.scrollIntoView({ block: "center" });
         row.focus({ preventScroll: true });
       }
-    } else if (stream.following) frame.scrollTop = frame.scrollHeight;
+    } else if (stream.following) toBottom(frame);
     else {
       const still = anchor && document.getElementById(anchor.id);
       if (still) frame.scrollTop += still.getBoundingClientRect().top - anchor.top;
@@ -62,7 +69,7 @@ function Window({ stream, onAnswer, onThread }: Props) {
     const frame = box.current;
     if (!frame || !list.current) return;
     const watch = new ResizeObserver(() => {
-      if (stream.following) frame.scrollTop = frame.scrollHeight;
+      if (stream.following) toBottom(frame);
     });
     watch.observe(list.current);
     watch.observe(frame);
@@ -73,8 +80,16 @@ function Window({ stream, onAnswer, onThread }: Props) {
     const frame = box.current;
     if (!frame) return;
     const rest = frame.scrollHeight - frame.scrollTop - frame.clientHeight;
-    stream.following = rest < NEAR && stream.atEnd.value;
-    if (stream.following && stream.missed.value) stream.missed.value = 0;
+    const up = frame.scrollTop < top.current;
+    top.current = frame.scrollTop;
+    if (rest < NEAR) stream.following = stream.atEnd.value;
+    else if (up || !stream.atEnd.value) stream.following = false;
+    // Rows grew since this was sent; the reader did nothing.
+    else if (stream.following) toBottom(frame);
+    if (stream.following) {
+      if (stream.missed.value) stream.missed.value = 0;
+      return;
+    }
     // A filter looks further back when it is asked to: there may be nothing for long.
     if (frame.scrollTop < EARLY && !filtering) void stream.older();
     else if (rest < EARLY && !stream.atEnd.value) void stream.newer();
@@ -82,7 +97,7 @@ function Window({ stream, onAnswer, onThread }: Props) {
 
   const toEnd = async () => {
     await stream.toEnd();
-    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+    if (box.current) toBottom(box.current);
   };
 
   const { exchanges, thinking, within } = stream.pairs.value;

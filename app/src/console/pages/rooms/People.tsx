@@ -97,6 +97,7 @@ function Person({ participant, you, stream, room, rights, can, onChanged }: Pers
         <summary>
           <strong>{id}</strong>
           {you && " (you)"} <span class="small soft">{`${role === type ? "" : `${role}, `}${TYPES[type] ?? type}`}</span>
+          {offers && " "}
           {offers && <span class="tag">tools</span>}
         </summary>
         {open && (
