@@ -324,6 +324,7 @@ PEOPLE = (
         takes=Invite,
         gives=InviteMade,
         handler=invite,
+        secret=("invite_code",),
         scope="contacts",
         effect="adds",
         reaches_others=True,

@@ -450,6 +450,7 @@ SETTINGS: Final = (
         takes=GuestToken,
         gives=Guest,
         handler=enter_as_guest,
+        secret=("token", "credential"),
         scope="",
         about="room",
         who="anyone",

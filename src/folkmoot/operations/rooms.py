@@ -365,6 +365,7 @@ ROOMS = (
         takes=Invite,
         gives=Invited,
         handler=invite,
+        secret=("token",),
         scope="rooms.manage",
         about="room",
         who="guest",

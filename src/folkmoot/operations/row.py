@@ -161,6 +161,10 @@ class Operation(Struct, frozen=True, kw_only=True):
     """Members of the answer in which there is text that other people wrote."""
     reaches_others: bool = False
     """Whether other people are told of it, or what comes back is about them."""
+    secret: tuple[str, ...] = ()
+    """Arguments, and members of the answer, that open something. Interceptors, held messages, tapes
+    and the audit log never have them: see `operations.concealment`.
+    """
     limits: tuple[Limit, ...] = ()
     """What it counts towards; all of them must let a call pass."""
     errors: tuple[type[FolkmootError], ...] = ()

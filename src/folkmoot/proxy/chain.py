@@ -34,6 +34,15 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     by: str
 
 
+class Concealed(msgspec.Struct, frozen=True, gc=False):
+    """A message as interceptors see it, and how it gets back what they must not see."""
+
+    envelope: MessageEnvelope[Any]
+    reveal: Callable[[MessageEnvelope[Any]], MessageEnvelope[Any]]
+
+
+Conceal: TypeAlias = Callable[[MessageEnvelope[Any]], Concealed | None]
+"""Answers None for a message that interceptors may see as it is."""
 Rest: TypeAlias = Callable[[MessageEnvelope[Any]], Awaitable["Ruling"]]
 """Goes on with a message that has waited, as it is by now."""
 
@@ -55,6 +64,8 @@ class Ruling(msgspec.Struct, frozen=True, gc=False):
     """How the one who has it wait goes on with it, where that one is a list of its own."""
     waited: Wait | None = None
     """What it has waited for: a decision, if anyone held it."""
+    reveal: Callable[[MessageEnvelope[Any]], MessageEnvelope[Any]] | None = None
+    """Of a message that waits, how it gets back what interceptors must not see."""
 
     @property
     def waits(self) -> bool:
@@ -89,10 +100,14 @@ class Chain:
     """An ordered list of interceptors. It costs nothing where it is empty."""
 
     def __init__(
-        self, interceptors: Sequence[Interceptor] = (), holding: Holding | None = None
+        self,
+        interceptors: Sequence[Interceptor] = (),
+        holding: Holding | None = None,
+        conceal: Conceal | None = None,
     ) -> None:
         self.interceptors = tuple(interceptors)
         self._holding = holding
+        self._conceal = conceal
 
     async def run(self, envelope: MessageEnvelope[Any]) -> Ruling:
         """The last word about a message, once there is one."""
@@ -101,10 +116,22 @@ class Chain:
 
     async def judge(self, envelope: MessageEnvelope[Any]) -> Ruling:
         """Show a message to everyone, until one stops it or has it wait."""
-        return await self._go_on(Ruling(envelope))
+        concealed = None if self._conceal is None else self._conceal(envelope)
+        if concealed is None:
+            return await self._go_on(Ruling(envelope))
+        ruling = await self._go_on(Ruling(concealed.envelope))
+        if ruling.waits:
+            return msgspec.structs.replace(ruling, reveal=concealed.reveal)
+        return msgspec.structs.replace(ruling, envelope=concealed.reveal(ruling.envelope))
 
     async def settle(self, ruling: Ruling) -> Ruling:
         """Wait as a ruling says, and go on, as often as it takes."""
+        last = await self._settle(ruling)
+        if ruling.reveal is None:
+            return last
+        return msgspec.structs.replace(last, envelope=ruling.reveal(last.envelope))
+
+    async def _settle(self, ruling: Ruling) -> Ruling:
         while isinstance(verdict := ruling.verdict, Delay | Hold):
             by, waited = ruling.by, ruling.waited
             try:

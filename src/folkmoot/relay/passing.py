@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.strict import Limits
+from folkmoot.operations.concealment import ConcealingRecorder, conceal
 from folkmoot.operations.finder import taken_out
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import HeldMessages
@@ -65,7 +66,7 @@ class Passing:
             found += self._rules.interceptors
         found += load_plugins(chosen.plugins)
         found += self._given
-        self.interceptors = Chain(found, self.held)
+        self.interceptors = Chain(found, self.held, conceal)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -82,7 +83,8 @@ class Passing:
             if recorder is not None or self.interceptors.interceptors:
                 sessions = SessionManager(self._clock, self._session_limits())
                 beside.run(sessions.run())
-                steps = Steps(self.interceptors, recorder, self._clock)
+                kept = None if recorder is None else ConcealingRecorder(recorder)
+                steps = Steps(self.interceptors, kept, self._clock)
                 talks = Talks(sessions, self._clock)
                 limits = Limits(self._settings.http.max_body_bytes, NESTING)
                 meant = partial(taken_out, canonical=self._canonical)

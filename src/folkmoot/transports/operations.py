@@ -16,6 +16,7 @@ from folkmoot.core.transport import UNKNOWN
 from folkmoot.gateway.asking import GATEWAY_CALL
 from folkmoot.gateway.operations import CALL, call_in_room
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, STATELESS_VERSION
+from folkmoot.operations.concealment import conceal_call
 from folkmoot.pipeline import Pipeline, enveloped, error_of, judged_by_the_service
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Operations:
 
         def stopped(_: MessageEnvelope[Any], ruling: Ruling) -> NoReturn:
             error = error_of(ruling)
-            self._audit.stopped(principal, request, error.code, own=True)
+            self._audit.stopped(principal, conceal_call(request), error.code, own=True)
             raise error
 
         def refused(_: MessageEnvelope[Any], __: Principal, error: PolicyError) -> PolicyError:

@@ -20,6 +20,7 @@ from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.resumable import StreamBudget
+from folkmoot.operations.concealment import conceal_call
 from folkmoot.taskgroups import aside
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
@@ -351,7 +352,7 @@ class McpEndpoint:
 
     def stopped(self, exchange: Exchange, request: Request, outcome: str) -> None:
         """Have a call that an interceptor stopped in the audit log, if it is someone's."""
-        self._parts.note_stopped(exchange.caller.principal, request, outcome)
+        self._parts.note_stopped(exchange.caller.principal, conceal_call(request), outcome)
 
     async def _end_idle_sessions(self) -> None:
         """End sessions that nobody uses, for as long as the hub runs."""
