@@ -24,8 +24,7 @@ environment variables, or with options of the command; a later one of these wins
 
 `folkmoot config show` prints every value in effect and where it came from. `folkmoot config check`
 tells everything wrong with its line; a key or a variable that is not known is an error, and so is a
-wrong value that a later source would replace. `folkmoot config schema` prints the JSON Schema of
-the file, for editors."""
+wrong value that a later source would replace."""
 
 FILE = """\
 ## The file

@@ -346,7 +346,7 @@ def test_axe_finds_nothing_on_tapes(
         ("/tapes/before.jsonl?message=OFFSET", "Raw line"),
         ("/tapes/before.jsonl?view=numbers", "Slowest calls"),
         ("/tapes/before.jsonl?view=compare&with=/after.jsonl", "other answer"),
-        ("/tapes/before.jsonl?view=use", "Check every line"),
+        ("/tapes/before.jsonl?view=use", "Make a transcript for a bug report"),
     ):
         first = (world.folder / "before.jsonl").read_bytes().index(b"\n") + 1
         web.page.goto(web.hub + path.replace("OFFSET", str(first)))

@@ -78,8 +78,3 @@ def test_every_command_that_reads_settings_ends_the_same_on_a_broken_file(
     for command in (["serve"], ["config", "show"], ["status"], ["backup", "x"]):
         ran = folkmoot(*command, "--config", "moot.toml")
         assert ran == (ExitCode.SETTINGS, "", "folkmoot: error: moot.toml:1:8: invalid value\n")
-
-
-def test_schema_is_json_schema(folkmoot: Callable[..., Any]) -> None:
-    ran = folkmoot("config", "schema")
-    assert json.loads(ran.out)["$schema"] == "https://json-schema.org/draft/2020-12/schema"

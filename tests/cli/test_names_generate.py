@@ -1,4 +1,4 @@
-"""`folkmoot names init`, `doc` and `rename`, and `folkmoot new server`, as people run them."""
+"""`folkmoot names doc` and `folkmoot new server`, as people run them."""
 
 from __future__ import annotations
 
@@ -34,31 +34,6 @@ def project(tmp_path: Path) -> Path:
     (package / "server.py").write_text(SERVER)
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "my-notes"\nversion = "1.0.0"\n')
     return tmp_path
-
-
-@pytest.mark.requirement("names.pre-commit", "names.generated-helpers")
-def test_init_shows_what_it_would_do_then_does_it_then_has_nothing_to_do(
-    folkmoot: Run, project: Path
-) -> None:
-    shown = folkmoot("names", "init", "--diff")
-    assert shown.code == 0
-    assert "+++ b/src/my_notes/names.py" in shown.out
-    assert not (project / "NAMESPACES.md").exists()
-    assert folkmoot("names", "init") == Ran(
-        0,
-        "The namespace is mynotes. Changed:\n\n"
-        "  create  src/my_notes/names.py    makes and checks names\n"
-        "  create  NAMESPACES.md            1 tool\n"
-        "  change  pyproject.toml           [tool.folkmoot.names]\n"
-        "  create  .pre-commit-config.yaml  the hook validate-mcp-names\n\n"
-        "Name your tools with make_tool_name, then run 'folkmoot names lint'.\n",
-        "",
-    )
-    assert folkmoot("names", "init").out.startswith(
-        "The namespace is mynotes. Nothing to do, everything exists:\n"
-    )
-    assert folkmoot("names", "init", "--diff") == Ran(0, "", "")
-    assert folkmoot("names", "lint", ".").code == 0
 
 
 @pytest.mark.requirement("names.namespaces-md")
@@ -98,42 +73,10 @@ def test_doc_leaves_a_page_of_someone_elses_alone(folkmoot: Run, project: Path) 
     assert folkmoot("names", "doc", "--force").code == 0
 
 
-@pytest.mark.requirement("names.upgrading-md")
-def test_rename_changes_the_project_and_then_the_files_of_clients(
-    folkmoot: Run, project: Path
-) -> None:
-    folkmoot("names", "init")
-    names = ("mynotes:create_note", "mynotes:add_note")
-    assert "+++ b/UPGRADING.md" in folkmoot("names", "rename", *names, "--diff").out
-    assert not (project / "UPGRADING.md").exists()
-    assert folkmoot("names", "rename", *names) == Ran(
-        0,
-        "mynotes:create_note is now mynotes:add_note:\n\n  change  NAMESPACES.md\n  "
-        "create  UPGRADING.md\n  create  "
-        "migrations/rename_mynotes_create_note_to_mynotes_add_note.py\n  change  "
-        "src/my_notes/server.py\n\nThe old name works until 1.2.0, and its use is "
-        "logged. Remove its function after that.\n",
-        "",
-    )
-    assert folkmoot("names", "lint", ".").code == 0
-    client = project / "client.toml"
-    client.write_text('a = ["mynotes_create_note", "mcp.request.tools/call:mynotes:create_*"]\n')
-    done = folkmoot("names", "rename", *names, "--clients", "client.toml")
-    assert done.out.endswith(
-        "These patterns matched the old name, but do not match the new one:\n  "
-        "client.toml:1: mcp.request.tools/call:mynotes:create_*\n"
-    )
-    assert client.read_text().startswith('a = ["mynotes_add_note", ')
-
-
 def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(folkmoot: Run) -> None:
     blocks = [it.text for it in pages()["docs/tutorials/server.md"].blocks if it.language == "text"]
     made = folkmoot("new", "server", "team-tasks")
     assert like(made.out, blocks[0])
-    names = ("teamtasks:create_task", "teamtasks:add_task")
-    renamed = folkmoot("names", "rename", *names, "team-tasks")
-    [shown] = [block for block in blocks if "is now teamtasks:add_task" in block]
-    assert like(renamed.out, shown.removeprefix("…\n"))
 
 
 def like(text: str, shown: str) -> bool:
@@ -155,14 +98,11 @@ WRONG = [
     (("new", "server", "My_Server"), 1, "'My_Server' is no name for a server"),
     (("new", "server", "notes", "--sdk", "other"), 2, "must be mcp or fastmcp, not 'other'"),
     (("new", "server"), 2, "missing argument 'NAME'"),
-    (("names", "init", "nowhere"), 1, "nowhere: there is no such folder"),
+    (("names", "doc", "nowhere"), 2, "nowhere: there is no such file or folder"),
     (("names", "doc", "--check", "--diff"), 2, "give either --check or --diff"),
     (("names", "doc", "--header", "a=b"), 2, "--header needs the URL of a server"),
     (("names", "doc", ".", "--", "y"), 2, "give either paths, or a URL, or a command"),
     (("names", "doc", "--", "./nowhere"), 7, "cannot be started"),
-    (("names", "rename", "mynotes:creat_note", "mynotes:b_c"), 1, "mean mynotes:create_note?"),
-    (("names", "rename", "mynotes:create_note"), 2, "missing argument 'NEW'"),
-    (("names", "rename", "a:b", "c", "--clients", "."), 1, "are not names of one kind"),
 ]
 
 

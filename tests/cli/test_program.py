@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     [], ["serve"], ["status"], ["doctor"], ["backup"], ["config"], ["config", "show"],
-    ["config", "check"], ["config", "schema"], ["export"], ["register"], ["account"],
+    ["config", "check"], ["export"], ["register"], ["account"],
     ["account", "recover"], ["account", "whoami"], ["account", "list"], ["account", "use"],
     ["account", "forget"], ["account", "token"], ["account", "profile"],
     ["account", "change-handle"], ["account", "delete"], ["tokens"], ["tokens", "list"],
@@ -152,8 +152,8 @@ def test_an_unexpected_error_is_one_line_that_says_how_to_see_more() -> None:
     script = (
         "import sys\n"
         "from folkmoot.cli import config, program\n"
-        "config.schema = lambda: 1 / 0\n"
-        "sys.exit(program.run(['config', 'schema']))\n"
+        "config.settings_from = lambda *_, **__: 1 / 0\n"
+        "sys.exit(program.run(['config', 'show']))\n"
     )
     told = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
@@ -210,8 +210,8 @@ def test_a_question_that_nobody_answers_ends_with_an_error() -> None:
     script = (
         "import sys, typer\n"
         "from folkmoot.cli import config, program\n"
-        "config.schema = lambda: typer.confirm('Go on?', abort=True)\n"
-        "sys.exit(program.run(['config', 'schema']))\n"
+        "config.settings_from = lambda *_, **__: typer.confirm('Go on?', abort=True)\n"
+        "sys.exit(program.run(['config', 'show']))\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script],
@@ -225,7 +225,7 @@ def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(
     environment: dict[str, str],
 ) -> None:
     piped = subprocess.run(
-        f"{sys.executable} -m folkmoot config schema | head -c 1",
+        f"{sys.executable} -m folkmoot config show --json | head -c 1",
         shell=True, capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
     assert (piped.stdout, piped.stderr) == ("{", "")
@@ -271,6 +271,16 @@ def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
         assert exit_code(error.__new__(error)) in set(ExitCode)
 
 
+@pytest.mark.parametrize("words", program.REMOVED, ids=" ".join)
+def test_a_command_that_was_removed_says_what_to_do_instead(
+    folkmoot: Callable[..., Any], words: tuple[str, str]
+) -> None:
+    ran = folkmoot(*words, "--json")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert ran.err.startswith(f"folkmoot: error: 'folkmoot {' '.join(words)}' was removed: ")
+    assert ran.err.count("\n") == 1
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], shell: str) -> None:
     ran = folkmoot(_FOLKMOOT_COMPLETE=f"source_{shell}")
@@ -282,7 +292,7 @@ def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], s
     ("words", "expected"),
     [
         ("folkmoot s", {"search", "send", "serve", "star", "status"}),
-        ("folkmoot config ", {"show", "check", "schema"}),
+        ("folkmoot config ", {"show", "check"}),
         ("folkmoot serve --log-level ", {"debug", "info", "warning", "error"}),
         ("folkmoot serve --log-f", {"--log-format"}),
         ("folkmoot threads --state ", {"active", "archived", "muted", "starred"}),

@@ -1,4 +1,4 @@
-"""The tutorial for authors of servers, followed to the letter: a server made, run, renamed.
+"""The tutorial for authors of servers, followed to the letter: a server made, run, a tool renamed.
 
 Only the installing of packages is left out: the new environment is a folder whose programs use the
 packages that these tests have.
@@ -7,7 +7,6 @@ packages that these tests have.
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -66,6 +65,7 @@ class Author:
             free.bind(("127.0.0.1", 0))
             self._port = str(free.getsockname()[1])
         self._server: subprocess.Popen[bytes] | None = None
+        self._added = ""
 
     def follow(self, block: Block, *, finds: bool = False) -> str:
         """Do what a block of commands says, and answer what is printed; one that finds, fails."""
@@ -99,12 +99,23 @@ class Author:
                 return
         raise AssertionError("the server does not start")
 
-    def add_tool(self, block: Block) -> None:
-        """Put the tool of the page where the page says."""
+    def edit(self, block: Block) -> None:
+        """Put the import or the tool of the page where the page says."""
         file = self.home / "team-tasks/src/team_tasks/server.py"
         text = file.read_text("utf-8")
-        assert text.count(LAST_OF_BUILD) == 1
-        file.write_text(text.replace(LAST_OF_BUILD, f"\n{block.text}{LAST_OF_BUILD}"), "utf-8")
+        if block.text.startswith("from "):
+            (line,) = [
+                line for line in text.splitlines(keepends=True)
+                if line.split()[:3] == block.text.split()[:3]
+            ]  # fmt: skip
+            file.write_text(text.replace(line, block.text), "utf-8")
+            return
+        before = LAST_OF_BUILD
+        if self._added and "@deprecated" not in block.text:
+            before = f"{self._added}{LAST_OF_BUILD}"
+        assert text.count(before) == 1
+        self._added = f"\n{block.text}"
+        file.write_text(text.replace(before, f"{self._added}{LAST_OF_BUILD}"), "utf-8")
         self.start_server()
 
 
@@ -115,16 +126,12 @@ def test_the_tutorial_of_servers_can_be_followed_to_the_letter(tmp_path: Path) -
     with ExitStack() as stack:
         author = Author(tmp_path, stack)
         data = author.home / "hub/.folkmoot"
-        (author.home / ".cursor").mkdir()
-        (author.home / ".cursor/mcp.json").write_text('{"allow": ["teamtasks_create_task"]}')
-        (author.home / "old-server").mkdir()
-        (author.home / "old-server/pyproject.toml").write_text('[project]\nname = "old-server"\n')
         hub = Process(data).__enter__()
         stack.callback(lambda: hub.__exit__())
         blocks = pages()[PAGE].blocks
         for block, after in zip(blocks, [*blocks[1:], blocks[0]], strict=True):
             if block.language == "python":
-                author.add_tool(block)
+                author.edit(block)
             elif block.language == "sh":
                 if "backends diff" in block.text:
                     hub.__exit__()
@@ -138,5 +145,3 @@ def test_the_tutorial_of_servers_can_be_followed_to_the_letter(tmp_path: Path) -
                 written = (data / "config.toml").read_text("utf-8")
                 assert written.replace(str(author.home), HOME) == block.text
     assert shown >= 7
-    upgrading = (author.home / "team-tasks/UPGRADING.md").read_text("utf-8")
-    assert re.search(r"teamtasks:create_task` is now `teamtasks:add_task`", upgrading)

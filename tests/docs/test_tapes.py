@@ -32,7 +32,7 @@ def tapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_page_shows_several_commands_with_what_they_print() -> None:
     assert [shlex.split(command)[2] for command, _ in shown()] == [
-        "list", "show", "show", "validate", "diff",
+        "list", "show", "show", "diff",
     ]  # fmt: skip
 
 

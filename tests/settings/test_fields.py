@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from folkmoot.settings import FIELDS, OPEN_TABLES, BadValue, Field, check, read_text
-from folkmoot.settings.schema import schema
+from folkmoot.settings import FIELDS, BadValue, Field, check, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,19 +95,3 @@ def outcome(function: Callable[[Field, Any], Any], field: Field, value: Any) -> 
 def test_text_that_is_nearly_a_value_is_refused(path: str, text: str) -> None:
     with pytest.raises(BadValue):
         read_text(FIELDS[path], text)
-
-
-def test_the_schema_of_the_file_has_every_setting_but_the_secret() -> None:
-    document = schema()
-    tables = document["$defs"]
-    assert document["$schema"].startswith("https://json-schema.org/")
-    found = set()
-    for name, entry in tables["Settings"]["properties"].items():
-        if "$ref" in entry:
-            inner = tables[entry["$ref"].rpartition("/")[2]]
-            assert inner["additionalProperties"] is False
-            found |= {f"{name}.{each}" for each in inner["properties"]}
-        else:
-            found.add(name)
-    wanted = {path for path, field in FIELDS.items() if not field.secret}
-    assert found == wanted | OPEN_TABLES.keys()

@@ -1,4 +1,4 @@
-"""`folkmoot config`: what the settings are, whether a file is valid, what a file may hold."""
+"""`folkmoot config`: what the settings are, and whether a file is valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from folkmoot.cli.backends_show import counted
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import aligned, complain, console, on_terminal, say, say_json
-from folkmoot.settings import schema
 from folkmoot.settings.described import in_effect
 from folkmoot.telemetry.redaction import visible
 
@@ -25,12 +24,12 @@ FileArgument = Annotated[
     ),
 ]
 
-app = typer.Typer(help="Show, check and describe the settings.", rich_markup_mode=None)
+app = typer.Typer(help="Show and check the settings.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
 def config(ctx: typer.Context) -> None:
-    """Show, check and describe the settings."""
+    """Show and check the settings."""
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
@@ -83,12 +82,6 @@ def check(
     say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
     for note in (*loaded.notes, *loaded.advice):
         complain(f"{note}.", kind="warning")
-
-
-@app.command("schema")
-def show_schema() -> None:
-    """Print the JSON Schema of the settings file, for editors."""
-    say_json(schema())
 
 
 def draw(rows: list[tuple[str, str, str]]) -> None:

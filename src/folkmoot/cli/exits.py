@@ -41,9 +41,8 @@ MEANINGS: dict[ExitCode, str] = {
         "everything is written."
     ),
     ExitCode.FAILED: (
-        "The command failed, or found something: `doctor` and `tape validate` a "
-        "problem, `tape diff` and `tape play` a difference, `tape serve --strict` a "
-        "mismatch, `names lint` an error."
+        "The command failed, or found something: `doctor` a problem, `tape diff` and `tape play` "
+        "a difference, `tape serve --strict` a mismatch, `names lint` an error."
     ),
     ExitCode.USAGE: "The command line is wrong: an unknown command or option, or a wrong value.",
     ExitCode.SETTINGS: (

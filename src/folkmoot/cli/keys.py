@@ -1,8 +1,7 @@
-"""`folkmoot keys`: which master key protects the database, and how it is changed."""
+"""`folkmoot keys`: how the master key is changed."""
 
 from __future__ import annotations
 
-import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -13,11 +12,10 @@ import typer
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.operator import Operated, understood
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
-from folkmoot.cli.output import aligned, complain, say, say_json
+from folkmoot.cli.output import complain, say, say_json
 from folkmoot.core.errors import CommandFailed, FolkmootError
 
 if TYPE_CHECKING:
-    from folkmoot.datafolder import Paths
     from folkmoot.operations.operator.data import RotatedKey
 
 NO_KEY = "so it has no key."
@@ -59,73 +57,15 @@ CancelOption = Annotated[
     typer.Option("--cancel", help="Cancel a pending rotation.", show_default=False),
 ]
 
-app = typer.Typer(help="Show and change the master key.", rich_markup_mode=None)
+app = typer.Typer(help="Change the master key.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
 def keys(ctx: typer.Context) -> None:
-    """Show and change the master key."""
+    """Change the master key."""
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
-
-
-@app.command()
-def show(
-    data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
-) -> None:
-    """Show the master key's id and where it comes from.
-
-    Also shows which keys open the database, and which the data folder keeps for old backups. An id
-    reveals nothing about its key, and the key itself is never shown.
-    """
-    from folkmoot.operations.operator.data import KeyInUse
-    from folkmoot.store import inspect_database
-
-    hub = Operated(config, data)
-    hub.require_database(NO_KEY)
-    paths = hub.paths
-    used = understood(hub.ask("folkmoot/key"), KeyInUse)
-    info = inspect_database(paths.database)
-    told = {
-        "id": used.id,
-        "source": used.source,
-        "mode": mode_of(Path(used.source)),
-        "opened_by": info.opened_by,
-        "awaited": info.awaited_key_id,
-        "kept": kept_keys(paths),
-    }
-    if as_json:
-        say_json(told)
-        return
-    mode = f" (mode {told['mode']})" if told["mode"] else ""
-    rows = [
-        ("Key", used.id),
-        ("Comes from", used.source + mode),
-        ("Database opens with", " and ".join(info.opened_by) or "any key (it has none yet)"),
-    ]
-    if info.awaited_key_id:
-        rows.append(
-            ("Pending", f"{info.awaited_key_id}: the next start with it finishes the rotation")
-        )
-    rows += [("Kept for old backups", name) for name in kept_keys(paths)]
-    for line in aligned(rows):
-        say(line)
-    if info.opened_by and used.id not in info.opened_by:
-        complain(f"the master key {used.id} does not open this database.", kind="warning")
-
-
-def mode_of(file: Path) -> str | None:
-    """The mode of the key file, if the key is in one."""
-    try:
-        return f"{stat.S_IMODE(file.stat().st_mode):04o}" if file.is_absolute() else None
-    except OSError:
-        return None
-
-
-def kept_keys(paths: Paths) -> list[str]:
-    """The files in the data folder that keep older keys."""
-    return sorted(file.name for file in paths.folder.glob(f"{paths.master_key.name}.*.old"))
 
 
 @app.command("rotate-master")
@@ -220,7 +160,8 @@ def rotate_to(hub: Operated, arguments: dict[str, Any], to: Path) -> Any:
     except CommandFailed as error:
         # The hub may have done it and not been able to say so.
         raise CommandFailed(
-            f"{error.message} See 'folkmoot keys show': the new key would be {key.id}, in {to}."
+            f"{error.message} Run 'folkmoot doctor' to see which key the database opens with: the "
+            f"new key would be {key.id}, in {to}."
         ) from None
     except FolkmootError:
         with suppress(OSError):

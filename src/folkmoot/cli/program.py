@@ -131,6 +131,18 @@ OLD_NAMES: dict[str, tuple[str, ...]] = {
 }
 """Earlier names of commands, which still work, and what they are called now."""
 
+REMOVED: dict[tuple[str, ...], str] = {
+    ("config", "schema"): "'folkmoot config check' checks a file, and reports every problem.",
+    ("keys", "show"): "'folkmoot doctor' shows the id of the master key and where it comes from.",
+    ("names", "init"): "'folkmoot new server' makes a project with the naming conventions: copy "
+    "its names.py and .pre-commit-config.yaml. 'folkmoot names doc' writes NAMESPACES.md.",
+    ("names", "rename"): "rename it in your editor, keep the old name with 'deprecated' of "
+    "names.py for two releases, and run 'folkmoot names lint'.",
+    ("tape", "validate"): "'folkmoot tape stats' reads a whole tape, and reports a line that it "
+    "cannot read.",
+}
+"""Commands that there were, and what to do instead."""
+
 
 class Grouped(TyperGroup):
     """Lists commands under headings, and knows their earlier names."""
@@ -245,6 +257,9 @@ def prepare_streams() -> None:
 
 def command(arguments: list[str]) -> int:
     """Run the command and turn what it raises into a line and an exit code."""
+    if instead := REMOVED.get(tuple(arguments[:2])):
+        complain(f"'{PROGRAM} {' '.join(arguments[:2])}' was removed: {instead}")
+        return ExitCode.USAGE
     try:
         code = get_command(app).main(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:

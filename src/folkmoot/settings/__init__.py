@@ -38,7 +38,6 @@ from folkmoot.settings.model import (
     WebSettings,
 )
 from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
-from folkmoot.settings.schema import schema
 
 __all__ = [
     "BACKEND_FIELDS",
@@ -71,6 +70,5 @@ __all__ = [
     "check",
     "load",
     "read_text",
-    "schema",
     "shown",
 ]

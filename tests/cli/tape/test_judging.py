@@ -1,4 +1,4 @@
-"""`folkmoot tape validate` and `diff`."""
+"""`folkmoot tape diff`."""
 
 from __future__ import annotations
 
@@ -10,35 +10,6 @@ from typing import Any
 from tests.proxy.tape.studio import handshake, recording
 
 Run = Callable[..., Any]
-
-
-def test_a_tape_that_is_right_ends_with_0_and_oddities_count_only_when_strict(
-    here: Run, tape: Path
-) -> None:
-    odd = "a.jsonl:29: warning: ping (id 7) got no answer\n"
-    assert here("validate", "a.jsonl") == (0, odd, "")
-    assert here("validate", "--strict", "a.jsonl") == (1, odd, "")
-
-
-def test_each_finding_is_a_line_with_file_and_number(here: Run, tape: Path) -> None:
-    with recording(tape.with_name("b.jsonl")) as studio:
-        studio.call(1, "ping")
-    content = tape.read_bytes().replace(b'"seq":3,', b'"seq":4,')
-    tape.write_bytes(content.replace(b'"reason":"closed"', b'"reason":7'))
-    ran = here("validate", "a.jsonl", "b.jsonl", "none.jsonl")
-    assert ran.code == 1
-    lines = ran.out.splitlines()
-    assert lines[:2] == [
-        "a.jsonl:5: message 3 is missing before it",
-        "a.jsonl:6: has number 4, which does not follow 4",
-    ]
-    assert lines[2].startswith("a.jsonl:30: cannot be read: Expected `str`, got `int`")
-    assert lines[-1] == "b.jsonl: valid"
-    assert ran.err == "folkmoot: error: none.jsonl: cannot be read: No such file or directory.\n"
-    told = json.loads(here("validate", "--json", "a.jsonl").out)
-    assert told[0] == {
-        "file": "a.jsonl", "line": 5, "text": "message 3 is missing before it", "severe": True,
-    }  # fmt: skip
 
 
 def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path) -> None:

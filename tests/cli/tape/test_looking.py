@@ -115,7 +115,7 @@ def test_errors_are_red_on_a_terminal_and_nothing_is_where_colour_is_unwelcome(
 
 @pytest.mark.parametrize(
     "command",
-    [["show"], ["show", "--full"], ["show", "--json"], ["stats"], ["list"], ["validate"],
+    [["show"], ["show", "--full"], ["show", "--json"], ["stats"], ["list"],
      ["export", "--format", "json"], ["export", "--format", "markdown"]],
     ids=" ".join,
 )  # fmt: skip

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from folkmoot.core.errors import InvalidName, ProjectUnusable
 from folkmoot.names.generate import namespaces_md
@@ -36,7 +37,7 @@ def make(folder: Path, sdk: Sdk = "mcp") -> Path:
     return folder
 
 
-@pytest.mark.requirement("names.example-server")
+@pytest.mark.requirement("names.example-server", "names.pre-commit", "names.upgrading-md")
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_new_project_has_every_file_and_its_names_are_written_down(
     tmp_path: Path, sdk: Sdk
@@ -60,6 +61,9 @@ def test_a_new_project_has_every_file_and_its_names_are_written_down(
         "tests/test_server.py",
         "tests/test_tasks.py",
     }
+    hooks = yaml.safe_load(files[".pre-commit-config.yaml"])["repos"][0]["hooks"]
+    assert [hook["entry"] for hook in hooks] == ["folkmoot names lint ."]
+    assert "`mynotes:create_task` is now `mynotes:add_task`" in files["UPGRADING.md"]
     settings = tomllib.loads(files["pyproject.toml"])
     assert settings["project"]["dependencies"] == [SDKS[sdk]]
     assert settings["project"]["scripts"] == {"my-notes": "my_notes.__main__:main"}

@@ -8,14 +8,12 @@ import typer
 from typer.core import TyperCommand
 
 from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.names import doc, init, lint, rename
+from folkmoot.cli.names import doc, lint
 from folkmoot.cli.output import say
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "lint": lint.lint,
-    "init": init.init,
     "doc": doc.doc,
-    "rename": rename.rename,
 }
 """Every command of the group by its name."""
 
@@ -23,7 +21,7 @@ CLASSES: dict[str, type[TyperCommand]] = {**lint.CLASSES, "doc": doc.OneTarget}
 """Commands that are read in a way of their own."""
 
 app = typer.Typer(
-    help="Check, document and change the names of an MCP server.",
+    help="Check and document the names of an MCP server.",
     rich_markup_mode=None,
 )
 for name, what in COMMANDS.items():
@@ -32,7 +30,7 @@ for name, what in COMMANDS.items():
 
 @app.callback(invoke_without_command=True)
 def root(ctx: typer.Context) -> None:
-    """Check, document and change the names of an MCP server."""
+    """Check and document the names of an MCP server."""
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folkmoot.cli.output import coloured, say
+from folkmoot.cli.output import coloured
 from folkmoot.cli.text import one_line
 
 if TYPE_CHECKING:
@@ -17,13 +15,6 @@ if TYPE_CHECKING:
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
-ProjectArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PATH", help="The project's folder.  [default: the current one]",
-        show_default=False,
-    ),
-]  # fmt: skip
 DiffOption = Annotated[
     bool,
     typer.Option("--diff", help="Show the changes, but do not write them.", show_default=False),
@@ -37,13 +28,3 @@ def say_diff(plan: Plan) -> None:
         shown = one_line(line).replace("\\x09", "\t")
         fg = COLOURS.get(line[:1]) if colour and not line.startswith(("+++", "---")) else None
         typer.echo(typer.style(shown, fg=fg) if fg else shown)
-
-
-def say_places(title: str, places: Iterable[str]) -> None:
-    """A list of places under a line that says what is with them."""
-    listed = list(places)
-    if listed:
-        say()
-        say(title)
-        for place in listed:
-            say(f"  {one_line(place)}")

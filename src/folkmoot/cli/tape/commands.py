@@ -14,7 +14,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": looking.list_tapes,
     "show": looking.show,
     "stats": looking.stats,
-    "validate": judging.validate,
     "diff": judging.diff,
     "redact": giving.redact,
     "export": giving.export,

@@ -1,4 +1,4 @@
-"""The commands that judge tapes: `validate` and `diff`."""
+"""`folkmoot tape diff`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,7 @@ import typer
 
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import JsonOption
-from folkmoot.cli.tape.options import (
-    FirstArgument,
-    IgnoreOption,
-    SecondArgument,
-    StrictOption,
-    TapesArgument,
-)
-
-
-def validate(
-    files: TapesArgument, *, strict: StrictOption = False, as_json: JsonOption = False
-) -> None:
-    """Check every line of tapes; exit with 1 if one is not valid.
-
-    The format, the sequence of numbers, each message as strict JSON-RPC, directions, answers and
-    the requests they belong to, the end line. Each finding is a line, FILE:LINE: what is wrong.
-
-    Some things are only warnings: a request without an answer, a missing end line, a last line that
-    was cut off.
-    """
-    from folkmoot.cli.tape.checking import check
-
-    if not check(files, strict=strict, as_json=as_json):
-        raise typer.Exit(ExitCode.FAILED)
+from folkmoot.cli.tape.options import FirstArgument, IgnoreOption, SecondArgument
 
 
 def diff(

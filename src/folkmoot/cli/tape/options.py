@@ -162,10 +162,6 @@ IgnoreOption = Annotated[
         _place,
     ),
 ]  # fmt: skip
-StrictOption = Annotated[
-    bool,
-    typer.Option("--strict", help="Treat warnings as errors.", show_default=False),
-]
 FirstArgument = Annotated[
     Path, typer.Argument(metavar="A", help="The first tape.", show_default=False)
 ]

@@ -21,6 +21,11 @@ def fill(name: str, words: Mapping[str, str]) -> str:
     return Template(_text(FOLDER / f"{name}{SUFFIX}")).substitute(words)
 
 
+def helper_text(namespace: str, name: str) -> str:
+    """The helper module of a project, which makes and checks its names."""
+    return fill("names.py", {"namespace": namespace, "name": name})
+
+
 def fill_folder(name: str, words: Mapping[str, str]) -> dict[str, str]:
     """Every file of a folder by its path in it; a folder `package` is called as the package is."""
     base = FOLDER / name

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import InvalidName, ProjectUnusable
-from folkmoot.names.generate import namespaces_md, precommit
-from folkmoot.names.generate.filling import fill_folder
-from folkmoot.names.generate.init import helper_text
+from folkmoot.names.generate import namespaces_md
+from folkmoot.names.generate.filling import fill_folder, helper_text
 from folkmoot.names.generate.plan import Plan
 from folkmoot.names.grammar import check_free_namespace, make_tool_name
 from folkmoot.names.lint.model import Declared, Kind, Project
@@ -98,7 +97,6 @@ def plan_server(wanted: Wanted, folder: Path) -> Plan:
         **fill_folder("server/common", words),
         **fill_folder(f"server/{wanted.sdk}", words),
         helper: helper_text(wanted.namespace, wanted.name),
-        precommit.FILE: precommit.with_hook(None),
         "NAMESPACES.md": namespaces_md.render(register(wanted, folder), helper=helper),
     }
     plan = Plan(folder)

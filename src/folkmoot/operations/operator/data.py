@@ -20,7 +20,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.operations.operator.row import Handle, operated
-from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
+from folkmoot.operations.row import Absent, Arguments, Audit, Nothing, Route, says
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -233,7 +233,7 @@ DATA = (
         needs=("key",),
         local=True,
         routes=(Route("GET", "/v1/key", "getKey", "Show the master key's id"),),
-        commands=("keys show",),
+        commands=Absent("'folkmoot doctor' reads the key itself, also of a stopped hub."),
     ),
     operated(
         name="folkmoot/rotate_key",

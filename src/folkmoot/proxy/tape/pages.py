@@ -368,8 +368,7 @@ def _decoded(name: str, span: Span) -> Line | None:
         if not span.whole:
             return None
         raise TapeUnreadable(
-            f"{name}: is damaged at byte {span.start:,}: {error}. What comes before can be read; "
-            "'folkmoot tape validate' tells what is wrong.",
+            f"{name}: is damaged at byte {span.start:,}: {error}. What comes before can be read.",
         ) from None
 
 

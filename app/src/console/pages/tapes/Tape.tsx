@@ -99,7 +99,6 @@ function Use({ tape }: { tape: hub.TapeRow }) {
       <p>On the hub's machine, or with a downloaded copy:</p>
       <Copy label="Serve this tape: clients talk to it as to the server" text={`folkmoot tape serve ${path}`} />
       <Copy label="Play its client's side against a live server" text={`folkmoot tape play ${path} -- COMMAND`} />
-      <Copy label="Check every line" text={`folkmoot tape validate ${path}`} />
       <Copy label="Make a transcript for a bug report" text={`folkmoot tape export ${path} --format markdown`} />
     </section>
   );
