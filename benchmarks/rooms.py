@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import uvloop
 
-from benchmarks import rooms_idle
+from benchmarks import rooms_idle, rooms_loading
 from benchmarks.mail import processors
 from benchmarks.rooms_floor import MOST_CONNECTIONS, floor
 from benchmarks.rooms_hub import DURABLE, MEMORY, hub, populate
@@ -202,7 +202,8 @@ async def measure(size: Size) -> None:
 
 
 def main(*, quick: bool = False) -> None:
-    """Measure rooms that are spoken in, then such as are silent."""
+    """Measure how rooms are loaded, rooms that are spoken in, and such as are silent."""
+    rooms_loading.main()
     uvloop.run(measure(QUICK if quick else FULL))
 
 

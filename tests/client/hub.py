@@ -193,7 +193,7 @@ class CuttingHub:
             return
         if client.cut(self.cuts("before", envelope)):
             return
-        effects = self.room.receive(client, data, time.time())
+        effects, _ = self.room.receive(client, [data], time.time())
         client.cut(self.cuts("after", envelope))
         self.perform(effects)
 

@@ -8,9 +8,10 @@ import pytest
 
 from benchmarks.steps import metered
 from folkmoot.core.errors import ConstraintViolated
+from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.rooms import queries, queries_messages
-from folkmoot.rooms.machine import Role
+from folkmoot.rooms.machine import REPLAYED, Role
 from folkmoot.rooms.model import Membership, RoomPolicy
 from tests.mail.support import NOON
 from tests.rooms.storehouse import Storehouse, in_storehouse, numbers, record, said
@@ -93,10 +94,10 @@ def test_everything_of_a_room_goes_with_it_and_nothing_of_another(tmp_path: Path
         gone, stays = rooms
         await house.write(queries.delete_room, gone.id)
         assert await house.read(queries.membership, gone.id, alice.id) is None
-        assert await house.read(queries_messages.since, gone.id, 0) == []
+        assert await house.read(queries_messages.page, gone.id, after=0, limit=999) == []
         assert await house.read(queries.snapshot_of, gone.id) == (None, 0)
         assert await house.read(queries.membership, stays.id, alice.id) is not None
-        assert await house.read(queries_messages.since, stays.id, 0) == [said(1)]
+        assert await house.read(queries_messages.page, stays.id, after=0, limit=999) == [said(1)]
         assert await house.read(queries.snapshot_of, stays.id) == (b"s", 1)
         with pytest.raises(ConstraintViolated):
             await house.write(queries_messages.insert, gone.id, [said(2)])
@@ -306,7 +307,7 @@ def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(tmp_path: Pat
         assert await house.write(queries.remove_account, alice.id) == [one.id, two.id]
         assert await house.read(queries.memberships_of, alice.id) == []
         assert await house.read(queries.membership, three.id, bob.id) is not None
-        assert await house.read(queries_messages.since, one.id, 0) == [message]
+        assert await house.read(queries_messages.page, one.id, after=0, limit=999) == [message]
         room = await house.read(queries.room_by_id, one.id)
         assert room is not None
         assert room.created_by is None
@@ -326,9 +327,12 @@ def test_messages_come_back_as_they_were_stored_however_many_at_once(
     async def body(house: Storehouse) -> None:
         room = await house.room()
         await house.write(queries_messages.insert, room.id, messages)
-        assert await house.read(queries_messages.since, room.id, 0) == messages
-        assert await house.read(queries_messages.since, room.id, count - 1) == messages[-1:]
-        assert await house.read(queries_messages.since, room.id, count) == []
+        assert await house.read(queries_messages.page, room.id, after=0, limit=999) == messages
+        assert (
+            await house.read(queries_messages.page, room.id, after=count - 1, limit=9)
+            == messages[-1:]
+        )
+        assert await house.read(queries_messages.page, room.id, after=count, limit=9) == []
 
     in_storehouse(tmp_path, body)
 
@@ -342,7 +346,7 @@ def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_th
         await house.write(queries_messages.insert, two.id, [said(1)])
         with pytest.raises(ConstraintViolated):
             await house.write(queries_messages.insert, one.id, [said(3), said(1, id="other")])
-        assert await house.read(queries_messages.since, one.id, 0) == [said(1)]
+        assert await house.read(queries_messages.page, one.id, after=0, limit=999) == [said(1)]
 
     in_storehouse(tmp_path, body)
 
@@ -352,9 +356,9 @@ def test_an_id_may_be_used_again_before_its_first_message_is_removed(tmp_path: P
         room = await house.room()
         again = said(3, id="m1", account="a2")
         await house.write(queries_messages.insert, room.id, [said(1), said(2), again])
-        assert await house.read(queries_messages.used, room.id, "m1") == (3, "a2")
+        assert await house.read(queries_messages.used, room.id, ["m1"]) == {"m1": (3, "a2")}
         await house.write(queries_messages.trim, room.id, 2, 10)
-        assert await house.read(queries_messages.used, room.id, "m1") == (3, "a2")
+        assert await house.read(queries_messages.used, room.id, ["m1"]) == {"m1": (3, "a2")}
 
     in_storehouse(tmp_path, body)
 
@@ -421,8 +425,7 @@ def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path) -> Non
             for wanted in ({"after": 0}, {"after": 7_900}, {"before": 60}, {"before": 7_900}, {})
         ]
         assert max(costs) <= min(costs) * 1.3
-        assert await cost(lambda tx: queries_messages.used(tx, room.id, "m4000")) < 50
-        assert await cost(lambda tx: queries_messages.tail_ids(tx, room.id, 50)) <= min(costs)
+        assert await cost(lambda tx: queries_messages.used(tx, room.id, ["m4000"])) < 50
         assert await cost(lambda tx: queries_messages.oldest_after(tx, room.id, NOON)) < 1_000
         scans = {
             sql: scanned
@@ -435,31 +438,38 @@ def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path) -> Non
         in_storehouse(tmp_path, body)
 
 
-def test_an_id_is_looked_up_by_the_store_in_the_loop_itself(tmp_path: Path) -> None:
+def test_ids_are_looked_up_together_and_each_has_its_last_message(tmp_path: Path) -> None:
     async def body(house: Storehouse) -> None:
         one, two = [await house.room(name) for name in ("one", "two")]
-        await house.write(queries_messages.insert, one.id, [said(1), said(2, account=None)])
-
-        def used(room_id: int, id_: str) -> object:
-            return house.store.peek(lambda tx: queries_messages.used(tx, room_id, id_))
-
-        assert used(one.id, "m1") == (1, "a1")
-        assert used(one.id, "m2") == (2, None)
-        assert used(one.id, "m3") is None
-        assert used(two.id, "m1") is None
+        again = msgspec.structs.replace(said(3), id="m1")
+        await house.write(queries_messages.insert, one.id, [said(1), said(2, account=None), again])
+        ids = ["m1", "m2", "m3"]
+        found = {"m1": (3, "a1"), "m2": (2, None), "m3": None}
+        assert await house.read(queries_messages.used, one.id, ids) == found
+        assert await house.read(queries_messages.used, two.id, ids) == dict.fromkeys(ids)
+        assert await house.read(queries_messages.used, one.id, []) == {}
 
     in_storehouse(tmp_path, body)
 
 
-def test_the_latest_ids_come_in_the_order_of_their_messages(tmp_path: Path) -> None:
+def test_only_messages_that_change_what_a_room_knows_are_read_again(tmp_path: Path) -> None:
     async def body(house: Storehouse) -> None:
         room = await house.room()
-        await house.write(
-            queries_messages.insert, room.id, [said(1), said(2, account=None), said(3)]
-        )
-        ids = [("m1", 1, "a1"), ("m2", 2, None), ("m3", 3, "a1")]
-        assert await house.read(queries_messages.tail_ids, room.id, 9) == ids
-        assert await house.read(queries_messages.tail_ids, room.id, 2) == ids[1:]
+        kinds = [
+            *(known.kind for known in KNOWN_KINDS),
+            "mcp.request",
+            "mcp.request.tools/call:a",
+            "mcp.requests.x",
+            "chat.message",
+        ]
+        told = [msgspec.structs.replace(said(n), kind=kind) for n, kind in enumerate(kinds, 1)]
+        await house.write(queries_messages.insert, room.id, told)
+        read = await house.read(queries_messages.replayed_since, room.id, 1)
+        wanted = {".".join(kind.split(".")[:2]) for kind in kinds[1:]} & {*REPLAYED}
+        assert [one.kind for one in read] == [
+            kind for kind in kinds[1:] if ".".join(kind.split(".")[:2]) in wanted
+        ]
+        assert "chat.message" not in {one.kind for one in read}
 
     in_storehouse(tmp_path, body)
 
@@ -471,10 +481,15 @@ def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(tmp_path
             await house.write(queries_messages.insert, one.id, [said(n) for n in range(1, 11)])
         gone = [await house.write(queries_messages.trim, room.id, 7, 4) for _ in range(3)]
         assert [share.messages for share in gone] == [4, 2, 0]
-        assert numbers(await house.read(queries_messages.since, room.id, 0)) == [7, 8, 9, 10]
-        assert len(await house.read(queries_messages.since, other.id, 0)) == 10
-        assert await house.read(queries_messages.used, room.id, "m6") is None
-        assert await house.read(queries_messages.used, room.id, "m7") == (7, "a1")
+        assert numbers(await house.read(queries_messages.page, room.id, after=0, limit=999)) == [
+            7,
+            8,
+            9,
+            10,
+        ]
+        assert len(await house.read(queries_messages.page, other.id, after=0, limit=999)) == 10
+        assert await house.read(queries_messages.used, room.id, ["m6"]) == {"m6": None}
+        assert await house.read(queries_messages.used, room.id, ["m7"]) == {"m7": (7, "a1")}
 
     in_storehouse(tmp_path, body)
 

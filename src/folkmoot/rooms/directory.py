@@ -17,7 +17,7 @@ from folkmoot.core.errors import (
     TooManyRooms,
     UserNotFound,
 )
-from folkmoot.core.ports import Clock, PeekingStore, Tx
+from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_backends
 from folkmoot.rooms.access import check_known, may_enter, require_owner, role_in
@@ -54,7 +54,7 @@ class Directory:
 
     def __init__(
         self,
-        store: PeekingStore,
+        store: Store,
         clock: Clock,
         accounts: Accounts,
         options: RoomOptions,

@@ -1,22 +1,27 @@
-"""Messages on their way through interceptors, each connection's in their order.
+"""Messages on their way into a room, each connection's in their order.
 
-A hub without interceptors has none of this: what comes goes straight to the room.
+Most go straight to the machine. Some must wait: for something that is looked up in the store, since
+the machine reads nothing itself, and on a hub with interceptors, for these.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from folkmoot.core.errors import FolkmootError, InternalError
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.transport import TransportContext
-from folkmoot.rooms.journal import Spawn
-from folkmoot.rooms.live import LiveRoom, note_blocked
-from folkmoot.rooms.model import Visitor
+from folkmoot.rooms.machine import Facts, Lookup
 from folkmoot.rooms.ports import Enter, Outlet, Said
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.journal import Spawn
+    from folkmoot.rooms.live import LiveRoom
+    from folkmoot.rooms.model import Visitor
 
 logger = logging.getLogger("folkmoot.rooms")
 
@@ -24,25 +29,146 @@ WEBSOCKET: Final = TransportContext.websocket()
 MOST_QUEUED: Final = 64
 """Messages of a connection that may wait; it is not read while there are as many."""
 
+Message: TypeAlias = bytes | McpxMessage
+LookUp: TypeAlias = Callable[[Lookup], Awaitable[Facts]]
+"""Looks something up in the store."""
+
+
+class Lookups:
+    """Messages that wait until what they need is looked up: one query for all that came meanwhile.
+
+    A connection is not read while one of its messages waits.
+    """
+
+    def __init__(self, live: LiveRoom, look_up: LookUp, spawn: Spawn) -> None:
+        self._live = live
+        self._look_up = look_up
+        self._spawn = spawn
+        self._queue: list[tuple[Outlet, Sequence[Message] | None]] = []
+        self._behind: Counter[Outlet] = Counter()
+        """How much of each connection waits, or is being looked up."""
+
+    def __len__(self) -> int:
+        return len(self._behind)
+
+    def __contains__(self, outlet: Outlet) -> bool:
+        return outlet in self._behind
+
+    def put(self, outlet: Outlet, messages: Sequence[Message]) -> None:
+        """Let messages wait, behind those of the connection that wait already."""
+        if outlet not in self._behind:
+            outlet.hold()
+        self._add(outlet, messages)
+
+    def leave(self, outlet: Outlet) -> None:
+        """The connection ended; it has left once all that it said is taken."""
+        self._add(outlet, None)
+
+    def _add(self, outlet: Outlet, messages: Sequence[Message] | None) -> None:
+        if not self._behind:
+            self._spawn(self._work())
+        self._behind[outlet] += 1
+        self._queue.append((outlet, messages))
+
+    async def _work(self) -> None:
+        try:
+            while self._queue:
+                waiting, self._queue = self._queue, []
+                waiting = [(outlet, self._decoded(messages)) for outlet, messages in waiting]
+                try:
+                    facts = await self._facts(waiting)
+                except FolkmootError as error:
+                    self._refuse(waiting, error)
+                else:
+                    self._queue = self._take(waiting, facts) + self._queue
+        finally:
+            self._queue.clear()
+            self._behind.clear()
+
+    def _decoded(self, messages: Sequence[Message] | None) -> Sequence[Message] | None:
+        if messages is None:
+            return None
+        read: list[Message] = []
+        for message in messages:
+            try:
+                if not isinstance(message, McpxMessage):
+                    message = self._live.machine.decode(message)
+            except FolkmootError:
+                # The machine refuses it in its turn.
+                pass
+            read.append(message)
+        return read
+
+    async def _facts(self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]]) -> Facts:
+        outlets = self._live.outlets
+        for account in {
+            outlets[one].principal.account_id for one in self._behind if one in outlets
+        }:
+            await self._live.prepare(account)
+        read = (one for _, messages in waiting for one in messages or ())
+        asked = self._live.machine.lookup(one for one in read if isinstance(one, McpxMessage))
+        return await self._look_up(asked)
+
+    def _take(
+        self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]], facts: Facts
+    ) -> list[tuple[Outlet, Sequence[Message] | None]]:
+        """Have the room take what it can; what still lacks something is answered."""
+        lacking: list[tuple[Outlet, Sequence[Message] | None]] = []
+        behind: set[Outlet] = set()
+        for outlet, messages in waiting:
+            if outlet not in behind:
+                taken = 0 if messages is None else self._live.take(outlet, messages, facts)
+                if messages is None or taken == len(messages):
+                    self._done(outlet, left=messages is None)
+                    continue
+                messages = messages[taken:]
+                behind.add(outlet)
+            lacking.append((outlet, messages))
+        return lacking
+
+    def _refuse(
+        self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]], error: FolkmootError
+    ) -> None:
+        for outlet, messages in waiting:
+            for message in messages or ():
+                self._live.refuse(outlet, message, error)
+            self._done(outlet, left=messages is None)
+
+    def _done(self, outlet: Outlet, *, left: bool) -> None:
+        self._behind[outlet] -= 1
+        if not self._behind[outlet]:
+            del self._behind[outlet]
+            outlet.release()
+        if left:
+            self._live.left(outlet)
+
 
 class Intake:
-    """The way of one connection's messages into its room."""
+    """The way of one connection's messages past the interceptors, where a hub has some."""
 
     def __init__(
-        self, live: LiveRoom, outlet: Outlet, visitor: Visitor, enter: Enter, spawn: Spawn
+        self,
+        live: LiveRoom,
+        outlet: Outlet,
+        visitor: Visitor,
+        enter: Enter,
+        spawn: Spawn,
+        note_blocked: Callable[[McpxMessage, FolkmootError], None],
     ) -> None:
         self._live = live
         self._outlet = outlet
         self._visitor = visitor
         self._enter = enter
         self._spawn = spawn
+        self._note_blocked = note_blocked
         self._queue: deque[bytes] = deque()
         self._working = False
 
-    def put(self, data: bytes) -> None:
-        """A message came."""
-        self._queue.append(data)
-        if len(self._queue) == MOST_QUEUED:
+    def put(self, *messages: bytes) -> None:
+        """Messages came."""
+        before = len(self._queue)
+        self._queue.extend(messages)
+        if before < MOST_QUEUED <= len(self._queue):
             self._outlet.hold()
         if not self._working:
             self._working = True
@@ -58,13 +184,13 @@ class Intake:
             self._working = False
 
     async def _pass_on(self, data: bytes) -> None:
-        message: bytes | McpxMessage = data
+        message: Message = data
         try:
             message = self._live.machine.decode(data)
-            name = self._live.name
-            blocked = partial(note_blocked, name, self._visitor.principal, message)
+            blocked = partial(self._note_blocked, message)
             accept = partial(self._accept, data)
-            await self._enter(Said(message, self._visitor, accept, blocked, WEBSOCKET, name))
+            said = Said(message, self._visitor, accept, blocked, WEBSOCKET, self._live.name)
+            await self._enter(said)
         except FolkmootError as error:
             self._live.refuse(self._outlet, message, error)
         except Exception:

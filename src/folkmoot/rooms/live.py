@@ -29,7 +29,9 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Bus, Clock, Unit
+from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.history import History
+from folkmoot.rooms.intake import LookUp, Lookups
 from folkmoot.rooms.journal import Done, Item, Journal, Spawn
 from folkmoot.rooms.machine import (
     Append,
@@ -40,12 +42,15 @@ from folkmoot.rooms.machine import (
     Close,
     Effect,
     Expel,
+    Facts,
     Invite,
+    LookupNeeded,
     Role,
     Room,
     RoomSettings,
     Tell,
 )
+from folkmoot.rooms.machine.model import NO_FACTS
 from folkmoot.rooms.model import Guest, RoomId, Visitor
 from folkmoot.rooms.news import publish_news, subject_of_room
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
@@ -107,6 +112,8 @@ class LiveRoom:
         *,
         durable: bool,
         keep_messages: int,
+        look_up: LookUp,
+        budget: RoomBudget | None = None,
     ) -> None:
         self.room_id = room_id
         self.machine = machine
@@ -118,8 +125,6 @@ class LiveRoom:
         """The `seq` of the last message that everyone got."""
         self.used_at = surroundings.clock.monotonic()
         self.journal: Journal
-        self.warning: Callable[[str, str | None], str | None] = lambda _account, _owner: None
-        """Tells what someone is told who has nearly used a quota up."""
         self._crowd = crowd
         self._around = surroundings
         # Bound once, since every message passes them.
@@ -131,6 +136,9 @@ class LiveRoom:
         self._outlets: dict[Outlet, Visitor] = {}
         self._expelled: set[str] = set()
         self._held: set[Outlet] = set()
+        self._budget = budget
+        self._look_up = look_up
+        self._lookups = Lookups(self, look_up, surroundings.spawn)
         self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.speak)
         self._waiters: set[asyncio.Future[None]] = set()
         self._ended: FolkmootError | None = None
@@ -157,9 +165,21 @@ class LiveRoom:
 
         Backends that are here do not keep a room, save while they are answering.
         """
-        return not (
-            self._outlets or self._waiters or self.journal.waiting or self.serving.under_way
-        )
+        return not (self._outlets or self._waiters or self.is_busy or self.serving.under_way)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was said is not carried out yet."""
+        return bool(self.journal.waiting or self._lookups)
+
+    def knows(self, account: str) -> bool:
+        """Whether a message of someone's can be judged without a look into the store."""
+        return self._budget is None or self._budget.knows(account, self.machine.settings.owner)
+
+    async def prepare(self, account: str) -> None:
+        """Read what must be known of someone before they come in or say something."""
+        if self._budget is not None and not self.knows(account):
+            await self._budget.read(account, self.machine.settings.owner)
 
     def join(
         self,
@@ -176,9 +196,11 @@ class LiveRoom:
         """Let someone in on a connection, which may offer tools; an error says why not."""
         self._require(visitor.principal)
         more = {} if credential is None else {"credential": credential}
-        near = self.warning(visitor.principal.account_id, self.machine.settings.owner)
-        if near is not None:
-            more["quota_warning"] = near
+        if self._budget is not None:
+            account, owner = visitor.principal.account_id, self.machine.settings.owner
+            near = self._budget.warning(account, owner)
+            if near is not None:
+                more["quota_warning"] = near
         effects = self.machine.join(
             outlet,
             visitor.principal,
@@ -193,13 +215,36 @@ class LiveRoom:
         self._outlets[outlet] = visitor
         self.perform(effects)
 
-    def receive(self, outlet: Outlet, message: bytes | McpxMessage) -> None:
-        """A message came on a connection."""
-        effects = self._accept(outlet, message, self._now())
+    def receive(self, outlet: Outlet, *messages: bytes | McpxMessage) -> None:
+        """Messages came on a connection."""
+        if outlet in self._lookups:
+            self._lookups.put(outlet, messages)
+            return
+        taken = self.take(outlet, messages)
+        if taken < len(messages):
+            self._lookups.put(outlet, messages[taken:])
+
+    def take(
+        self,
+        outlet: Outlet,
+        messages: Sequence[bytes | McpxMessage],
+        facts: Facts = NO_FACTS,
+    ) -> int:
+        """Have messages become part of the room, until one that needs a look into the store.
+
+        Answers how many it were.
+        """
+        visitor = self._outlets.get(outlet)
+        if visitor is None:
+            return len(messages)
+        if self._budget is not None and not self.knows(visitor.principal.account_id):
+            return 0
+        effects, taken = self._accept(outlet, messages, self._now(), facts)
         self.perform(effects)
         if self.journal.is_full and outlet not in self._held:
             self._held.add(outlet)
             outlet.hold()
+        return taken
 
     def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
         """Something before the room refused a message."""
@@ -214,8 +259,11 @@ class LiveRoom:
         note_refusal(by, str(about or ""), error, self.name)
 
     def left(self, outlet: Outlet) -> None:
-        """A connection ended."""
+        """A connection ended; what it said before still counts."""
         self._crowd.remove(outlet)
+        if outlet in self._lookups:
+            self._lookups.leave(outlet)
+            return
         self._outlets.pop(outlet, None)
         self._held.discard(outlet)
         if not self._stopping and self._ended is None:
@@ -228,12 +276,19 @@ class LiveRoom:
 
         Answers, once it is stored and delivered, what came of it: the message first.
         """
-        self._require(principal)
-        try:
-            effects = self.machine.post(principal, role, message, self._now())
-        except PolicyError as error:
-            self._note_refused(principal, message, error)
-            raise
+        facts, effects = NO_FACTS, None
+        while effects is None:
+            await self.prepare(principal.account_id)
+            self._require(principal)
+            try:
+                effects = self.machine.post(principal, role, message, self._now(), facts)
+            except LookupNeeded:
+                if not isinstance(message, McpxMessage):
+                    message = self.machine.decode(message)
+                facts = await self._look_up(self.machine.lookup((message,)))
+            except PolicyError as error:
+                self._note_refused(principal, message, error)
+                raise
         await self.settled(effects)
         return effects
 

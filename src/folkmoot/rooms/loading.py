@@ -6,10 +6,11 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
-from folkmoot.core.ports import PeekingStore, Tx
+from folkmoot.core.ports import Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import index, queries, queries_backends, queries_messages, queries_shares
@@ -18,15 +19,12 @@ from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.index import Listed, RoomIndex
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
-from folkmoot.rooms.machine import Absent, HubCheck, Known, Room, RoomBounds, Used
+from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
 from folkmoot.rooms.ports import Crowd
 from folkmoot.rooms.shares import Share
-
-IDS_IN_MEMORY = RoomBounds().ids
-
 
 new_id: Final = Uuids(time.time, secrets.token_bytes)
 
@@ -36,7 +34,7 @@ class LiveRooms:
 
     def __init__(
         self,
-        store: PeekingStore,
+        store: Store,
         options: RoomOptions,
         surroundings: Surroundings,
         crowd: Callable[[], Crowd],
@@ -118,7 +116,7 @@ class LiveRooms:
     async def _fresh(self, room_id: RoomId) -> LiveRoom:
         record, backends = await self._store.read(lambda tx: _record(tx, room_id))
         settings = settings_of(record, self._options, new_id())
-        machine = Room(settings, new_id, absent=self._absent(room_id), hub_check=self._hub_check)
+        machine = Room(settings, new_id, hub_check=self._hub_check)
         history = MemoryHistory(
             self._options.kept_messages(record),
             machine.trim,
@@ -140,14 +138,12 @@ class LiveRooms:
             machine = Room.rebuild(
                 settings_of(record, options, f"{record.epoch}.{self._epoch}"),
                 new_id,
-                await queries_messages.since(tx, room_id, snapshot.seq),
+                await queries_messages.replayed_since(tx, room_id, snapshot.seq),
                 now,
                 snapshot=snapshot.data,
-                ids=await queries_messages.tail_ids(tx, room_id, IDS_IN_MEMORY),
+                last_seq=record.last_seq,
                 first_seq=record.first_seq,
                 oldest_seq=record.oldest_seq,
-                older=self._older(room_id),
-                absent=self._absent(room_id),
                 hub_check=self._hub_check,
                 admit=self.budget.check,
             )
@@ -187,28 +183,23 @@ class LiveRooms:
             history,
             self._around,
             durable=record.durable,
+            look_up=partial(self._look_up, record.id),
+            budget=self.budget if record.durable else None,
             keep_messages=self._options.kept_messages(record),
         )
         live.serving.namespaces = frozenset(backends)
-        if record.durable:
-            live.warning = self.budget.warning
         return live
 
-    def _older(self, room_id: RoomId) -> Callable[[str], Used | None]:
-        """How a machine looks up an id that its memory has lost: one index read, in the loop."""
+    async def _look_up(self, room_id: RoomId, asked: Lookup) -> Facts:
+        """What a machine must know of the store before it takes some messages: index reads."""
 
-        def older(id_: str) -> Used | None:
-            return self._store.peek(lambda tx: queries_messages.used(tx, room_id, id_))
+        async def query(tx: Tx) -> Facts:
+            return Facts(
+                await queries_messages.used(tx, room_id, asked.ids),
+                {name: await queries.known_as(tx, room_id, name) for name in asked.names},
+            )
 
-        return older
-
-    def _absent(self, room_id: RoomId) -> Absent:
-        """How a machine finds someone who may come in and is not here: index reads, in the loop."""
-
-        def absent(name: str) -> Known | None:
-            return self._store.peek(lambda tx: queries.known_as(tx, room_id, name))
-
-        return absent
+        return await self._store.read(query)
 
     def end(self, room_id: RoomId, error: FolkmootError) -> None:
         """Put everyone out of a room, if it is live, and let it go."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from folkmoot.core.ports import Row, SqlValue, Tx
 from folkmoot.quotas import ROOM_AUTHOR, ROOM_SIZE
 from folkmoot.rooms import queries_shares
-from folkmoot.rooms.machine import Append, Remembered, Used
+from folkmoot.rooms.machine import REPLAYED, Append, Used
 from folkmoot.rooms.model import RoomId
 from folkmoot.rooms.queries import chunks, marks
 from folkmoot.rooms.shares import Share, shares_of
@@ -35,6 +35,13 @@ _SIZES: Final = (
 )
 _FIRST_SIZES: Final = _SIZES.format("ASC")
 _LAST_SIZES: Final = _SIZES.format("DESC")
+_REPLAYED_KINDS: Final = [(root, f"{root}/") for root in REPLAYED]
+"""From the root itself to before what sorts after its dot: a slash does."""
+_REPLAYED_SINCE: Final = (
+    f"SELECT {COLUMNS} FROM room_messages WHERE room_id = ? AND seq > ? AND ("  # noqa: S608
+    + " OR ".join(["(kind >= ? AND kind < ?)"] * len(REPLAYED))
+    + ") ORDER BY seq"
+)
 _END: Final = 2**62
 """A `seq` that no message reaches."""
 
@@ -96,30 +103,30 @@ async def _between(tx: Tx, room_id: RoomId, first: int, last: int) -> list[Appen
     return [Append(*row) for row in rows]
 
 
-async def since(tx: Tx, room_id: RoomId, seq: int) -> list[Append]:
-    """All messages after a snapshot's; how many that can be is up to whoever takes snapshots."""
-    return await _between(tx, room_id, seq + 1, _END)
+async def replayed_since(tx: Tx, room_id: RoomId, seq: int) -> list[Append]:
+    """The messages after a snapshot's that a room is rebuilt from.
+
+    Chat, which is most of what is said, is not among them. How many messages there can be is up to
+    whoever takes snapshots.
+    """
+    rows = await tx.fetch(_REPLAYED_SINCE, (room_id, seq, *chain.from_iterable(_REPLAYED_KINDS)))
+    return [Append(*row) for row in rows]
 
 
-async def tail_ids(tx: Tx, room_id: RoomId, most: int) -> list[Remembered]:
-    """The ids of the last messages, in the order of the messages."""
-    rows = await tx.fetch(
-        "SELECT id, seq, account FROM room_messages WHERE room_id = ? ORDER BY seq DESC LIMIT ?",
-        (room_id, most),
-    )
-    rows.reverse()
-    return rows
-
-
-async def used(tx: Tx, room_id: RoomId, id_: str) -> Used | None:
-    """For which message an id was used last, and by which account."""
-    # Without the zero SQLite would walk all messages in their order instead of sorting these few.
-    row = await tx.fetch_one(
-        "SELECT seq, account FROM room_messages WHERE room_id = ? AND id = ? "
-        "ORDER BY seq + 0 DESC LIMIT 1",
-        (room_id, id_),
-    )
-    return None if row is None else (row[0], row[1])
+async def used(tx: Tx, room_id: RoomId, ids: Collection[str]) -> dict[str, Used | None]:
+    """For which message each id was used last, and by which account."""
+    found: dict[str, Used | None] = dict.fromkeys(ids)
+    for some in chunks(list(found)):
+        rows = await tx.fetch(
+            "SELECT id, seq, account FROM room_messages "  # noqa: S608
+            f"WHERE room_id = ? AND id IN ({marks(some)})",
+            (room_id, *some),
+        )
+        for id_, seq, account in rows:
+            last = found[id_]
+            if last is None or seq > last[0]:
+                found[id_] = (seq, account)
+    return found
 
 
 async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> Share:

@@ -31,7 +31,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import Clock, Event, PeekingStore, Tx
+from folkmoot.core.ports import Clock, Event, Store, Tx
 from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
@@ -82,7 +82,7 @@ class Rooms(Listing):
 
     def __init__(
         self,
-        store: PeekingStore,
+        store: Store,
         clock: Clock,
         accounts: Accounts,
         *,
@@ -240,13 +240,16 @@ class Rooms(Listing):
         record, membership = await self.find(visitor, name)
         role = role_in(record, membership, visitor)
         await self.remember(record, membership, visitor, role)
-        return Admission(await self._live.load(record), role)
+        live = await self._live.load(record)
+        await live.prepare(visitor.principal.account_id)
+        return Admission(live, role)
 
     def receiver(self, live: LiveRoom, outlet: Outlet, visitor: Visitor) -> Callable[[bytes], None]:
         """What is to be called with each message of a connection."""
         if self.pipeline is None:
             return partial(live.receive, outlet)
-        return Intake(live, outlet, visitor, self.pipeline, self._spawn).put
+        blocked = partial(note_blocked, live.name, visitor.principal)
+        return Intake(live, outlet, visitor, self.pipeline, self._spawn, blocked).put
 
     async def messages(
         self,
@@ -410,6 +413,7 @@ class Rooms(Listing):
         role = role_in(record, membership, visitor)
         await self.remember(record, membership, visitor, role)
         live = await self._live.load(record)
+        await live.prepare(visitor.principal.account_id)
         self._visits.begin(record.id, live, visitor, role)
         await live.settled()
         return await self.shown(record, role)

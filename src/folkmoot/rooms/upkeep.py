@@ -79,7 +79,7 @@ class Upkeep:
     async def finish(self) -> None:
         """Wait until all that was said is stored."""
         for _ in range(int(FINISH_SECONDS * 100)):
-            if not any(live.journal.waiting for live in self._live):
+            if not any(live.is_busy for live in self._live):
                 return
             await asyncio.sleep(0.01)
 

@@ -27,11 +27,14 @@ from folkmoot.rooms.machine import (
     Close,
     Effect,
     Expel,
+    Facts,
     Invite,
+    Known,
     Role,
     Room,
     RoomSettings,
     Tell,
+    Used,
 )
 
 Envelope: TypeAlias = dict[str, Any]
@@ -61,6 +64,10 @@ class Play:
         self.waiting: list[Effect] = []
         self.stored: list[Append] = []
         self.rebuilds = True
+        self.absent: dict[str, Known] = {}
+        """Who may come in and is not here, by name."""
+        self.looked_up: list[str] = []
+        """The ids and names that were looked up, in order."""
         for name in present:
             self._take(joins(name)(self))
             self.waiting.clear()
@@ -101,11 +108,26 @@ class Play:
             if earlier is not None:
                 assert known(self.resumed(earlier)) == known(self.room)
 
+    def receive(self, on: str, raw: bytes) -> list[Effect]:
+        """What comes of a message, with what the room needs of its store looked up."""
+        effects, taken = self.room.receive(on, [raw], self.now)
+        return effects if taken else effects + self._looked_up(self.room, on, raw)
+
+    def _looked_up(self, room: Room, on: str, raw: bytes) -> list[Effect]:
+        ids, names = room.lookup([room.decode(raw)])
+        self.looked_up += [*ids, *names]
+        used: dict[str, Used | None] = {one.id: (one.seq, one.account) for one in self.stored}
+        facts = Facts(
+            {id_: used.get(id_) for id_ in ids}, {name: self.absent.get(name) for name in names}
+        )
+        effects, taken = room.receive(on, [raw], self.now, facts)
+        assert taken == 1
+        return effects
+
     def resumed(self, snapshot: bytes, **more: Any) -> Room:
         """The room as it would be after a restart, from what was said after a snapshot."""
         after = msgspec.json.decode(snapshot)["seq"]
-        ids = [(one.id, one.seq, one.account) for one in self.stored]
-        options = {"snapshot": snapshot, "ids": ids, "first_seq": 1, **more}
+        options = {"snapshot": snapshot, "first_seq": 1, **more}
         return Room.rebuild(self.settings, self.new_id, self.stored[after:], self.now, **options)
 
     def rebuilt(self, **more: Any) -> Room:
@@ -169,7 +191,7 @@ def says(on: str, envelope: Envelope | bytes, **more: Any) -> Step:
     else:
         members = {name.rstrip("_"): value for name, value in more.items()}
         raw = strict.encode({"protocol": "mcpx/v1", **envelope, **members})
-    return lambda play: play.room.receive(on, raw, play.now)
+    return lambda play: play.receive(on, raw)
 
 
 def waits(seconds: float) -> Step:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from folkmoot.core.strict import encode
-from folkmoot.rooms.machine import Append, Attach, Remembered, Role, Room, Tell, Used
+from folkmoot.rooms.machine import REPLAYED, Append, Attach, Facts, Role, Room, Tell
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -26,27 +25,12 @@ from tests.rooms.machine.playbook import (
 )
 
 
-def ids_of(messages: Iterable[Append]) -> list[Remembered]:
-    return [(one.id, one.seq, one.account) for one in messages]
-
-
-def refusal(room: Room, id_: str, now: float) -> dict[str, Any] | None:
+def refusal(play: Play, room: Room, id_: str) -> dict[str, Any] | None:
     """What bob is told when he uses an id; nothing if it is free."""
+    play.room = room
     message = encode({"protocol": "mcpx/v1", **chat(), "id": id_})
-    (effect,) = room.receive("bob", message, now)
+    (effect,) = play.receive("bob", message)
     return read(effect.data)["payload"] if isinstance(effect, Tell) else None
-
-
-class Shelf:
-    """A store that is asked about ids, and remembers about which."""
-
-    def __init__(self, messages: Iterable[Append]) -> None:
-        self.asked: list[str] = []
-        self._used: dict[str, Used] = {one.id: (one.seq, one.account) for one in messages}
-
-    def __call__(self, id_: str) -> Used | None:
-        self.asked.append(id_)
-        return self._used.get(id_)
 
 
 @pytest.fixture
@@ -76,23 +60,28 @@ def test_any_snapshot_and_what_came_after_it_make_the_same_room(play: Play) -> N
 
 
 def test_messages_before_the_snapshot_need_not_be_given(long: Play) -> None:
-    snapshot = long.room.snapshot()
-    room = Room.rebuild(
-        SETTINGS,
-        long.new_id,
-        [],
-        long.now,
-        snapshot=snapshot,
-        ids=ids_of(long.stored),
-        first_seq=1,
-    )
-    assert (room.seq, room.first_seq) == (long.room.seq, 1)
+    snapshot, seq = long.room.snapshot(), long.room.seq
+    room = Room.rebuild(SETTINGS, long.new_id, [], long.now, snapshot=snapshot, first_seq=1)
+    assert (room.seq, room.first_seq) == (seq, 1)
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
-    refused = refusal(room, "m1", long.now)
+    refused = refusal(long, room, "m1")
     assert refused is not None
     assert (refused["error"], refused["seq"]) == ("id_used", 4)
-    assert refusal(room, "m21", long.now) is None
-    assert room.seq == long.room.seq + 1
+    assert refusal(long, room, "m21") is None
+    assert room.seq == seq + 1
+
+
+def test_chat_need_not_be_given_where_the_last_message_is_known(play: Play) -> None:
+    snapshot = play.room.snapshot()
+    play >> says("bob", proposal(), id="p1") << stored("mcp.proposal.tools/call", "bob")
+    play.waiting.clear()
+    play >> says("bob", chat()) << stored("chat.message", "bob")
+    replayed = [one for one in play.stored if one.kind.startswith(REPLAYED)]
+    assert [one.kind for one in replayed[3:]] == ["mcp.proposal.tools/call:read"]
+    room = Room.rebuild(
+        SETTINGS, play.new_id, replayed, play.now, snapshot=snapshot, last_seq=play.room.seq
+    )
+    assert known(room) == known(play.room)
 
 
 def test_the_history_begins_where_it_is_said_to(long: Play) -> None:
@@ -112,47 +101,46 @@ def test_without_a_word_about_it_the_history_begins_where_the_snapshot_says(long
     assert room.first_seq == 7
 
 
-def test_an_id_is_looked_up_only_where_the_history_is_longer_than_the_ids(long: Play) -> None:
-    snapshot, tail = long.room.snapshot(), ids_of(long.stored[10:])
-    for first_seq, looked_up in ((1, ["new", "m3"]), (11, [])):
-        shelf = Shelf(long.stored)
-        room = long.resumed(snapshot, ids=tail, first_seq=first_seq, older=shelf)
-        room.join("bob", principal("bob"), Role.MEMBER, long.now)
-        assert refusal(room, "m20", long.now) is not None
-        assert refusal(room, "new", long.now) is None
-        assert (refusal(room, "m3", long.now) is not None) is bool(looked_up)
-        assert shelf.asked == looked_up
-
-
-def test_a_room_without_any_ids_looks_all_of_them_up(long: Play) -> None:
-    shelf = Shelf(long.stored)
-    room = long.resumed(long.room.snapshot(), ids=[], older=shelf)
+def test_after_a_restart_ids_are_looked_up_and_those_since_then_are_not(long: Play) -> None:
+    room = long.resumed(long.room.snapshot())
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
-    assert refusal(room, "m20", long.now) is not None
-    assert shelf.asked == ["m20"]
+    assert refusal(long, room, "m3") is not None
+    assert refusal(long, room, "new") is None
+    assert refusal(long, room, "new") is not None
+    assert long.looked_up == ["m3", "new"]
 
 
-def test_an_id_that_is_given_twice_is_remembered_once(long: Play) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, ids=len(long.stored))
-    long.settings = msgspec.structs.replace(SETTINGS, bounds=bounds)
-    shelf = Shelf(long.stored)
-    room = Room.rebuild(
-        long.settings, long.new_id, long.stored, long.now, ids=ids_of(long.stored), older=shelf
-    )
+def test_a_room_whose_history_is_gone_looks_nothing_up(long: Play) -> None:
+    room = long.resumed(long.room.snapshot(), first_seq=long.room.seq + 1)
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
-    assert refusal(room, "m1", long.now) is not None
-    assert shelf.asked == []
+    assert refusal(long, room, "m3") is None
+    assert long.looked_up == []
 
 
 def test_once_the_history_is_as_short_as_memory_nothing_is_looked_up(long: Play) -> None:
-    shelf = Shelf(long.stored)
-    room = long.resumed(long.room.snapshot(), ids=ids_of(long.stored[10:]), older=shelf)
+    seq = long.room.seq
+    room = long.resumed(long.room.snapshot())
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
-    room.trim(10)
-    assert refusal(room, "one", long.now) is None
-    assert shelf.asked == ["one"]
-    room.trim(11)
-    assert refusal(room, "two", long.now) is None
-    room.trim(12)
-    assert refusal(room, "three", long.now) is None
-    assert shelf.asked == ["one"]
+    assert refusal(long, room, "one") is None
+    room.trim(seq)
+    assert refusal(long, room, "two") is None
+    assert long.looked_up == ["one", "two"]
+    room.trim(seq + 1)
+    assert refusal(long, room, "three") is None
+    room.trim(seq + 2)
+    assert refusal(long, room, "four") is None
+    assert long.looked_up == ["one", "two"]
+    assert refusal(long, room, "four") is not None
+
+
+def test_of_many_messages_those_before_the_first_that_needs_a_lookup_are_taken(long: Play) -> None:
+    room = long.resumed(long.room.snapshot())
+    room.join("bob", principal("bob"), Role.MEMBER, long.now)
+    messages = [
+        encode({"protocol": "mcpx/v1", **chat(), **named}) for named in ({}, {"id": "m3"}, {})
+    ]
+    effects, taken = room.receive("bob", messages, long.now)
+    assert ([type(one) for one in effects], taken) == ([Append], 1)
+    facts = Facts({"m3": (6, "account-bob")})
+    effects, taken = room.receive("bob", messages[1:], long.now, facts)
+    assert ([type(one) for one in effects], taken) == ([Tell, Append], 2)

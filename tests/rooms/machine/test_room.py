@@ -20,7 +20,7 @@ from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import encode
-from folkmoot.rooms.machine import Append, Attach, Close, Expel, Role, Room, Tell
+from folkmoot.rooms.machine import Append, Attach, Close, Expel, Facts, Role, Room, Tell
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -304,7 +304,7 @@ def test_what_was_decoded_and_what_was_refused_before_the_room_is_taken_too(play
     blocked = BlockedByInterceptor("No.")
     play >> does(lambda room, now: room.refuse("bob", message, blocked, now))
     play << refused("bob", "blocked", "m1", attempted_kind="chat.message")
-    play >> does(lambda room, now: room.receive("bob", message, now))
+    play >> does(lambda room, now: room.receive("bob", [message], now).effects)
     play << stored("chat.message", "bob")
     assert play.room.refuse("gone", message, blocked, play.now) == []
 
@@ -338,20 +338,21 @@ def test_who_does_not_come_back_after_a_restart_has_left(play: Play) -> None:
     )
 
 
-def test_a_restart_keeps_ids_without_reading_what_a_snapshot_knows(play: Play) -> None:
+def test_a_restart_reads_nothing_of_what_a_snapshot_knows(play: Play) -> None:
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
     kept = [msgspec.structs.replace(one, data=b"never read") for one in play.stored[1:]]
-    room = Room.rebuild(
-        SETTINGS, play.new_id, kept, play.now, snapshot=play.room.snapshot(), first_seq=2
-    )
+    snapshot = play.room.snapshot()
+    room = Room.rebuild(SETTINGS, play.new_id, kept, play.now, snapshot=snapshot, first_seq=2)
     assert room.seq == 4
     joined = room.join("bob", principal("bob"), Role.MEMBER, play.now, after=0)
     assert isinstance(joined[0], Attach)
     welcome = read(joined[0].welcome)["payload"]
     assert welcome["resume"]["reason"] == "history_gone"
     assert welcome["history"]["first_seq"] == 2
-    told_ = room.receive("bob", encode({"protocol": "mcpx/v1", **chat(), "id": "m1"}), play.now)
-    assert isinstance(told_[0], Tell)
+    again = encode({"protocol": "mcpx/v1", **chat(), "id": "m1"})
+    assert room.receive("bob", [again], play.now).taken == 0
+    facts = Facts({"m1": (4, "account-bob")})
+    assert isinstance(room.receive("bob", [again], play.now, facts).effects[0], Tell)
 
 
 def test_a_guest_is_rebuilt_as_one(stage: Any) -> None:

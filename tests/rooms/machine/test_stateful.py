@@ -461,7 +461,7 @@ class RoomRules(RuleBasedStateMachine):
     @rule(name=names, raw=st.binary(max_size=40))
     def babbles(self, name: str, raw: bytes) -> None:
         before = self.play.room.seq
-        self.play.room.receive(name, raw, self.play.now)
+        self.play.room.receive(name, [raw], self.play.now)
         assert self.play.room.seq == before
 
     @invariant()

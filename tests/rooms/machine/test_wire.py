@@ -103,7 +103,7 @@ def test_an_id_is_used_once_and_a_retry_learns_that_it_arrived(play: Play) -> No
 
 def test_who_is_told_of_another_ones_id_does_not_learn_its_seq(play: Play) -> None:
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
-    told = play.room.receive("alice", b'{"protocol":"mcpx/v1","kind":"a.b","id":"m1"}', play.now)
+    told = play.receive("alice", b'{"protocol":"mcpx/v1","kind":"a.b","id":"m1"}')
     assert isinstance(told[0], Tell)
     assert "seq" not in read(told[0].data)["payload"]
 
@@ -118,21 +118,15 @@ def test_an_id_that_the_history_no_longer_holds_may_be_used_again(play: Play) ->
 
 def test_ids_that_memory_lost_are_looked_up_in_the_store(stage: Any) -> None:
     bounds = msgspec.structs.replace(SETTINGS.bounds, ids=4)
-    asked: list[str] = []
-
-    def older(id_: str) -> tuple[int, str] | None:
-        asked.append(id_)
-        return (2, "account-bob") if id_ == "m1" else None
-
     play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds))
-    play.room = Room(play.settings, play.new_id, older=older)
+    play.room = Room(play.settings, play.new_id, stored=True)
     play >> joins("bob") << attached("bob") << stored("system.presence.join")
     for n in range(1, 5):
         play >> says("bob", chat(), id=f"m{n}") << stored("chat.message", "bob")
-    assert asked == []
+    assert play.looked_up == []
     play >> says("bob", chat(), id="m5") << stored("chat.message", "bob")
     play >> says("bob", chat(), id="m1") << refused("bob", "id_used", seq=2)
-    assert asked == ["m5", "m1"]
+    assert play.looked_up == ["m5", "m1"]
 
 
 def test_one_append_is_for_everyone_whatever_its_recipient(play: Play) -> None:

@@ -14,14 +14,12 @@ alike; `wire.py` writes the bytes.
 
 from __future__ import annotations
 
-from folkmoot.rooms.machine.ids import Older, Remembered, Used
 from folkmoot.rooms.machine.model import (
     BACKEND,
     DEFAULT_CHAT,
     DEFAULT_RIGHTS,
     GATEWAY,
     GUEST,
-    Absent,
     Admit,
     Append,
     Ask,
@@ -32,16 +30,21 @@ from folkmoot.rooms.machine.model import (
     ConnectionId,
     Effect,
     Expel,
+    Facts,
     HubCheck,
     Invite,
     Known,
+    Lookup,
+    LookupNeeded,
     Role,
     RoomBounds,
     RoomSettings,
     Tell,
+    Used,
 )
 from folkmoot.rooms.machine.proposals import TRANSITIONS, Proposal, State
 from folkmoot.rooms.machine.rates import Rates
+from folkmoot.rooms.machine.rebuild import REPLAYED
 from folkmoot.rooms.machine.rights import Grant
 from folkmoot.rooms.machine.room import Room
 
@@ -51,8 +54,8 @@ __all__ = [
     "DEFAULT_RIGHTS",
     "GATEWAY",
     "GUEST",
+    "REPLAYED",
     "TRANSITIONS",
-    "Absent",
     "Admit",
     "Append",
     "Ask",
@@ -63,14 +66,15 @@ __all__ = [
     "ConnectionId",
     "Effect",
     "Expel",
+    "Facts",
     "Grant",
     "HubCheck",
     "Invite",
     "Known",
-    "Older",
+    "Lookup",
+    "LookupNeeded",
     "Proposal",
     "Rates",
-    "Remembered",
     "Role",
     "Room",
     "RoomBounds",

@@ -153,8 +153,11 @@ def watch_chat(state: State, member: Member, now: float) -> list[Append]:
     """Someone chatted: a person's words release agents that are held, an agent's may be a loop."""
     guard, most = state.guard, state.settings.loop_guard
     if member.principal.type is not PrincipalType.AGENT:
-        guard.reset()
-        held = [one for one in state.pauses if one.is_loop] if state.pauses else []
+        if guard.agents:
+            guard.reset()
+        if not state.pauses.by_account:
+            return []
+        held = [one for one in state.pauses if one.is_loop]
         return resume(state, held, now, member.name)
     if not most:
         return []

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
-from typing import TypeAlias
+from collections.abc import Collection, Mapping
 
 from folkmoot.core.errors import IdUsed
-
-Used: TypeAlias = tuple[int, str | None]
-"""The `seq` of the message and the account of its sender."""
-
-Remembered: TypeAlias = tuple[str, int, str | None]
-"""An id, the `seq` of its message and the account of its sender."""
-
-Older: TypeAlias = Callable[[str], Used | None]
-"""Looks an id up in the store; asked only about ids that memory no longer holds."""
+from folkmoot.rooms.machine.model import LookupNeeded, Used
 
 
 class Ids:
-    """The ids of the latest messages in memory, and those before them in the store.
+    """The ids of the latest messages; whether one before them was used, the store must tell.
 
-    Without `older` ids that memory lost can be used again; with it, a room whose history is longer
-    than the memory costs one look into the store for each id a sender chose.
+    `stored` says that there is a store to look them up in. Without it, ids that memory lost can be
+    used again; with it, a history that is longer than the memory costs one look into an index for
+    each id that a sender chose.
     """
 
-    __slots__ = ("_forgot", "_most", "_older", "_order", "_used")
+    __slots__ = ("_forgot", "_most", "_order", "_stored", "_used")
 
-    def __init__(self, most: int, older: Older | None = None) -> None:
+    def __init__(self, most: int, *, stored: bool = False) -> None:
         self._most = most
-        self._older = older
+        self._stored = stored
         self._used: dict[str, Used] = {}
         self._order: deque[str] = deque()
         self._forgot = False
 
-    def check(self, id_: str, account: str) -> None:
-        """Refuse an id that was used; its first sender is told for which message."""
+    def is_unknown(self, id_: str) -> bool:
+        """Whether an id must be looked up in the store."""
+        return self._forgot and self._stored and id_ not in self._used
+
+    def check(self, id_: str, account: str, found: Mapping[str, Used | None]) -> None:
+        """Refuse an id that was used; its first sender is told for which message.
+
+        `found` are the ids that were looked up; raises `LookupNeeded` for one that must be.
+        """
         used = self._used.get(id_)
-        if used is None and self._forgot and self._older is not None:
-            used = self._older(id_)
         if used is None:
-            return
+            if not (self._forgot and self._stored):
+                return
+            try:
+                used = found[id_]
+            except KeyError:
+                raise LookupNeeded from None
+            if used is None:
+                return
         if used[1] == account:
             raise IdUsed("You used this id before; that message was accepted.", seq=used[0])
         raise IdUsed("Another message of the room has this id.")

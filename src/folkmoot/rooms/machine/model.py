@@ -49,8 +49,35 @@ class Known(NamedTuple):
     role: Role
 
 
-Absent: TypeAlias = Callable[[str], Known | None]
-"""Looks up by name who may come in and is not here: also they can be put out."""
+Used: TypeAlias = tuple[int, str | None]
+"""The `seq` of the message that has an id, and the account of its sender."""
+
+
+class Facts(Struct, frozen=True):
+    """What was looked up in the store for some messages, before the room takes them."""
+
+    ids: Mapping[str, Used | None] = {}
+    """By id the message that has it, None where none has."""
+    names: Mapping[str, Known | None] = {}
+    """By name who may come in and is not here: also they can be put out."""
+
+
+NO_FACTS: Final = Facts()
+
+
+class LookupNeeded(Exception):
+    """A message cannot be judged yet: ask `Room.lookup`, and try again with the facts.
+
+    The room has not changed.
+    """
+
+
+class Lookup(NamedTuple):
+    """What a room must be told before it can judge some messages."""
+
+    ids: list[str]
+    names: list[str]
+
 
 HubCheck: TypeAlias = Callable[[Principal, str, Kind, McpxMessage], None]
 """Raises the refusal of what the hub denies someone to say in the room of this name."""

@@ -33,24 +33,21 @@ class Pauses:
     def __init__(self, bounds: RoomBounds, deadlines: Deadlines) -> None:
         self._bounds = bounds
         self._deadlines = deadlines
-        self._paused: dict[str, Pause] = {}
-        self.get = self._paused.get
+        self.by_account: dict[str, Pause] = {}
+        self.get = self.by_account.get
         """The pause of an account, or None."""
 
     def __iter__(self) -> Iterator[Pause]:
-        return iter([*self._paused.values()])
-
-    def __len__(self) -> int:
-        return len(self._paused)
+        return iter([*self.by_account.values()])
 
     def check_new(self, count: int) -> None:
         """Refuse one too many."""
-        if len(self._paused) + count > self._bounds.paused:
+        if len(self.by_account) + count > self._bounds.paused:
             raise TooManyOpen("As many participants are paused as can be.")
 
     def add(self, pause: Pause) -> None:
         """Let someone be paused, in place of a pause it had before."""
-        self._paused[pause.account] = pause
+        self.by_account[pause.account] = pause
         if pause.until is None:
             self._deadlines.drop("pause", pause.account)
         else:
@@ -59,7 +56,7 @@ class Pauses:
     def drop(self, account: str) -> Pause | None:
         """Let someone be paused no more; the pause, if there was one."""
         self._deadlines.drop("pause", account)
-        return self._paused.pop(account, None)
+        return self.by_account.pop(account, None)
 
 
 class LoopGuard:

@@ -12,7 +12,6 @@ from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import Limits
 from folkmoot.rooms.machine.deeds import DEEDS, apply
-from folkmoot.rooms.machine.ids import Remembered
 from folkmoot.rooms.machine.model import GATEWAY, Append, Role
 from folkmoot.rooms.machine.pauses import Pause
 from folkmoot.rooms.machine.proposals import Proposal
@@ -22,6 +21,9 @@ from folkmoot.rooms.machine.state import State
 
 _ANY_SIZE: Final = Limits(message_bytes=2**40, nesting=2**16)
 _PRESENCE: Final = ("system", "presence")
+
+REPLAYED: Final = tuple(sorted(".".join(place) for place in (*DEEDS, _PRESENCE)))
+"""The roots of the kinds that a room is rebuilt from; no other message changes what it knows."""
 
 
 class Here(msgspec.Struct, frozen=True):
@@ -73,7 +75,7 @@ def replay(
     now: float,
     *,
     snapshot: bytes | None = None,
-    ids: Iterable[Remembered] = (),
+    last_seq: int | None = None,
     first_seq: int | None = None,
     oldest_seq: int | None = None,
 ) -> None:
@@ -81,17 +83,13 @@ def replay(
     here: dict[str, Here] = {}
     if snapshot is not None:
         here = _restore(state, _decode(snapshot))
-    remembered = 0
-    for id_, seq, account in ids:
-        state.ids.add(id_, seq, account)
-        remembered = seq
     known = state.seq
     for append in messages:
-        if append.seq > remembered:
-            state.ids.add(append.id, append.seq, append.account)
         if append.seq > known:
             state.seq = append.seq
             _again(state, append, here)
+    if last_seq is not None:
+        state.seq = max(state.seq, last_seq)
     if first_seq is not None:
         state.first_seq = first_seq
     state.oldest_seq = state.first_seq if oldest_seq is None else oldest_seq

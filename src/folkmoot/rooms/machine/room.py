@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,11 +33,10 @@ from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.deadlines import Event
 from folkmoot.rooms.machine.deeds import take_step
 from folkmoot.rooms.machine.holding import check_not_paused, resume
-from folkmoot.rooms.machine.ids import Older, Remembered
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     GATEWAY,
-    Absent,
+    NO_FACTS,
     Admit,
     Append,
     Attach,
@@ -45,7 +44,10 @@ from folkmoot.rooms.machine.model import (
     Close,
     ConnectionId,
     Effect,
+    Facts,
     HubCheck,
+    Lookup,
+    LookupNeeded,
     Role,
     RoomSettings,
     Tell,
@@ -54,7 +56,7 @@ from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
 from folkmoot.rooms.machine.requests import OpenRequest, Standing, ceases
 from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
-from folkmoot.rooms.machine.ruling import depart, endow, presence, put_out
+from folkmoot.rooms.machine.ruling import depart, endow, name_to_look_up, presence, put_out
 from folkmoot.rooms.machine.seating import seat
 from folkmoot.rooms.machine.serving import interrupted, tell_serving
 from folkmoot.rooms.machine.state import State
@@ -65,6 +67,15 @@ from folkmoot.rooms.machine.wire import readable, refusal
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 PRESENCE: Final = "system.presence.join"
+KICK: Final = "room.kick"
+
+
+class Received(NamedTuple):
+    """What came of some messages."""
+
+    effects: list[Effect]
+    taken: int
+    """How many of them, from the first on, were accepted or refused."""
 
 
 class Room:
@@ -78,12 +89,11 @@ class Room:
         settings: RoomSettings,
         new_id: Callable[[], str],
         *,
-        older: Older | None = None,
-        absent: Absent | None = None,
+        stored: bool = False,
         hub_check: HubCheck | None = None,
         admit: Admit | None = None,
     ) -> None:
-        self._state = State(settings, new_id, older, absent, hub_check, admit)
+        self._state = State(settings, new_id, hub_check, admit, stored=stored)
 
     @classmethod
     def rebuild(
@@ -94,28 +104,26 @@ class Room:
         now: float,
         *,
         snapshot: bytes | None = None,
-        ids: Iterable[Remembered] = (),
+        last_seq: int | None = None,
         first_seq: int | None = None,
         oldest_seq: int | None = None,
-        older: Older | None = None,
-        absent: Absent | None = None,
         hub_check: HubCheck | None = None,
         admit: Admit | None = None,
     ) -> Room:
         """A room from its stored messages, in order; with a snapshot, from what came after it.
 
-        `ids` are those of the latest messages, also of ones that are not given; messages the
-        snapshot knows of are read for their ids alone. The history begins at `first_seq`, or where
-        the snapshot says, and some of what was before it at `oldest_seq`. Whoever was here counts
-        as here for the settings' `return_seconds`, so that a restart disturbs nobody.
+        Only messages of the kinds in `REPLAYED` need be given, where `last_seq` says which was the
+        last. The history begins at `first_seq`, or where the snapshot says, and some of what was
+        before it at `oldest_seq`. Ids from before are looked up. Whoever was here counts as here
+        for the settings' `return_seconds`, so that a restart disturbs nobody.
         """
-        room = cls(settings, new_id, older=older, absent=absent, hub_check=hub_check, admit=admit)
+        room = cls(settings, new_id, stored=True, hub_check=hub_check, admit=admit)
         replay(
             room._state,
             messages,
             now,
             snapshot=snapshot,
-            ids=ids,
+            last_seq=last_seq,
             first_seq=first_seq,
             oldest_seq=oldest_seq,
         )
@@ -316,24 +324,49 @@ class Room:
         return [] if member is None else put_out(self._state, member, code, now)
 
     def receive(
-        self, connection: ConnectionId, message: bytes | McpxMessage, now: float
-    ) -> list[Effect]:
-        """A message came: it becomes part of the history, or its sender is told why not."""
+        self,
+        connection: ConnectionId,
+        messages: Sequence[bytes | McpxMessage],
+        now: float,
+        facts: Facts = NO_FACTS,
+    ) -> Received:
+        """Messages came: each becomes part of the history, or its sender is told why not.
+
+        Where not all were taken, the room needs a `lookup` for the next.
+        """
+        state, taken = self._state, 0
+        effects = self.tick(now) if now >= state.deadlines.next else []
+        for message in messages:
+            # Asked for each: by a message its sender may be put out.
+            member = state.members.on(connection)
+            if member is None:
+                return Received(effects, len(messages))
+            try:
+                if type(message) is not McpxMessage:
+                    message = self.decode(message)
+                scope = member.scopes.get(connection, ALL)
+                effects += self._accept(member, connection, message, now, scope, facts)
+            except LookupNeeded:
+                break
+            except FolkmootError as error:
+                effects.append(Tell(connection, self._refusal(member, message, error, now)))
+                if isinstance(error, PolicyError):
+                    effects.append(refused(member, message, error, now))
+            taken += 1
+        return Received(effects, taken)
+
+    def lookup(self, messages: Iterable[McpxMessage]) -> Lookup:
+        """What must be looked up in the store for some messages."""
         state = self._state
-        effects = self.tick(now) if now >= state.deadlines.next else None
-        member = state.members.on(connection)
-        if member is None:
-            return effects or []
-        try:
-            if type(message) is not McpxMessage:
-                message = self.decode(message)
-            scope = member.scopes.get(connection, ALL)
-            done = self._accept(member, connection, message, now, scope)
-        except FolkmootError as error:
-            done = [Tell(connection, self._refusal(member, message, error, now))]
-            if isinstance(error, PolicyError):
-                done.append(refused(member, message, error, now))
-        return effects + done if effects else done
+        ids, names = [], []
+        for message in messages:
+            if message.id is not None and state.ids.is_unknown(message.id):
+                ids.append(message.id)
+            if message.kind.root == KICK:
+                name = name_to_look_up(state, message.payload)
+                if name is not None:
+                    names.append(name)
+        return Lookup(ids, names)
 
     def decode(self, raw: bytes) -> McpxMessage:
         """A message as the room reads it, or an error that says what is wrong with its bytes."""
@@ -341,11 +374,17 @@ class Room:
         return decode_mcpx(raw, settings.limits, settings.accept_old_spellings)
 
     def post(
-        self, principal: Principal, role: Role, message: bytes | McpxMessage, now: float
+        self,
+        principal: Principal,
+        role: Role,
+        message: bytes | McpxMessage,
+        now: float,
+        facts: Facts = NO_FACTS,
     ) -> list[Effect]:
         """A message from someone who need not be here; a refusal is raised.
 
-        The first effect is the message as it is to be stored.
+        The first effect is the message as it is to be stored. `LookupNeeded` is raised where it
+        needs a `lookup`.
         """
         state, scope, principal = self._state, principal.scope, principal.whole
         role = state.role_of(principal.account_id, role)
@@ -355,7 +394,7 @@ class Room:
         member = state.members.by_account(principal.account_id)
         if member is None or member.principal != principal or member.role is not role:
             member = state.member_for(principal, role)
-        return self._accept(member, None, message, now, scope)
+        return self._accept(member, None, message, now, scope, facts)
 
     def _accept(
         self,
@@ -364,12 +403,17 @@ class Room:
         message: McpxMessage,
         now: float,
         scope: str,
+        facts: Facts,
     ) -> list[Effect]:
         state, payload, to = self._state, message.payload, message.to
         if message.sender is not None and message.sender != member.name:
             raise SenderForged(f"You are {member.name}; a message is from its sender.")
         if message.id is not None:
-            state.ids.check(message.id, member.account)
+            state.ids.check(message.id, member.account, facts.ids)
+        if message.kind.root == KICK:
+            name = name_to_look_up(state, payload)
+            if name is not None and name not in facts.names:
+                raise LookupNeeded
         if message.context is not None and CONTROL.search(message.context):
             # Not where messages are decoded: those that are stored already must stay readable.
             raise InvalidEnvelope("context: Expected no control characters.", member="context")
@@ -384,7 +428,7 @@ class Room:
             denied = judge(member.principal, member.rights, kind, payload, to).error
             if denied is not None and act not in RIGHT_OF_THEIR_OWN:
                 raise denied
-        if state.pauses:
+        if state.pauses.by_account:
             check_not_paused(state, member, kind)
         rates = state.settings.rates
         if rates is not None:
@@ -393,7 +437,7 @@ class Room:
             state.admit(member.account, state.settings.owner, len(message.raw))
         if act is None:
             return [state.append(member, message, kind, now)]
-        return act(state, Turn(member, message, kind, now, connection, denied, scope))
+        return act(state, Turn(member, message, kind, now, connection, denied, scope, facts))
 
     def _refusal(
         self, member: Member, message: bytes | McpxMessage, error: FolkmootError, now: float

@@ -105,7 +105,7 @@ def _granted_to(state: State, name: str) -> str:
 def kick(state: State, turn: Turn) -> list[Effect]:
     """Someone is put out, whether here or not, and is to stay out."""
     name: Any = turn.payload.get("participant")
-    account, role = _known(state, name)
+    account, role = _known(state, turn, name)
     if account == turn.member.account:
         raise RecipientInvalid("You cannot kick yourself; leave instead.")
     if role is Role.OWNER:
@@ -141,13 +141,20 @@ def _close_kicked(state: State, turn: Turn, id_: str) -> list[Effect]:
     return [told, audit(turn, "proposal.withdrawn", id_, reason="kicked")]
 
 
-def _known(state: State, name: Any) -> Known:
+def name_to_look_up(state: State, payload: Any) -> str | None:
+    """Whom a kick names who is not here: the store knows whether they may come."""
+    name = payload.get("participant") if type(payload) is dict else None
+    if type(name) is not str or not 0 < len(name) <= MAX_HANDLE:
+        return None
+    return name if state.members.named(name) is None else None
+
+
+def _known(state: State, turn: Turn, name: Any) -> Known:
     """Someone who is here, or may come."""
-    if type(name) is str and 0 < len(name) <= MAX_HANDLE:
-        member = state.members.named(name)
-        known = state.absent(name) if member is None else Known(member.account, member.role)
-        if known is not None:
-            return known
+    member = state.members.named(name) if type(name) is str else None
+    known = turn.facts.names.get(name) if member is None else Known(member.account, member.role)
+    if known is not None:
+        return known
     raise RecipientUnknown("The participant who is named is not in the room.")
 
 

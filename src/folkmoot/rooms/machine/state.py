@@ -14,11 +14,10 @@ from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine.chat import ChatRates
 from folkmoot.rooms.machine.deadlines import Deadlines
-from folkmoot.rooms.machine.ids import Ids, Older
+from folkmoot.rooms.machine.ids import Ids
 from folkmoot.rooms.machine.members import Member, Members
 from folkmoot.rooms.machine.model import (
     GATEWAY,
-    Absent,
     Admit,
     Append,
     ConnectionId,
@@ -43,10 +42,10 @@ class State:
         self,
         settings: RoomSettings,
         new_id: Callable[[], str],
-        older: Older | None = None,
-        absent: Absent | None = None,
         hub_check: HubCheck | None = None,
         admit: Admit | None = None,
+        *,
+        stored: bool = False,
     ) -> None:
         bounds = settings.bounds
         self.settings = settings
@@ -65,8 +64,7 @@ class State:
         self.guard = LoopGuard()
         self.rates = ChatRates()
         self.send_rates = SendRates()
-        self.ids = Ids(bounds.ids, older)
-        self.absent: Absent = absent or (lambda _name: None)
+        self.ids = Ids(bounds.ids, stored=stored)
         self.hub_check = hub_check
         self.admit = admit
         self._stamper = Stamper()

@@ -13,7 +13,7 @@ from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.scopes import ALL
 from folkmoot.rooms.machine.deeds import apply
 from folkmoot.rooms.machine.members import Member
-from folkmoot.rooms.machine.model import Append, Audit, ConnectionId, Effect
+from folkmoot.rooms.machine.model import NO_FACTS, Append, Audit, ConnectionId, Effect, Facts
 from folkmoot.rooms.machine.state import State
 
 
@@ -29,6 +29,8 @@ class Turn(Struct, gc=False):
     """Why no capability covers it; only acts that know of another right are asked then."""
     scope: str = ALL
     """That of the credential that it came with."""
+    facts: Facts = NO_FACTS
+    """What was looked up for it."""
 
     @property
     def payload(self) -> dict[str, Any]:
