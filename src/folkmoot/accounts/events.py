@@ -29,6 +29,8 @@ class AccountChanged(Struct, frozen=True):
     change: Change
     handle: str
     type: str
+    redirects: dict[str, int] = {}
+    """After a change of the handle: those before it that still lead here, and until when."""
 
     @property
     def ends_tokens(self) -> bool:
@@ -46,9 +48,13 @@ class AccountChanged(Struct, frozen=True):
         return Principal(self.id, self.handle, PrincipalType(self.type))
 
 
-def publish_change(tx: Tx, account: Account, change: Change) -> None:
+def publish_change(
+    tx: Tx, account: Account, change: Change, redirects: dict[str, int] | None = None
+) -> None:
     """Within a unit: have everyone told of a change once it is committed."""
-    changed = AccountChanged(account.id, change, account.handle, account.account_type)
+    changed = AccountChanged(
+        account.id, change, account.handle, account.account_type, redirects or {}
+    )
     tx.publish(subject(ACCOUNTS, account.id), changed)
 
 

@@ -103,5 +103,5 @@ async def do_change_handle(
     await queries.redirect_handle(tx, before.handle, until)
     account = await queries.update_user(tx, user_id, {"handle": handle}, now)
     await queries.index_names(tx, account)
-    publish_change(tx, account, "handle")
+    publish_change(tx, account, "handle", await queries.redirects_of(tx, user_id, now))
     return HandleChange(account, before.handle, handle, until)

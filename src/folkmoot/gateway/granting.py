@@ -16,7 +16,6 @@ from folkmoot.core.errors import (
     TooManyCapabilities,
     UserNotFound,
 )
-from folkmoot.core.events import GRANTS, subject
 from folkmoot.gateway import queries_grants as queries
 from folkmoot.gateway.grant_model import Granted, Revoked
 from folkmoot.gateway.mapping import canonical_pattern
@@ -142,7 +141,7 @@ class Granting:
                         "for what many people share."
                     )
                 await self._record(tx, self._lines("hub.grant", account, new, by))
-                tx.publish(subject(GRANTS, account.id))
+                await queries.publish_grants(tx, account.id)
                 return new
 
             new = await self._store.write(unit)
@@ -174,7 +173,7 @@ class Granting:
                 for pattern in leaving:
                     await queries.delete_grant(tx, account.id, pattern)
                 await self._record(tx, self._lines("hub.revoke", account, leaving, by))
-                tx.publish(subject(GRANTS, account.id))
+                await queries.publish_grants(tx, account.id)
 
             await self._store.write(unit)
         self._log(self._lines("hub.revoke", account, leaving, by))

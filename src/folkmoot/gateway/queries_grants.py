@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from folkmoot.core.events import GRANTS, subject
 from folkmoot.core.ports import Tx
 
 AT_ONCE: Final = 500
@@ -104,3 +105,8 @@ def batches(handles: Iterable[str]) -> Iterator[list[str]]:
 def marks(values: list[str]) -> str:
     """A question mark for each value."""
     return ", ".join("?" * len(values))
+
+
+async def publish_grants(tx: Tx, account_id: str) -> None:
+    """Have everyone told what an account is granted now."""
+    tx.publish(subject(GRANTS, account_id), await grants_of(tx, account_id))

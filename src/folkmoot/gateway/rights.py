@@ -16,9 +16,8 @@ from folkmoot.accounts.authentication import Ready
 from folkmoot.accounts.events import read_change
 from folkmoot.accounts.invites import why_taken
 from folkmoot.accounts.model import principal_of
-from folkmoot.accounts.queries import redirects_of
 from folkmoot.core.capability import Rights, capability
-from folkmoot.core.errors import CapabilityError, StoreError
+from folkmoot.core.errors import CapabilityError
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import NOBODY, Principal
@@ -31,7 +30,7 @@ from folkmoot.settings.backends import GatewaySpec
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.capability import Capability, Source
-    from folkmoot.core.ports import Clock, Event, PeekingStore, Unit
+    from folkmoot.core.ports import Clock, Event, Store, Unit
     from folkmoot.core.scopes import Scope
 
 logger = logging.getLogger("folkmoot.gateway")
@@ -39,6 +38,8 @@ logger = logging.getLogger("folkmoot.gateway")
 MOST_KNOWN: Final = 10_000
 """Sets of rights that are kept ready; when there are more, all are made anew as people call."""
 
+NO_RIGHTS: Final = Rights(["!*"])
+"""Everything is denied, inside rooms too."""
 NOBODY_MAY: Final = Rights(
     [
         "mcp.request.tools/call:msg/register",
@@ -46,8 +47,6 @@ NOBODY_MAY: Final = Rights(
         *FINDERS,
     ]
 )
-NO_RIGHTS: Final = Rights(["!*"])
-"""Everything is denied, inside rooms too."""
 INBOX: Final = "mmp://mailboxes/inbox"
 SAME_AS_TOOL: Final[Mapping[str, str]] = {INBOX: "msg/digest"}
 """Resources of the hub's own, and the tools that answer the same."""
@@ -78,7 +77,7 @@ class HubRights:
 
     def __init__(
         self,
-        store: PeekingStore,
+        store: Store,
         clock: Clock,
         accounts: Accounts,
         needs: Mapping[str, Need] = NO_NEEDS,
@@ -94,8 +93,6 @@ class HubRights:
         self._ready = accounts.authentication.known.rights
         self._interned: dict[frozenset[str], Rights] = {}
         self._scoped: dict[tuple[Rights, str], Scoped] = {}
-        self._unknown: set[str] = set()
-        """Accounts whose rights could not be read when they were changed."""
         self._moment = 0
         """Grows with every change, so that what was read before one is known to be outdated."""
         self._changing = asyncio.Lock()
@@ -103,7 +100,7 @@ class HubRights:
     @classmethod
     async def open(
         cls,
-        store: PeekingStore,
+        store: Store,
         clock: Clock,
         accounts: Accounts,
         spec: GatewaySpec | None = None,
@@ -198,30 +195,25 @@ class HubRights:
     def _account_changed(self, event: Event) -> None:
         changed = read_change(event)
         if changed.change in {"handle", "deleted"}:
-            self._read_again(changed.id)
+            named = self._settled.named
+            leading = {h: until for h, until in changed.redirects.items() if h in named}
+            self._change(changed.id, self._redirects, leading)
+        if changed.change == "deleted":
+            self._change(changed.id, self._granted, {})
 
     def _grants_changed(self, event: Event) -> None:
-        self._read_again(about(event))
+        self._change(about(event), self._granted, event.data)
 
-    def _read_again(self, account_id: str) -> None:
-        """Know what is stored of an account now: it was changed, or what it was granted."""
+    def _change(
+        self, account_id: str, table: dict[str, dict[str, int]], now: dict[str, int]
+    ) -> None:
+        """Go by something else from the next call on."""
         self._moment += 1
         self._ready.pop(account_id, None)
-        now = int(self._clock.now())
-        try:
-            granted = self._store.peek(lambda tx: queries.grants_of(tx, account_id))
-            redirects = self._store.peek(lambda tx: redirects_of(tx, account_id, now))
-        except StoreError as error:
-            self._unknown.add(account_id)
-            logger.error(  # noqa: TRY400 - there is nothing to trace
-                "the rights of an account could not be read, so it may do nothing",
-                extra={"account": account_id, "error": error.code},
-            )
-            return
-        self._unknown.discard(account_id)
-        named = {h: until for h, until in redirects.items() if h in self._settled.named}
-        put(self._granted, account_id, granted)
-        put(self._redirects, account_id, named)
+        if now:
+            table[account_id] = now
+        else:
+            table.pop(account_id, None)
 
     def _held(self, account_id: str, handle: str) -> list[Held]:
         held = [*self._settled.everyone, *self._settled.of(handle)]
@@ -233,10 +225,6 @@ class HubRights:
 
     def _make(self, principal: Principal) -> Rights:
         account_id, handle = principal.account_id, principal.name
-        if account_id in self._unknown:
-            self._read_again(account_id)
-            if account_id in self._unknown:
-                return NO_RIGHTS
         redirects = self._leading_to(account_id)
         if handle in self._settled.named or redirects or self._granted.get(account_id) is not None:
             rights = self._intern(account_id, handle)
@@ -281,14 +269,6 @@ class HubRights:
         self._ready.clear()
         self._interned.clear()
         self._scoped.clear()
-
-
-def put(table: dict[str, dict[str, int]], key: str, value: dict[str, int]) -> None:
-    """Keep a value that is not empty."""
-    if value:
-        table[key] = value
-    else:
-        table.pop(key, None)
 
 
 class Scoped(Rights):
