@@ -157,6 +157,11 @@ def test_an_operator_invites_adds_grants_and_removes(here: Operated, desk: Desk)
     web.button("Create the link").click()
     link = web.field("Invitation for @carol", exact=True).input_value()
     assert "/invite/" in link
+    waiting = web.page.get_by_role("table", name="Open invitations")
+    expect(waiting).to_contain_text("@carol")
+    for _ in ("asked", "confirmed"):
+        waiting.get_by_role("button", name="Withdraw").first.click()
+    expect(web.text("No invitation is open.")).to_be_visible()
     web.button("Add", exact=True).click()
     web.field("Handle", exact=True).fill("robot")
     web.field("A program uses it").check()

@@ -326,6 +326,11 @@ def test_owners_manage_a_room_and_members_are_not_offered_it(
     expect(ada.message("removed bob: Too loud.")).to_be_visible()
     expect(bob.text("You were removed from this room.")).to_be_visible()
     ada.button("Room", exact=True).click()
+    waited = ada.page.get_by_role("region", name="Open invitations")
+    expect(waited).to_contain_text("kim, a guest invited by @ada")
+    for _ in ("asked", "confirmed"):
+        waited.get_by_role("button", name="Withdraw").first.click()
+    expect(waited).to_contain_text("Everyone who was invited has come.")
     ada.field("Who may enter").select_option("private")
     ada.field("Rejections that close").fill("2")
     ada.button("Save").click()

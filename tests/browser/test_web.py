@@ -297,7 +297,11 @@ def test_a_page_on_another_port_can_do_nothing(
 @pytest.mark.requirement("web.account")
 def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, desk: Desk) -> None:
     gus = Person(hub, "gus")
+    gus.call("msg/invite")
     web = Web(desk, hub, "/account").sign_in_at_account(gus.token)
+    for _ in ("asked", "confirmed"):
+        web.button("Withdraw").click()
+    expect(web.text("None. You invite people from the inbox")).to_be_visible()
     web.field("Name", exact=True).fill("Gus the Great")
     web.button("Save", exact=True).click()
     expect(web.text("Your profile is saved.")).to_be_visible()

@@ -57,6 +57,8 @@ def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
             "mcp.request.tools/call:folkmoot/revoke_token",
             "mcp.request.tools/call:folkmoot/create_code",
             "mcp.request.tools/call:folkmoot/export_me",
+            "mcp.request.tools/call:folkmoot/my_invites",
+            "mcp.request.tools/call:folkmoot/withdraw_my_invite",
             "mcp.request.tools/call:folkmoot/my_servers",
             "mcp.request.tools/call:folkmoot/my_tools",
             "mcp.request.tools/call:folkmoot/try_tool",

@@ -598,6 +598,31 @@ export type NewCredential = {
   scope?: string;
 };
 
+export type OpenInvitation = {
+  handle: string | null;
+  guest: string | null;
+  invited_by: string | null;
+  expires_at: string | null;
+};
+
+export type OpenInvitations = {
+  invitations: Array<OpenInvitation>;
+};
+
+export type OpenInvite = {
+  id: string;
+  created_at: number;
+  until: number | null;
+  handle: string | null;
+  invited_by: string | null;
+  has_message: boolean;
+};
+
+export type OpenInvites = {
+  invites: Array<OpenInvite>;
+  next_cursor: string | null;
+};
+
 export type OpenRequest = {
   id: string;
   seq: number;

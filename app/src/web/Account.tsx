@@ -14,7 +14,10 @@ import {
   type Credential,
   credentials,
   deleteAccount,
+  type OpenInvite,
+  openInvites,
   revoke,
+  withdrawInvite,
 } from "./session";
 
 interface Props {
@@ -48,6 +51,7 @@ export function Account({ mailbox, onInbox, onSignOut, onGone }: Props) {
           <ProfilePart mailbox={mailbox} me={me} />
           <HandlePart mailbox={mailbox} />
           <Opened mailbox={mailbox} onGone={onGone} />
+          <Invitations mailbox={mailbox} />
           <Part title="End-to-end encryption">
             <p class="soft">Your key is kept in this browser, and stays here when you sign out.</p>
             <div class="line">
@@ -180,6 +184,46 @@ function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string
         )}
       </Part>
     </>
+  );
+}
+
+/** The invitations to the hub that one made and nobody has used yet. */
+function Invitations({ mailbox }: { mailbox: Mailbox }) {
+  const [all, setAll] = useState<readonly OpenInvite[]>([]);
+  const [next, setNext] = useState<string | null>(null);
+  const load = (cursor?: string) =>
+    mailbox.attempt(async () => {
+      const page = await openInvites(cursor);
+      setAll((before) => (cursor ? [...before, ...page.invites] : page.invites));
+      setNext(page.next_cursor);
+    });
+  useEffect(() => void load(), []);
+  const withdraw = (it: OpenInvite) =>
+    mailbox.attempt(async () => {
+      await withdrawInvite(it.id);
+      mailbox.say("The invitation is withdrawn.");
+      await load();
+    });
+  return (
+    <Part title="Open invitations" hint="Links that you made and nobody has used yet. They are not shown again.">
+      {all.length === 0 && <p class="soft">None. You invite people from the inbox, under People.</p>}
+      <ul class="people">
+        {all.map((it) => (
+          <li key={it.id} class="line">
+            <span class="grow">
+              Made {shortTime(it.created_at)}
+              {it.has_message && <span class="small soft">, with a message</span>}
+            </span>
+            <Confirm label="Withdraw" question="Its link stops working at once." onConfirm={() => withdraw(it)} />
+          </li>
+        ))}
+      </ul>
+      {next && (
+        <div class="line">
+          <Button onClick={() => void load(next)}>Show more</Button>
+        </div>
+      )}
+    </Part>
   );
 }
 

@@ -4,6 +4,7 @@ import { ask } from "./rest";
 
 export type Session = hub.BrowserSession;
 export type Credential = hub.Credential;
+export type OpenInvite = hub.OpenInvite;
 
 export const session = () => ask<Session>("GET", "/v1/session");
 export const signIn = (token: string) => ask<unknown>("POST", "/v1/session", { token });
@@ -19,6 +20,11 @@ export const createToken = (label: string, scope: string) =>
   });
 export const revoke = (id: string) =>
   ask<unknown>("DELETE", `/v1/me/credentials/${encodeURIComponent(id)}`);
+
+export const openInvites = (cursor?: string) =>
+  ask<hub.OpenInvites>("GET", `/v1/me/invites${cursor ? `?${new URLSearchParams({ cursor })}` : ""}`);
+export const withdrawInvite = (id: string) =>
+  ask<unknown>("DELETE", `/v1/me/invites/${encodeURIComponent(id)}`);
 
 export const changeHandle = (handle: string) =>
   ask<hub.HandleChanged>("PUT", "/v1/me/handle", { new_handle: handle });

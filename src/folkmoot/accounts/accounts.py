@@ -37,6 +37,7 @@ from folkmoot.accounts.model import (
     Identity,
     Invitation,
     InviteState,
+    OpenInvite,
     PersonRow,
     Policy,
     Recovered,
@@ -44,8 +45,8 @@ from folkmoot.accounts.model import (
     SessionTimes,
 )
 from folkmoot.accounts.ports import Farewell, Sealer, Welcome
+from folkmoot.accounts.queries_invites import INVITE_ID, open_invites, remove_open, state_of_invite
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.queries_invites import state_of_invite
 from folkmoot.accounts.reserved import ReservedNames
 from folkmoot.accounts.search import search
 from folkmoot.accounts.texts import check_text
@@ -53,6 +54,7 @@ from folkmoot.core.errors import (
     AccountSuspended,
     CannotSend,
     HandleInvalid,
+    InviteNotOpen,
     TokenInvalid,
     UserNotFound,
 )
@@ -346,6 +348,21 @@ class Accounts:
             lambda tx: do_invite_for(tx, code_hash, name, until, now, self.reserved)
         )
         return HandleInvite(code, name, until)
+
+    async def open_invites(
+        self, by: str | None, before: tuple[int, str] | None, limit: int
+    ) -> list[OpenInvite]:
+        """Invites that nobody has used yet, made by one account or anyone, the newest first."""
+        now = self._now()
+        return await self._store.read(lambda tx: open_invites(tx, by, before, now, limit))
+
+    async def withdraw_invite(self, invite_id: str, by: str | None = None) -> None:
+        """Have an open invite open nothing any more; one of `by` alone, where that is given."""
+        now = self._now()
+        if INVITE_ID.fullmatch(invite_id) is None or not await self._store.write(
+            lambda tx: remove_open(tx, invite_id, by, now)
+        ):
+            raise InviteNotOpen
 
     async def invite_state(self, code: str) -> InviteState:
         """Whether an invite code is unknown, claimed, expired or valid."""

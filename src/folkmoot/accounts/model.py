@@ -227,6 +227,22 @@ class InviteRecord(Struct, frozen=True, gc=False):
     claimed_at: int | None
 
 
+class OpenInvite(Struct, frozen=True, gc=False):
+    """An invite that nobody has used yet, without its code."""
+
+    id: str
+    """May be shown and logged: nobody finds the code by it."""
+    created_at: int
+    until: int | None
+    """When it stops working; null if never."""
+    handle: str | None
+    """The handle that it is for alone."""
+    invited_by: str | None
+    """The handle of whoever made it; null for an operator."""
+    has_message: bool
+    """Whether a message waits for whoever uses it."""
+
+
 class Belongings(Struct, frozen=True, gc=False):
     """Everything the hub keeps of an account, but its mail and its secrets."""
 

@@ -5,14 +5,23 @@ The operator may make one *for a handle*: it opens that name alone, whoever may 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-from folkmoot.accounts.model import InviteRecord, InviteState
+from folkmoot.accounts.model import InviteRecord, InviteState, OpenInvite
 from folkmoot.core.errors import InviteClaimed, InviteUnknown
 from folkmoot.core.ports import Tx
 
 PURPOSE = "pending_message"
 """What a waiting message is sealed for; its row is the hash of the code."""
+
+
+ID = "i_"
+ID_DIGITS = 24
+INVITE_ID = re.compile(f"{ID}[0-9a-f]{{{ID_DIGITS}}}")
+"""The public name of an invite: how the hash of its code begins."""
+NEVER = 2**62
+"""Later than every moment."""
 
 
 class Claim(NamedTuple):
@@ -104,6 +113,35 @@ async def count_open(tx: Tx, user_id: str, most: int) -> int:
         (user_id, most),
     )
     return 0 if row is None else int(row[0])
+
+
+async def open_invites(
+    tx: Tx, by: str | None, before: tuple[int, str] | None, now: int, limit: int
+) -> list[OpenInvite]:
+    """Invites that nobody has used yet, of one user or all, the newest first."""
+    at, last = before or (NEVER, "")
+    rows = await tx.fetch(
+        "SELECT i.code_hash, i.created_at, i.until, i.handle, u.handle, i.pending IS NOT NULL "  # noqa: S608
+        "FROM invites i LEFT JOIN users u ON u.id = i.created_by "
+        "WHERE i.claimed_at IS NULL AND (i.until IS NULL OR i.until > ?) "
+        "AND (i.created_at < ? OR (i.created_at = ? AND i.code_hash < ?)) "
+        f"{'' if by is None else 'AND i.created_by = ? '}"
+        "ORDER BY i.created_at DESC, i.code_hash DESC LIMIT ?",
+        (now, at, at, last.removeprefix(ID), *(() if by is None else (by,)), limit),
+    )
+    return [OpenInvite(f"{ID}{row[0][:ID_DIGITS]}", *row[1:5], bool(row[5])) for row in rows]
+
+
+async def remove_open(tx: Tx, invite_id: str, by: str | None, now: int) -> bool:
+    """Forget an invite that nobody has used, of one user or whosever it is."""
+    start = invite_id.removeprefix(ID)
+    # The hash of a code of 128 bits: its beginning names one, and tells nothing of the code.
+    removed = await tx.execute(
+        "DELETE FROM invites WHERE code_hash >= ? AND code_hash < ? AND claimed_at IS NULL "  # noqa: S608
+        f"AND (until IS NULL OR until > ?) {'' if by is None else 'AND created_by = ?'}",
+        (start, f"{start}g", now, *(() if by is None else (by,))),
+    )
+    return removed == 1
 
 
 async def invites_of(tx: Tx, user_id: str) -> list[InviteRecord]:

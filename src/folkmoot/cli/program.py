@@ -29,6 +29,7 @@ from folkmoot.cli import (
     doctor,
     export,
     grants,
+    invites,
     keys,
     made,
     mail,
@@ -84,6 +85,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "unblock": people.unblock,
         "blocks": people.blocks,
         "invite": people.invite,
+        "invites": invites.app,
     },
     "Rooms and decisions": {
         "room": room.app,

@@ -275,6 +275,24 @@ class InviteMade(Struct, frozen=True, omit_defaults=True):
     message: str
 
 
+class OpenInvite(Struct, frozen=True, omit_defaults=True):
+    """An invite that nobody has used yet, without its code."""
+
+    id: str
+    created_at: int
+    until: int | None
+    handle: str | None
+    invited_by: str | None
+    has_message: bool
+
+
+class OpenInvites(Struct, frozen=True, omit_defaults=True):
+    """Invitations that nobody has used yet, the newest first."""
+
+    invites: list[OpenInvite]
+    next_cursor: str | None
+
+
 class RoomPolicy(Struct, frozen=True, omit_defaults=True):
     """What a room decides for itself; where a time or an amount is 0, the hub decides."""
 
@@ -521,6 +539,25 @@ class RoomRights(Struct, frozen=True, omit_defaults=True):
     """What everyone of a role holds, by role."""
     grants: list[RoomGrant]
     """What was granted by messages, the oldest first."""
+
+
+class OpenInvitation(Struct, frozen=True, omit_defaults=True):
+    """Someone whom a room waits for: a guest, or an account that has not come yet."""
+
+    handle: str | None
+    """The handle, for someone with an account."""
+    guest: str | None
+    """The name, for someone without one."""
+    invited_by: str | None
+    """The handle of whoever invited the guest; null if that is not known."""
+    expires_at: str | None
+    """Until when a guest's invitation can be used."""
+
+
+class OpenInvitations(Struct, frozen=True, omit_defaults=True):
+    """Whom a room waits for, by name; at most 1,000 guests and 1,000 handles."""
+
+    invitations: list[OpenInvitation]
 
 
 class Held(Struct, frozen=True, omit_defaults=True):
@@ -1605,6 +1642,26 @@ class Hub(Http):
         """Invite someone to register."""
         return self.ask("POST", "/v1/invites", InviteMade, body={"message": message})
 
+    def list_my_invites(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> OpenInvites:
+        """List your open invitations."""
+        return self.ask(
+            "GET", "/v1/me/invites", OpenInvites, query={"limit": limit, "cursor": cursor}
+        )
+
+    def withdraw_my_invite(self, invite: str) -> None:
+        """Withdraw an invitation of yours."""
+        self.ask("DELETE", f"/v1/me/invites/{quote(invite, safe='')}", None)
+
+    def list_invites(self, *, limit: int | None = None, cursor: str | None = None) -> OpenInvites:
+        """List all open invitations."""
+        return self.ask("GET", "/v1/invites", OpenInvites, query={"limit": limit, "cursor": cursor})
+
+    def withdraw_invite(self, invite: str) -> None:
+        """Withdraw anyone's invitation."""
+        self.ask("DELETE", f"/v1/invites/{quote(invite, safe='')}", None)
+
     def list_rooms(self, *, limit: int | None = None, cursor: str | None = None) -> RoomPage:
         """List the rooms you can see.
 
@@ -1861,6 +1918,16 @@ class Hub(Http):
             f"/v1/rooms/{quote(room, safe='')}/participants/{quote(participant, safe='')}",
             dict[str, Any],
             query={"reason": reason},
+        )
+
+    def list_invitations(self, room: str) -> OpenInvitations:
+        """List whom a room waits for."""
+        return self.ask("GET", f"/v1/rooms/{quote(room, safe='')}/invites", OpenInvitations)
+
+    def withdraw_invitation(self, room: str, invited: str) -> None:
+        """Withdraw an invitation into a room."""
+        self.ask(
+            "DELETE", f"/v1/rooms/{quote(room, safe='')}/invites/{quote(invited, safe='')}", None
         )
 
     def list_asks(

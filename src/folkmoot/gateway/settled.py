@@ -36,9 +36,17 @@ FINDERS: Final = (
 """To look for tools opens none: what is found, and what is called there, is judged by its name."""
 OWN: Final = tuple(
     f"mcp.request.tools/call:folkmoot/{name}"
-    for name in ("tokens", "create_token", "revoke_token", "create_code", "export_me")
+    for name in (
+        "tokens",
+        "create_token",
+        "revoke_token",
+        "create_code",
+        "export_me",
+        "my_invites",
+        "withdraw_my_invite",
+    )
 )
-"""One's own tokens and data. Only the first is a tool: the others are asked for by people."""
+"""One's own tokens, data and invitations. Only the first is a tool: the others are asked for by people."""
 SERVERS: Final = tuple(
     f"mcp.request.tools/call:folkmoot/{name}" for name in ("my_servers", "my_tools", "try_tool")
 )

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.operations import room_settings
 from folkmoot.operations.room_calls import CALLS
+from folkmoot.operations.room_invites import ROOM_INVITES
 from folkmoot.operations.room_messages import MESSAGES, RoomName
 from folkmoot.operations.room_proposals import PROPOSALS
 from folkmoot.operations.room_rights import RIGHTS
@@ -376,4 +377,5 @@ ROOMS = (
     ),
     *room_settings.SETTINGS,
     *RIGHTS,
+    *ROOM_INVITES,
 )

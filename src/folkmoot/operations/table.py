@@ -12,6 +12,7 @@ from folkmoot.operations.asks import ASKS
 from folkmoot.operations.events import FOLLOWING
 from folkmoot.operations.finder import FINDERS
 from folkmoot.operations.hub import HUB
+from folkmoot.operations.invites import INVITES
 from folkmoot.operations.mail import APP, MESSAGES
 from folkmoot.operations.operator import OPERATOR
 from folkmoot.operations.people import PEOPLE
@@ -38,6 +39,7 @@ OPERATIONS: Final = (
     *MESSAGES,
     *THREADS,
     *PEOPLE,
+    *INVITES,
     *APP,
     *ROOMS,
     *ASKS,

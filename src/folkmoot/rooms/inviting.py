@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from folkmoot.accounts import Accounts
-from folkmoot.core.errors import InvitationInvalid, NameRefused, RoomNotFound
+from folkmoot.core.errors import InvitationInvalid, InviteNotOpen, NameRefused, RoomNotFound
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
 from folkmoot.rooms.machine import Invite, Role
 from folkmoot.rooms.machine.wire import moment
-from folkmoot.rooms.model import Guest, Invitation, Membership, RoomId, RoomRecord
+from folkmoot.rooms.model import (
+    Guest,
+    Invitation,
+    Membership,
+    OpenInvitation,
+    RoomId,
+    RoomRecord,
+)
 from folkmoot.rooms.spec import check_name
 
 
@@ -78,6 +85,34 @@ class Inviter:
             return Invited(record.id, None, invitation)
 
         return await self._store.write(unit)
+
+    async def open(self, room_id: RoomId, by: str | None) -> list[OpenInvitation]:
+        """Whom a room waits for; with `by`, the guests alone whom that account invited."""
+        now = int(self._clock.now())
+
+        async def query(tx: Tx) -> list[OpenInvitation]:
+            handles = [] if by else await queries.invited_to(tx, room_id, guests.MOST_GUESTS)
+            waiting = await queries_guests.waiting_in(tx, room_id, by, now, guests.MOST_GUESTS)
+            return [
+                *(OpenInvitation(handle=handle) for handle in handles),
+                *(
+                    OpenInvitation(guest=name, invited_by=inviter, expires_at=moment(until))
+                    for name, inviter, until in waiting
+                ),
+            ]
+
+        return await self._store.read(query)
+
+    async def withdraw(self, room_id: RoomId, invited: str, by: str | None) -> None:
+        """Have an invitation open nothing any more; with `by`, a guest's of that account's."""
+
+        async def unit(tx: Tx) -> bool:
+            if await queries_guests.remove_invitation(tx, room_id, invited, by):
+                return True
+            return by is None and await queries.remove_invited(tx, room_id, invited)
+
+        if not await self._store.write(unit):
+            raise InviteNotOpen
 
     async def _check_quota(self, tx: Tx, by: str) -> None:
         """Refuse one guest more to whom has invited as many as one account may."""

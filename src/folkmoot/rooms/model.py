@@ -305,6 +305,17 @@ class Invitation(Struct, frozen=True, omit_defaults=True):
         return f"<Invitation to {self.room} for {self.handle or self.guest}>"
 
 
+class OpenInvitation(Struct, frozen=True, kw_only=True, gc=False):
+    """Someone whom a room waits for: a guest, or an account that has not come yet."""
+
+    handle: Annotated[str | None, told("The handle, for someone with an account.")] = None
+    guest: Annotated[str | None, told("The name, for someone without one.")] = None
+    invited_by: Annotated[
+        str | None, told("The handle of whoever invited the guest; null if that is not known.")
+    ] = None
+    expires_at: Annotated[str | None, moment("Until when a guest's invitation can be used.")] = None
+
+
 class Guest(Struct, frozen=True, gc=False):
     """Someone without an account who was asked into one room; `id` stands for an account id."""
 

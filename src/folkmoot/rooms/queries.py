@@ -233,6 +233,28 @@ async def remove_membership(tx: Tx, room_id: RoomId, account_id: str) -> bool:
     return removed == 1
 
 
+async def invited_to(tx: Tx, room_id: RoomId, most: int) -> list[str]:
+    """The handles of accounts that were invited into a room and have not come."""
+    rows = await tx.fetch(
+        "SELECT u.handle FROM room_members m CROSS JOIN users u WHERE m.room_id = ? "
+        "AND m.state = 'invited' AND u.id = m.account_id ORDER BY u.handle LIMIT ?",
+        (room_id, most),
+    )
+    return [str(row[0]) for row in rows]
+
+
+async def remove_invited(tx: Tx, room_id: RoomId, handle: str) -> bool:
+    """Take the invitation of an account back that has not come; whether there was one."""
+    rows = await tx.fetch(
+        "DELETE FROM room_members WHERE room_id = ? AND state = 'invited' AND account_id = "
+        "(SELECT id FROM users WHERE handle = ?) RETURNING account_id",
+        (room_id, handle),
+    )
+    for (account_id,) in rows:
+        await publish_membership(tx, room_id, account_id, None)
+    return bool(rows)
+
+
 async def publish_membership(
     tx: Tx, room_id: RoomId, account_id: str, state: MemberState | None
 ) -> None:

@@ -147,6 +147,32 @@ async def remove_invitations_by(tx: Tx, inviter: str) -> int:
     )
 
 
+async def waiting_in(
+    tx: Tx, room_id: RoomId, by: str | None, now: int, most: int
+) -> list[tuple[str, str | None, int]]:
+    """The guests of a room who have not come, of one inviter or all.
+
+    With each the inviter's handle, and until when the invitation can be used.
+    """
+    rows = await tx.fetch(
+        "SELECT g.name, u.handle, g.expires_at FROM room_guests g "  # noqa: S608
+        "LEFT JOIN users u ON u.id = g.invited_by WHERE g.room_id = ? AND g.expires_at > ? "
+        f"{'' if by is None else 'AND g.invited_by = ? '}ORDER BY g.name LIMIT ?",
+        (room_id, now, *(() if by is None else (by,)), most),
+    )
+    return [(str(row[0]), row[1], int(row[2])) for row in rows]
+
+
+async def remove_invitation(tx: Tx, room_id: RoomId, name: str, by: str | None) -> bool:
+    """Forget a guest who has not come, invited by one account or anyone; whether there was one."""
+    removed = await tx.execute(
+        "DELETE FROM room_guests WHERE room_id = ? AND likeness = ? AND name = ? "  # noqa: S608
+        f"AND expires_at IS NOT NULL{'' if by is None else ' AND invited_by = ?'}",
+        (room_id, skeleton(name), name, *(() if by is None else (by,))),
+    )
+    return removed == 1
+
+
 async def any_expired(tx: Tx, now: int) -> bool:
     """Whether there are some who did not come in time."""
     row = await tx.fetch_one(

@@ -51,6 +51,7 @@ from folkmoot.rooms.model import (
     Guest,
     Invitation,
     MessagePage,
+    OpenInvitation,
     RoomId,
     RoomView,
     Visitor,
@@ -392,6 +393,16 @@ class Rooms(Listing):
         asked = next(one for one in effects if type(one) is Invite)
         return await self._make_invitation(name, asked)
 
+    async def open_invitations(self, visitor: Visitor, name: str) -> list[OpenInvitation]:
+        """Whom a room waits for: all of them for owners, else the guests one invited."""
+        record, role = await self.find_in(visitor, name)
+        return await self._inviter.open(record.id, inviter(visitor, role))
+
+    async def withdraw_invitation(self, visitor: Visitor, name: str, invited: str) -> None:
+        """Take an invitation back: any as an owner, else that of a guest one invited."""
+        record, role = await self.find_in(visitor, name)
+        await self._inviter.withdraw(record.id, invited, inviter(visitor, role))
+
     async def _make_invitation(self, name: str, asked: Invite) -> Invitation:
         invited = await self._inviter.invite(name, asked)
         live = self._live.get(invited.room_id)
@@ -519,6 +530,11 @@ class Rooms(Listing):
                 if await self._accounts.still_valid(visitor.credential_id) is None:
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
             live.rename(visitor_of(account).principal)
+
+
+def inviter(visitor: Visitor, role: Role) -> str | None:
+    """Whose invitations someone looks after: one's own, or everyone's as an owner."""
+    return None if role is Role.OWNER else visitor.principal.account_id
 
 
 async def _guarded(work: Coroutine[Any, Any, Any]) -> None:

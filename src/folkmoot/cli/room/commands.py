@@ -22,6 +22,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "call": calls.call,
     "propose": calls.propose,
     "invite": manage.invite,
+    "invites": manage.invites,
+    "uninvite": manage.uninvite,
     "grant": decide.grant,
     "revoke": decide.revoke,
     "kick": decide.kick,

@@ -297,3 +297,42 @@ def invite(
         until = f", until {word(answer.expires_at)}" if answer.expires_at else ""
         say(f"With this token, {word(answer.guest)} can enter {name} once{until}:", err=True)
         say(f"  folkmoot room join {name} --invitation --url {inviter.hub}", err=True)
+
+
+def invites(
+    name: given.RoomArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List whom a room waits for.
+
+    Owners see everyone who was invited and has not come; others see the guests they invited.
+    """
+    found = hub_of(name, url, handle).list_invitations(name).invitations
+    if as_json:
+        say_data({"invitations": found})
+        return
+    rows = [
+        (
+            at(it.handle) if it.handle else word(it.guest),
+            "account" if it.handle else "guest",
+            at(it.invited_by) if it.invited_by else "-",
+            word(it.expires_at) if it.expires_at else "-",
+        )
+        for it in found
+    ]
+    columns = (Column("Invited", "bold"), Column("As"), Column("By"), Column("Until", named=True))
+    tell_table(columns, rows, "Nobody is waited for.")
+
+
+def uninvite(
+    name: given.RoomArgument,
+    who: given.WaitedForArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+) -> None:
+    """Withdraw an invitation to a room that nobody has used yet."""
+    hub_of(name, url, handle).withdraw_invitation(name, who.removeprefix("@"))
+    say(f"Withdrew the invitation of {word(who)} to {name}.")

@@ -242,6 +242,12 @@ InvitedArgument = Annotated[
         metavar="HANDLE", help="Whom to invite.", callback=checked_handle, show_default=False
     ),
 ]
+WaitedForArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="Who was invited: a handle or a guest's name.", show_default=False
+    ),
+]
 InvitationOption = Annotated[
     bool,
     flag(

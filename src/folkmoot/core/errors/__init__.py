@@ -80,7 +80,7 @@ FolkmootError
 │   ├── AuthenticationRequired, AlreadySignedIn, ConfirmationInvalid
 │   ├── TokenRefused        TokenInvalid, AccountSuspended
 │   ├── UnknownTool, ArgumentInvalid, RateLimited, QuotaExceeded
-│   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed
+│   ├── RegistrationClosed, InviteRequired, InviteUnknown, InviteClaimed, InviteNotOpen
 │   ├── HandleInvalid, HandleTaken, HandleNotFound, TooManyHandleChanges
 │   ├── RecoveryCodeInvalid, OneTimeCodeInvalid
 │   ├── UserNotFound, ContactNotFound, CannotSend, CannotAddSelf, CannotBlockSelf

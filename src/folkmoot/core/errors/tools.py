@@ -94,6 +94,12 @@ class InviteUnknown(ToolError, code="invite_unknown"):
     sentence = "Invalid invite code."
 
 
+class InviteNotOpen(ToolError, code="invite_not_open", http=404):
+    """The invitation was used, has expired or was withdrawn, or is someone else's."""
+
+    sentence = "There is no such open invitation."
+
+
 class InviteClaimed(ToolError, code="invite_claimed", http=409):
     """Someone has already registered with this invite."""
 

@@ -11,6 +11,7 @@ import { PageHead } from "../../parts/PageHead";
 import { type Column, PagedTable } from "../../parts/Table";
 import { bytes, count, Time } from "../../parts/Time";
 import { pathTo, place, setQuery } from "../../router";
+import { Invitations } from "./Invitations";
 import { Rights } from "./Rights";
 
 const COLUMNS: readonly Column<hub.PersonRow>[] = [
@@ -55,6 +56,8 @@ export function People() {
     on: ["people.changed"],
   });
   const [open, setOpen] = useState<"" | "add" | "invite">("");
+  /** Counts the invitations made here, which the list below shows. */
+  const [invited, setInvited] = useState(0);
   const toggle = (which: "add" | "invite") => setOpen(open === which ? "" : which);
   return (
     <>
@@ -66,7 +69,7 @@ export function People() {
           Add
         </Button>
       </PageHead>
-      {open === "invite" && <Invite />}
+      {open === "invite" && <Invite onDone={() => setInvited(invited + 1)} />}
       {open === "add" && <Add onDone={list.reload} />}
       <div class="filters" role="search" aria-label="People">
         <SearchField label="Handle or name" value={text} onSearch={(it) => setQuery({ text: it })} />
@@ -95,6 +98,7 @@ export function People() {
           )
         }
       />
+      <Invitations made={invited} />
       <Rights />
     </>
   );
@@ -129,7 +133,7 @@ export function SearchField({ label, value, onSearch, placeholder }: {
   );
 }
 
-function Invite() {
+function Invite({ onDone }: { onDone: () => void }) {
   const [handle, setHandle] = useState("");
   const [days, setDays] = useState("7");
   const [made, setMade] = useState<hub.InvitedHandle | null>(null);
@@ -139,6 +143,7 @@ function Invite() {
     if (!done) return;
     setMade(done);
     setHandle("");
+    onDone();
   };
   return (
     <section class="section" aria-label="Invite">

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 
 import type * as hub from "../../../api/schema";
 import { Button, Choice, Field } from "../../../components/parts";
-import { attempt, send } from "../../data";
+import { attempt, send, useLoad } from "../../data";
 import { Confirm } from "../../parts/Confirm";
+import { Problem } from "../../parts/Problem";
 import { count, duration, Time } from "../../parts/Time";
 import { go, pathTo } from "../../router";
 import { may } from "../../session";
@@ -54,6 +55,9 @@ export function Settings({ stream, room, onChanged }: Props) {
           </>
         )}
       </dl>
+      {may("rooms.manage", room.name) && stream.you.value && stream.you.value.role !== "guest" && (
+        <Invitations room={room} owns={owns} />
+      )}
       {owns && <Change key={`${room.access} ${room.owners}`} room={room} onChanged={onChanged} />}
       {owns && <Delete room={room} />}
     </div>
@@ -114,6 +118,54 @@ function Change({ room, onChanged }: { room: hub.Room; onChanged: () => void }) 
           Save
         </Button>
       </div>
+    </section>
+  );
+}
+
+function Invitations({ room, owns }: { room: hub.Room; owns: boolean }) {
+  const path = `/v1${pathTo("rooms", room.name, "invites")}`;
+  const list = useLoad<hub.OpenInvitations>(path);
+  const waited = list.data?.invitations ?? [];
+  const withdraw = async (name: string) => {
+    const done = await attempt(
+      () => send("DELETE", `${path}/${encodeURIComponent(name)}`).then(() => true),
+      `The invitation of ${name} is withdrawn.`,
+    );
+    await list.reload();
+    return Boolean(done);
+  };
+  return (
+    <section class="stack" aria-label="Open invitations">
+      <h2 class="subtitle">Open invitations</h2>
+      <Problem error={list.error} onRetry={list.reload} />
+      {list.data && !waited.length && (
+        <p class="soft">{owns ? "Everyone who was invited has come." : "No guest whom you invited is still to come."}</p>
+      )}
+      <ul class="people">
+        {waited.map((it) => {
+          const name = it.handle ?? it.guest ?? "";
+          return (
+            <li key={name} class="line">
+              <span class="grow">
+                {it.handle ? `@${it.handle}` : `${name}, a guest`}
+                {it.invited_by && <span class="soft">{` invited by @${it.invited_by}`}</span>}
+                {it.expires_at && (
+                  <span class="soft">
+                    {" "}
+                    until <Time at={seconds(it.expires_at)} />
+                  </span>
+                )}
+              </span>
+              <Confirm
+                label="Withdraw"
+                verb="Withdraw"
+                question={`Withdraw the invitation of ${name}?`}
+                onConfirm={() => withdraw(name)}
+              />
+            </li>
+          );
+        })}
+      </ul>
     </section>
   );
 }
