@@ -129,7 +129,10 @@ async def open_invites(
         "ORDER BY i.created_at DESC, i.code_hash DESC LIMIT ?",
         (now, at, at, last.removeprefix(ID), *(() if by is None else (by,)), limit),
     )
-    return [OpenInvite(f"{ID}{row[0][:ID_DIGITS]}", *row[1:5], bool(row[5])) for row in rows]
+    return [
+        OpenInvite(f"{ID}{hashed[:ID_DIGITS]}", made, until, handle, inviter, bool(waits))
+        for hashed, made, until, handle, inviter, waits in rows
+    ]
 
 
 async def remove_open(tx: Tx, invite_id: str, by: str | None, now: int) -> bool:

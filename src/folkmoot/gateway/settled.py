@@ -46,7 +46,7 @@ OWN: Final = tuple(
         "withdraw_my_invite",
     )
 )
-"""One's own tokens, data and invitations. Only the first is a tool: the others are asked for by people."""
+"""One's own tokens, data and invitations. Only the first is a tool: people ask for the others."""
 SERVERS: Final = tuple(
     f"mcp.request.tools/call:folkmoot/{name}" for name in ("my_servers", "my_tools", "try_tool")
 )
