@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { arrivalsNote, draftRequest } from "../src/mail/assistant";
 import { withLinks } from "../src/text/links";
 import { bodyText, displayName, oneLine, plainHandle } from "../src/text/names";
-import { dayTitle, place, shortTime } from "../src/text/time";
+import { dayTitle, place, shortTime, timeWithin } from "../src/text/time";
 
 const hrefs = (text: string) => withLinks(text).flatMap((piece) => piece.href ?? []);
 
@@ -53,4 +53,13 @@ it("tells times in the host's language and zone", () => {
   expect(shortTime(noon, noon + 60)).toBe("11:40");
   place.value = { locale: "not a locale", timeZone: "Nowhere/Else" };
   expect(shortTime(noon, noon + 60)).toMatch(/\d/);
+});
+
+it("tells times of a plot apart, however short or long it is", () => {
+  place.value = { locale: "en-GB", timeZone: "UTC" };
+  expect(timeWithin(1_700_000_000.25, 0.5)).toBe("22:13:20.250");
+  expect(timeWithin(1_700_000_000.25, 5)).toBe("22:13:20.2");
+  expect(timeWithin(1_700_000_000, 60)).toBe("22:13:20");
+  expect(timeWithin(1_700_000_000, 3_600)).toBe("22:13");
+  expect(timeWithin(1_700_000_000, 172_800)).toBe("14 Nov, 22:13");
 });

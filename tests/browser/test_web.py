@@ -327,6 +327,45 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, des
     assert web.page.evaluate("fetch('/v1/session').then(it => it.json())")["handle"] is None
 
 
+@pytest.mark.requirement("web.navigation")
+def test_every_page_has_the_same_navigation_with_what_waits(hub: str, desk: Desk) -> None:
+    kim, lea = Person(hub, "kim"), Person(hub, "lea")
+    kim.call("room/create", name="kims")
+    lea.call("room/join", room="kims")
+    web = Web(desk, hub, real_time=True).sign_in(kim.token)
+    ways = web.page.get_by_role("navigation", name="Pages")
+    names = ["Home", "Inbox", "Rooms", "Asks", "Servers", "Documentation", "@kim"]
+    for path, here in (("/inbox", "Inbox"), ("/account", "@kim"), ("/rooms", "Rooms")):
+        # The mail and the account are one page, between which nothing is loaded.
+        ways.get_by_role("link", name=here).click()
+        expect(web.page).to_have_url(f"{web.hub}{path}")
+        expect(ways.locator(".place .name")).to_have_text([*names, "Sign out", "More"])
+        expect(ways.locator("[aria-current=page]")).to_have_text(here)
+        expect(web.page.get_by_role("heading", level=1)).to_contain_text(
+            {"@kim": "Account"}.get(here, here)
+        )
+    web.page.goto(f"{web.hub}/inbox")
+    lea.call("msg/send", to="kim", body="Are you there?")
+    params = {"name": "chat.say", "arguments": {"text": "Hello"}}
+    lea.call("room/propose", room="kims", method="tools/call", params=params, to="gateway")
+    expect(ways.get_by_role("link", name="Inbox 1 new")).to_be_visible()
+    expect(ways.get_by_role("link", name="Asks 1 new")).to_be_visible()
+    web.page.set_viewport_size({"width": 390, "height": 760})
+    expect(ways.get_by_role("link", name="Servers")).to_be_hidden()
+    web.button("More").click()
+    expect(ways.get_by_role("link", name="Servers")).to_be_visible()
+    web.page.keyboard.press("Escape")
+    expect(ways.get_by_role("link", name="Servers")).to_be_hidden()
+    expect(web.button("More")).to_be_focused()
+    # The bar covers nothing of the inbox.
+    web.open_thread("lea")
+    bar = ways.bounding_box()
+    written = web.page.locator(".composer").bounding_box()
+    assert bar
+    assert written
+    assert written["y"] + written["height"] <= bar["y"]
+
+
 @pytest.mark.requirement("app.key-generation")
 def test_a_key_made_in_the_page_stays_in_this_browser(hub: str, desk: Desk) -> None:
     ivy, jon = Person(hub, "ivy"), Person(hub, "jon")

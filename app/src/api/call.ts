@@ -54,8 +54,8 @@ export interface Surroundings {
   informAssistant?: ((text: string) => Promise<void>) | undefined;
   /** Saves a file; absent where the page must show it instead. */
   saveFile?: ((name: string, text: string) => Promise<void>) | undefined;
-  /** Where the hub's other pages begin; absent where there are none. */
-  home?: string | undefined;
+  /** Whether the hub's navigation stands beside the inbox, with whose it is. */
+  framed?: boolean | undefined;
   /** Opens the page about the reader's account; absent where there is none. */
   openAccount?: (() => void) | undefined;
 }

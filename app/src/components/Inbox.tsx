@@ -6,7 +6,7 @@ import { Compose } from "./Compose";
 import { Conversation } from "./Conversation";
 import { FirstRun } from "./FirstRun";
 import { Keys } from "./Keys";
-import { Button, HomeLink, Ring } from "./parts";
+import { Button, Ring } from "./parts";
 import { People } from "./People";
 import { Settings } from "./Settings";
 import { Threads } from "./Threads";
@@ -57,8 +57,8 @@ function Bar({ mailbox }: { mailbox: Mailbox }) {
   const me = mailbox.me.value;
   return (
     <header class="bar">
-      <HomeLink to={mailbox.around.home} />
-      <h1 class="bar-title">
+      {!mailbox.around.framed && <Ring size={26} />}
+      <h1 class="bar-title" id="page-title" tabIndex={-1}>
         <button type="button" class="home" onClick={() => mailbox.go({ name: "inbox" })}>
           Inbox
         </button>
@@ -69,7 +69,7 @@ function Bar({ mailbox }: { mailbox: Mailbox }) {
           </span>
         )}
       </h1>
-      <span class="bar-me soft small grow">{me && `@${me.handle}`}</span>
+      <span class="bar-me soft small grow">{me && !mailbox.around.framed && `@${me.handle}`}</span>
       <nav class="line" aria-label="Inbox">
         <Button
           kind="primary"

@@ -58,16 +58,6 @@ export function Ring({ size = 28, stones = 9, scale = 10 }) {
   );
 }
 
-/** The drawing as the way to the hub's other pages, where there are any. */
-export function HomeLink({ to }: { to: string | undefined }) {
-  if (!to) return <Ring size={26} />;
-  return (
-    <a class="home-link" href={to} title="Home" aria-label="Home">
-      <Ring size={26} />
-    </a>
-  );
-}
-
 interface ButtonProps {
   children?: ComponentChildren;
   kind?: "primary" | "danger" | "plain";

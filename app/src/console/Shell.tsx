@@ -1,34 +1,17 @@
 /** What surrounds every page: the navigation, the line that says what happened, the connection. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 
 import type { Digest } from "../api/schema";
-import { Button, Ring } from "../components/parts";
-import { unread, waiting } from "./badges";
+import { Button } from "../components/parts";
+import { ASK_EVENTS, unread, waiting } from "../navigation/badges";
+import { Navigation } from "../navigation/Navigation";
 import { attempt, said, useLoad } from "./data";
-import { Icon } from "./icons";
 import { connected } from "./live";
-import { ASK_EVENTS } from "./pages/asks/asks";
-import { ELSEWHERE, type NavigationEntry, PAGES, type PageRow, type Params } from "./pages";
+import { PAGES, type PageRow, type Params } from "./pages";
 import { Empty } from "./parts/Empty";
 import { PageHead } from "./parts/PageHead";
 import { arrivals, match, place } from "./router";
-import { leave, may, mayForSome, who } from "./session";
-
-/** Entries of the bar at the bottom of a narrow page; the others are behind "More". */
-const MOST_NARROW = 4;
-
-interface Entry extends NavigationEntry {
-  path: string;
-}
-
-function entries(): Entry[] {
-  const ours = PAGES.flatMap(({ path, scope, navigation }) =>
-    navigation ? [{ ...navigation, path, scope }] : [],
-  );
-  return [...ours, ...ELSEWHERE]
-    .filter(({ scope }) => mayForSome(scope))
-    .sort((one, other) => one.order - other.order);
-}
+import { leave, may, mayForSome } from "./session";
 
 export function Shell() {
   const { path } = place.value;
@@ -36,11 +19,8 @@ export function Shell() {
   useTitle(found && titleOf(found.page, found.params));
   useArrival();
   return (
-    <div class="console">
-      <a class="skip button" href="#page-title">
-        Skip to the page
-      </a>
-      <Navigation path={path} />
+    <div class="console framed">
+      <Navigation path={path} onSignOut={() => void attempt(leave)} />
       <main class="page" key={path}>
         {found ? <Shown {...found} /> : <Unknown />}
       </main>
@@ -92,79 +72,6 @@ function Forbidden({ page, params }: { page: PageRow; params: Params }) {
         )}
       </Empty>
     </>
-  );
-}
-
-function Navigation({ path }: { path: string }) {
-  const [open, setOpen] = useState(false);
-  const all = entries();
-  const more = useRef<HTMLButtonElement>(null);
-  useEffect(() => setOpen(false), [path]);
-  useEffect(() => {
-    if (!open) return;
-    const close = (event: KeyboardEvent) => {
-      if (event.key !== "Escape") return;
-      setOpen(false);
-      more.current?.focus();
-    };
-    document.addEventListener("keydown", close);
-    return () => document.removeEventListener("keydown", close);
-  }, [open]);
-  const here = (to: string) => (to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`));
-  return (
-    <header class={`side${open ? " open" : ""}`}>
-      <a class="brand" href="/">
-        <Ring size={28} />
-        <span>Folkmoot</span>
-      </a>
-      <nav aria-label="Pages" class="places">
-        <ul>
-          {all.map((it, at) => (
-            <li key={it.path} class={at < MOST_NARROW ? "" : "rest"}>
-              <a class="place" href={it.path} aria-current={here(it.path) ? "page" : undefined}>
-                <Icon name={it.icon} />
-                <span class="name">{it.label}</span>
-                <Badge count={it.badge?.value ?? 0} />
-              </a>
-            </li>
-          ))}
-          <li class="rest own">
-            <a class="place" href="/account">
-              <Icon name="account" />
-              <span class="name">@{who.value?.handle}</span>
-            </a>
-          </li>
-          <li class="rest">
-            <button type="button" class="place" onClick={() => void attempt(leave)}>
-              <Icon name="out" />
-              <span class="name">Sign out</span>
-            </button>
-          </li>
-          <li class="only-narrow">
-            <button
-              type="button"
-              class="place"
-              aria-expanded={open}
-              ref={more}
-              onClick={() => setOpen(!open)}
-            >
-              <Icon name="more" />
-              <span class="name">More</span>
-            </button>
-          </li>
-        </ul>
-      </nav>
-    </header>
-  );
-}
-
-function Badge({ count }: { count: number }) {
-  if (!count) return null;
-  return (
-    <span class="badge">
-      {count > 99 ? "99+" : count}
-      <span class="hidden"> new</span>
-    </span>
   );
 }
 

@@ -15,6 +15,10 @@ import { Shell } from "./Shell";
 import "../design/tokens.css";
 import "../design/base.css";
 import "./design/console.css";
+import "./design/table.css";
+import "./design/markdown.css";
+import "./design/proposal.css";
+import "./design/messages.css";
 import "./design/rooms.css";
 
 const AGAIN_MS = 5_000;

@@ -1,28 +1,14 @@
-/** Whose session the console runs in, and what it may do. */
-import { computed, signal } from "@preact/signals";
+/** Whose session the console runs in, and when it is over. */
+import { signal } from "@preact/signals";
 
-import { type Session, session, signOut } from "../web/session";
+import { session, signOut } from "../web/session";
 import { signInPath } from "../web/paths";
+import { who } from "../web/who";
 
-export const who = signal<Session | null>(null);
+export { may, mayForSome, operates, who } from "../web/who";
+
 /** Why the session is over, once it is. */
 export const lost = signal("");
-
-const words = computed(() => new Set((who.value?.scope ?? "").split(" ").filter(Boolean)));
-
-/** Whether the session has a scope, for one room or server if `about` names it; "" needs none. */
-export function may(scope: string, about = ""): boolean {
-  const held = words.value;
-  if (!scope || held.has(scope) || (about && held.has(`${scope}:${about}`))) return true;
-  return scope !== "operate" && held.has("*");
-}
-
-/** Whether the session has a scope for everything, or for at least one room or server. */
-export function mayForSome(scope: string): boolean {
-  return may(scope) || [...words.value].some((word) => word.startsWith(`${scope}:`));
-}
-
-export const operates = computed(() => may("operate"));
 
 /** Ask who is signed in; whoever is not goes to the page to sign in, and back. */
 export async function start(): Promise<boolean> {

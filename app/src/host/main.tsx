@@ -11,6 +11,8 @@ import { connect } from "./host";
 import "../design/tokens.css";
 import "../design/base.css";
 import "../design/inbox.css";
+import "../design/conversation.css";
+import "../design/views.css";
 
 const root = document.getElementById("inbox")!;
 

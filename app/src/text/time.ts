@@ -55,6 +55,19 @@ export function clock(seconds: number): string {
   return format(seconds, { hour: "numeric", minute: "2-digit" });
 }
 
+const MINUTES_10 = 600;
+const DAY_SECONDS = 86_400;
+
+/** A time among others that are so many seconds apart: no two of them look the same. */
+export function timeWithin(seconds: number, span: number): string {
+  if (span > DAY_SECONDS) {
+    return format(seconds, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
+  }
+  if (span > MINUTES_10) return clock(seconds);
+  const exact = { hour: "numeric", minute: "2-digit", second: "2-digit" } as const;
+  return format(seconds, span > 10 ? exact : { ...exact, fractionalSecondDigits: span > 1 ? 1 : 3 });
+}
+
 export function fullTime(seconds: number): string {
   return format(seconds, { dateStyle: "full", timeStyle: "medium" });
 }

@@ -2,11 +2,11 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { sentence } from "../api/call";
-import { Button, Confirm, CopyText, Field, HomeLink, Notice } from "../components/parts";
+import { Button, Confirm, CopyText, Field, Notice } from "../components/parts";
 import { Part } from "../components/People";
 import { ProfilePart } from "../components/Settings";
 import type { Mailbox } from "../mail/mailbox";
-import { plainHandle } from "../text/names";
+import { displayName, plainHandle } from "../text/names";
 import { shortTime } from "../text/time";
 import {
   changeHandle,
@@ -19,35 +19,28 @@ import {
   revoke,
   withdrawInvite,
 } from "./session";
+import { who } from "./who";
 
 interface Props {
   mailbox: Mailbox;
-  onInbox: (view: "inbox" | "keys") => void;
-  onSignOut: () => void;
+  onKeys: () => void;
   onGone: (reason: string) => void;
 }
 
-export function Account({ mailbox, onInbox, onSignOut, onGone }: Props) {
+export function Account({ mailbox, onKeys, onGone }: Props) {
   const me = mailbox.me.value;
   if (!me) return null;
   const { text, bad } = mailbox.said.value;
   return (
     <div class="app" data-view="account">
       <header class="bar">
-        <HomeLink to="/" />
-        <h1 class="bar-title">
-          <button type="button" class="home" onClick={() => onInbox("inbox")}>
-            Inbox
-          </button>
+        <h1 class="bar-title" id="page-title" tabIndex={-1}>
+          Account
         </h1>
-        <span class="bar-me soft small grow">@{me.handle}</span>
-        <nav class="line" aria-label="Account">
-          <Button onClick={onSignOut}>Sign out</Button>
-        </nav>
       </header>
       <main class="scroll pad" tabIndex={0} aria-label="Account">
         <div class="page-body">
-          <h2 class="title">Account</h2>
+          <h2 class="title">{displayName(me.display_name, me.handle)}</h2>
           <ProfilePart mailbox={mailbox} me={me} />
           <HandlePart mailbox={mailbox} />
           <Opened mailbox={mailbox} onGone={onGone} />
@@ -55,7 +48,7 @@ export function Account({ mailbox, onInbox, onSignOut, onGone }: Props) {
           <Part title="End-to-end encryption">
             <p class="soft">Your key is kept in this browser, and stays here when you sign out.</p>
             <div class="line">
-              <Button icon="lock" onClick={() => onInbox("keys")}>
+              <Button icon="lock" onClick={onKeys}>
                 Keys and backup
               </Button>
             </div>
@@ -88,6 +81,7 @@ function HandlePart({ mailbox }: { mailbox: Mailbox }) {
       const changed = await changeHandle(plainHandle(handle));
       const me = mailbox.me.value;
       if (me) mailbox.me.value = { ...me, handle: changed.new_handle };
+      if (who.value) who.value = { ...who.value, handle: changed.new_handle };
       setHandle("");
       mailbox.say(changed.message);
     } catch (failure) {

@@ -9,23 +9,29 @@ import { Button, Ring } from "../components/parts";
 import { Keyring } from "../crypto/keyring";
 import { browserStorage } from "../crypto/storage";
 import { Mailbox, POLL_SECONDS } from "../mail/mailbox";
+import { ASK_EVENTS, unread, waiting } from "../navigation/badges";
+import { Navigation } from "../navigation/Navigation";
 import { Account } from "./Account";
 import { keepPage } from "./install";
 import { type EventName, Live } from "./live";
 import { ownPath } from "./paths";
-import { call } from "./rest";
+import { ask, call } from "./rest";
 import { type Session, session, signOut, useCode } from "./session";
 import { SignIn } from "./SignIn";
+import { may, who } from "./who";
 
 import "../design/tokens.css";
 import "../design/base.css";
 import "../design/inbox.css";
+import "../design/conversation.css";
+import "../design/views.css";
 
 const CODE = /^#(oc_[0-9a-f]{64})$/;
 /** While the hub tells what changes, the inbox asks by itself only so often. */
 const SELDOM_SECONDS = 300;
 const AGAIN_MS = 5_000;
-const HEARD: readonly EventName[] = [
+const COUNT_MS = 1_000;
+const MAIL_EVENTS: readonly EventName[] = [
   "mail.received",
   "mail.sent",
   "mail.changed",
@@ -47,7 +53,7 @@ const asked = signal(false);
 const around: Surroundings = {
   call,
   openLink: (url) => void window.open(url, "_blank", "noopener,noreferrer"),
-  home: "/",
+  framed: true,
   openAccount: () => show("/account"),
   saveFile: async (name, text) => {
     const link = document.createElement("a");
@@ -64,14 +70,31 @@ const opened = () => new Mailbox(around, new Keyring(storage), storage);
 let mailbox = opened();
 const current = signal(mailbox);
 const live = new Live(
-  HEARD,
-  () => void mailbox.look(),
+  [...MAIL_EVENTS, ...ASK_EVENTS],
+  ({ name }) => {
+    if (MAIL_EVENTS.includes(name)) void mailbox.look();
+    if (ASK_EVENTS.includes(name) || name === "reload") countSoon();
+  },
   (open) => {
     mailbox.pollSeconds = open ? SELDOM_SECONDS : POLL_SECONDS;
     // Events may have been missed; and a stream that ended may mean that the session did.
     if (mailbox.phase.value === "ready") void mailbox.look();
+    if (open) countSoon();
   },
 );
+
+let counting: ReturnType<typeof setTimeout> | undefined;
+/** Count what waits for the reader's decision; much that happens at once is counted once. */
+function countSoon(): void {
+  counting ??= setTimeout(() => {
+    counting = undefined;
+    if (!may("decide")) return;
+    ask<{ count: number }>("GET", "/v1/asks?limit=0").then(
+      ({ count }) => (waiting.value = count),
+      () => {},
+    );
+  }, COUNT_MS);
+}
 
 function show(to: "/inbox" | "/account" | "/sign-in"): void {
   if (location.pathname !== to) history.pushState(null, "", to);
@@ -85,6 +108,8 @@ function leave(why: string): void {
   mailbox = opened();
   mailbox.phase.value = "signed_out";
   current.value = mailbox;
+  who.value = null;
+  waiting.value = 0;
   reason.value = why;
   follow();
 }
@@ -102,6 +127,7 @@ function follow(): void {
     was = now;
     if (now === "ready") {
       if (next !== null && path.peek() === "/sign-in") return location.replace(next);
+      void learnWho();
       live.open();
       if (path.peek() !== "/account") show("/inbox");
     } else if (now === "signed_out" && before === "ready") {
@@ -112,10 +138,17 @@ function follow(): void {
 
 effect(() => {
   const box = current.value;
-  const unread = box.phase.value === "ready" ? box.unread.value : 0;
+  const count = box.phase.value === "ready" ? box.unread.value : 0;
+  unread.value = count;
   const name = box.phase.value === "signed_out" ? "Sign in" : path.value === "/account" ? "Account" : "Inbox";
-  document.title = `${unread ? `(${unread}) ` : ""}${name} · Folkmoot`;
+  document.title = `${count ? `(${count}) ` : ""}${name} · Folkmoot`;
 });
+
+/** The navigation offers what this session may do, which whoever signs in decides. */
+async function learnWho(): Promise<void> {
+  who.value = await session().catch(() => who.value);
+  countSoon();
+}
 
 async function start(): Promise<void> {
   const code = CODE.exec(location.hash)?.[1];
@@ -128,15 +161,16 @@ async function start(): Promise<void> {
     reason.value = sentence(error);
   }
   try {
-    const who = await session();
-    registration.value = who.registration;
+    const found = await session();
+    registration.value = found.registration;
     trouble.value = "";
     asked.value = true;
-    if (who.handle === null) {
+    if (found.handle === null) {
       mailbox.phase.value = "signed_out";
       if (next !== null && !reason.value) reason.value = "Sign in to continue.";
       return;
     }
+    who.value = found;
     mailbox.hub = location.origin;
     await mailbox.start();
   } catch (error) {
@@ -168,26 +202,38 @@ function App() {
   if (box.phase.value === "signed_out") {
     return <SignIn mailbox={box} registration={registration.value} reason={reason.value} />;
   }
-  if (path.value === "/account" && box.me.value) {
-    return (
-      <Account
-        mailbox={box}
-        onInbox={(view) => {
-          box.go({ name: view });
-          show("/inbox");
-        }}
-        onSignOut={() => void out()}
-        onGone={(why) => {
-          // The cookie is of no use any more.
-          void signOut().catch(() => {});
-          leave(why);
-        }}
-      />
-    );
-  }
-  return <Inbox mailbox={box} />;
+  return (
+    <div class="framed">
+      <Navigation path={path.value} onSignOut={() => void out()} />
+      {path.value === "/account" && box.me.value ? (
+        <Account
+          mailbox={box}
+          onKeys={() => {
+            box.go({ name: "keys" });
+            show("/inbox");
+          }}
+          onGone={(why) => {
+            // The cookie is of no use any more.
+            void signOut().catch(() => {});
+            leave(why);
+          }}
+        />
+      ) : (
+        <Inbox mailbox={box} />
+      )}
+    </div>
+  );
 }
 
+/** Between the mail and the account the page stays; every other link is the browser's. */
+document.addEventListener("click", (event) => {
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const to = (event.target as Element).closest?.(".place")?.getAttribute("href");
+  if (to !== "/inbox" && to !== "/account") return;
+  event.preventDefault();
+  if (to === "/inbox") mailbox.go({ name: "inbox" });
+  show(to);
+});
 addEventListener("popstate", () => (path.value = location.pathname));
 follow();
 render(<App />, document.getElementById("inbox")!);

@@ -1,7 +1,7 @@
 /** Small plots over time, drawn as SVG; the numbers behind each are in a table. */
 import "../design/parts.css";
 
-import { fullTime } from "../../text/time";
+import { fullTime, timeWithin } from "../../text/time";
 
 export interface Series {
   name: string;
@@ -58,16 +58,13 @@ function dash(x: number, y: number, step: number, width: number): string {
 
 const round = (value: number) => Math.round(value * 10) / 10;
 
-/** The time of day, as the reader writes it. */
-const clock = (at: number) =>
-  new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-
 export function Plot({ title, times, series, kind = "line", format, empty = "Nothing yet." }: Props) {
   const values = series.flatMap((it) => it.values.filter((value) => value !== null));
   const most = Math.max(0, ...values);
   const top = ceiling(most);
   const nothing = values.length === 0 || (kind === "bars" && most === 0);
-  const [first, last] = [times[0], times.at(-1)];
+  const first = times[0] ?? 0;
+  const last = times.at(-1) ?? first;
   const summary = series.map((it) => summaryOf(it, kind, format)).join("; ");
   return (
     <figure class="plot">
@@ -108,8 +105,8 @@ export function Plot({ title, times, series, kind = "line", format, empty = "Not
             </svg>
           </div>
           <p class="line small soft" aria-hidden="true">
-            <span class="grow">{first !== undefined && clock(first)}</span>
-            <span>{last !== undefined && clock(last)}</span>
+            <span class="grow">{timeWithin(first, last - first)}</span>
+            <span>{timeWithin(last, last - first)}</span>
           </p>
           <Numbers title={title} times={times} series={series} format={format} />
         </>
@@ -139,6 +136,7 @@ function bars(values: readonly (number | null)[], top: number): string {
 
 /** The same in numbers; times at which there was nothing are left out. */
 function Numbers({ title, times, series, format }: Pick<Props, "title" | "times" | "series" | "format">) {
+  const span = (times.at(-1) ?? 0) - (times[0] ?? 0);
   const rows = times
     .map((at, place) => ({ at, values: series.map((it) => it.values[place] ?? null) }))
     .filter(({ values }) => values.some((value) => value));
@@ -161,7 +159,7 @@ function Numbers({ title, times, series, format }: Pick<Props, "title" | "times"
             {rows.map(({ at, values }) => (
               <tr key={at}>
                 <th scope="row" title={fullTime(at)}>
-                  {clock(at)}
+                  {timeWithin(at, span)}
                 </th>
                 {values.map((value, place) => (
                   <td key={place} class="number">

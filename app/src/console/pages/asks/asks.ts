@@ -1,16 +1,7 @@
 /** Words and order of what waits for a decision. */
 import type * as hub from "../../../api/schema";
-import type { EventName } from "../../../web/live";
 
-/** The events after which something else may wait. */
-export const ASK_EVENTS: readonly EventName[] = [
-  "room.proposal",
-  "room.rights",
-  "room.membership",
-  "room.changed",
-  "held.changed",
-  "pins.changed",
-];
+export { ASK_EVENTS } from "../../../navigation/badges";
 
 export const KINDS = [
   { name: "proposal", label: "Proposals" },

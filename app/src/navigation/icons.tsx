@@ -1,4 +1,4 @@
-/** The drawings of the console's navigation, in the strokes of the inbox's. */
+/** The drawings of the navigation, in the strokes of the inbox's. */
 const PATHS = {
   home: "M4 11l8-7 8 7M6 9.5V20h12V9.5M10 20v-6h4v6",
   mail: "M4 6h16v12H4zM4 7l8 6.5L20 7",

@@ -1,0 +1,32 @@
+/** Where the navigation leads, one row each, in its order. */
+import type { Signal } from "@preact/signals";
+
+import { unread, waiting } from "./badges";
+import type { IconName } from "./icons";
+
+export interface Place {
+  path: string;
+  label: string;
+  icon: IconName;
+  /** The scope without which it is not offered; "" for none, `operate` for operators. */
+  scope: string;
+  /** How many things wait there. */
+  badge?: Signal<number>;
+}
+
+export const PLACES: readonly Place[] = [
+  { path: "/", label: "Home", icon: "home", scope: "" },
+  { path: "/inbox", label: "Inbox", icon: "mail", scope: "mail.read", badge: unread },
+  { path: "/rooms", label: "Rooms", icon: "rooms", scope: "rooms" },
+  { path: "/asks", label: "Asks", icon: "asks", scope: "decide", badge: waiting },
+  { path: "/servers", label: "Servers", icon: "servers", scope: "tools" },
+  { path: "/tapes", label: "Tapes", icon: "tapes", scope: "operate" },
+  { path: "/people", label: "People", icon: "people", scope: "operate" },
+  { path: "/audit", label: "Audit", icon: "audit", scope: "operate" },
+  { path: "/docs", label: "Documentation", icon: "docs", scope: "" },
+];
+
+/** Whether a page belongs to a place, so that the place is marked. */
+export function belongs(path: string, place: string): boolean {
+  return path === place || (place !== "/" && path.startsWith(`${place}/`));
+}

@@ -1,0 +1,22 @@
+/** Who is signed in on this page, and what the session may do. */
+import { computed, signal } from "@preact/signals";
+
+import type { Session } from "./session";
+
+export const who = signal<Session | null>(null);
+
+const words = computed(() => new Set((who.value?.scope ?? "").split(" ").filter(Boolean)));
+
+/** Whether the session has a scope, for one room or server if `about` names it; "" needs none. */
+export function may(scope: string, about = ""): boolean {
+  const held = words.value;
+  if (!scope || held.has(scope) || (about && held.has(`${scope}:${about}`))) return true;
+  return scope !== "operate" && held.has("*");
+}
+
+/** Whether the session has a scope for everything, or for at least one room or server. */
+export function mayForSome(scope: string): boolean {
+  return may(scope) || [...words.value].some((word) => word.startsWith(`${scope}:`));
+}
+
+export const operates = computed(() => may("operate"));
