@@ -14,8 +14,13 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response as HttpResponse
 
 from folkmoot.app import Hub
-from folkmoot.bridge.bridge import Account, Bridge, Places, bridging
 from folkmoot.bridge.calls import canonical
+from folkmoot.bridge.serve import (
+    Bridge,
+    BridgeAccount,
+    BridgeFiles,
+    open_bridge,
+)
 from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import Request, Response, decode_message, encode_message
@@ -48,7 +53,7 @@ class Town:
     async def person(self, handle: str, **options: Any) -> Desk:
         """Someone new, at a bridge of their own."""
         made = await self.hub.accounts.register(handle, also=self.hub.mail.welcome)
-        return await self.desk(Account(self.url, handle, made.token), handle, **options)
+        return await self.desk(BridgeAccount(self.url, handle, made.token), handle, **options)
 
     async def people(self, *handles: str) -> list[Desk]:
         """Several people, each of whom has been at their bridge once."""
@@ -57,12 +62,12 @@ class Town:
             await desk.bridge.device.ready()
         return desks
 
-    async def desk(self, account: Account, place: str, **options: Any) -> Desk:
+    async def desk(self, account: BridgeAccount, place: str, **options: Any) -> Desk:
         """A bridge on a computer, which is a folder."""
         folder = self.folder / place
-        places = Places(folder / "keys.json", folder / "bridge.db", **options)
+        places = BridgeFiles(folder / "keys.json", folder / "bridge.db", **options)
         desk = Desk(account, places)
-        running = bridging(account, places, SystemClock(), desk.said.append)
+        running = open_bridge(account, places, SystemClock(), desk.said.append)
         desk.bridge = await self._stack.enter_async_context(running)
         desk.chain = Chain(desk.bridge.interceptors)
         return desk
@@ -107,7 +112,7 @@ class Desk:
     chain: Chain
     _ids = count(1)
 
-    def __init__(self, account: Account, places: Places) -> None:
+    def __init__(self, account: BridgeAccount, places: BridgeFiles) -> None:
         self.account = account
         self.places = places
         self.said: list[str] = []

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
-from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
-from folkmoot.bridge.guarding import HIDDEN, KNOWN, SENDING
-from folkmoot.bridge.letter import VERSION
-from folkmoot.bridge.modes import MODES
-from folkmoot.bridge.opening import MOST_ASKED
+from folkmoot.bridge.crypto import (
+    VERSION,
+    DeviceKey,
+    fingerprint,
+    seal,
+)
+from folkmoot.bridge.identity import MODES
+from folkmoot.bridge.mail import MOST_ASKED
+from folkmoot.bridge.tools import HIDDEN, KNOWN, SENDING
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import Notification

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from nacl.public import Box, PrivateKey, PublicKey
 
-from folkmoot.bridge.boxes import decode, encode, fingerprint
-from folkmoot.bridge.bridge import Account
-from folkmoot.bridge.hub import SideHub
-from folkmoot.bridge.letter import VERSION
+from folkmoot.bridge.calls import SideHub
+from folkmoot.bridge.crypto import (
+    VERSION,
+    decode,
+    encode,
+    fingerprint,
+)
+from folkmoot.bridge.serve import BridgeAccount
 from folkmoot.proxy.chain import Chain
 from tests.bridge.support import Desk, Town, in_messages, town
 from tests.harness import run
@@ -248,12 +252,14 @@ def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(tmp_path
 def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(tmp_path: Path) -> None:
     async def main() -> None:
         async with town(tmp_path) as there:
-            account = Account(there.url, "ada", f"sk_{'0' * 64}")
+            account = BridgeAccount(there.url, "ada", f"sk_{'0' * 64}")
             lost = await there.desk(account, "lost")
             told = await lost.refused("msg/send", to="bob", body="x")
             assert told["error"].startswith("Authentication required. ")
             assert "folkmoot account recover" in told["error"]
-            away = await there.desk(Account("http://127.0.0.1:9", "ada", account.token), "away")
+            away = await there.desk(
+                BridgeAccount("http://127.0.0.1:9", "ada", account.token), "away"
+            )
             assert "no hub answers" in (await away.refused("msg_inbox"))["error"]
 
     run(main())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
+from folkmoot.bridge.crypto import DeviceKey, fingerprint, seal
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import AnswerInvalid
 from folkmoot.core.message import Response

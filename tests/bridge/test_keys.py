@@ -13,10 +13,20 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 
-from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal, unseal
-from folkmoot.bridge.keys import MOST_PREVIOUS, KeyStore
-from folkmoot.bridge.ledger import Pin
-from folkmoot.bridge.transfer import Cost, pack, unpack
+from folkmoot.bridge.crypto import (
+    DeviceKey,
+    fingerprint,
+    seal,
+    unseal,
+)
+from folkmoot.bridge.keys import (
+    MOST_PREVIOUS,
+    Cost,
+    KeyStore,
+    pack,
+    unpack,
+)
+from folkmoot.bridge.ledger import PinnedKey
 from folkmoot.core.errors import DeviceKeyUnusable
 
 HUB = "http://hub.example"
@@ -144,7 +154,7 @@ def test_keys_go_to_another_device_under_a_passphrase(tmp_path: Path) -> None:
     here, there = KeyStore(tmp_path / "here.json"), KeyStore(tmp_path / "there.json")
     old = here.make(HUB, "ada", 0).current
     keys = here.rotate(HUB, "ada", DeviceKey.fresh(), 0)
-    pins = [Pin("bob", DeviceKey.fresh().public, 7)]
+    pins = [PinnedKey("bob", DeviceKey.fresh().public, 7)]
     content = pack(keys, pins, WORDS, CHEAP)
     for secret in (keys.current.written(), old.written(), WORDS):
         assert secret.encode() not in content

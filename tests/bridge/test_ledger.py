@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.bridge import database
+from folkmoot.bridge import ledger as database
 from folkmoot.bridge import ledger as module
-from folkmoot.bridge.ledger import SLACK, Ledger, Pin, Seen
+from folkmoot.bridge.ledger import (
+    SLACK,
+    Ledger,
+    PinnedKey,
+    SeenLetter,
+)
 from folkmoot.core.errors import BridgeStateUnusable
 
 ME = "my key"
@@ -32,8 +37,8 @@ def open_ledger() -> Iterator[Callable[..., Ledger]]:
         yield opened
 
 
-def seen(message_id: str, box: str | None = None, peer: str = "bob") -> Seen:
-    return Seen(box, message_id, "thread", peer, False, "")
+def seen(message_id: str, box: str | None = None, peer: str = "bob") -> SeenLetter:
+    return SeenLetter(box, message_id, "thread", peer, False, "")
 
 
 def test_the_first_key_is_trusted_and_no_other_until_it_is_accepted(
@@ -45,9 +50,12 @@ def test_the_first_key_is_trusted_and_no_other_until_it_is_accepted(
     assert ledger.trust(ME, "bob", "two", 20).key == "one"
     assert ledger.trust("another account", "bob", "two", 20).key == "two"
     ledger.accept(ME, "bob", "two", 30)
-    assert ledger.pins_of(ME, "bob") == [Pin("bob", "two", 30), Pin("bob", "one", 10, 30)]
+    assert ledger.pins_of(ME, "bob") == [
+        PinnedKey("bob", "two", 30),
+        PinnedKey("bob", "one", 10, 30),
+    ]
     ledger.accept(ME, "bob", "", 40)
-    assert ledger.pin_of(ME, "bob") == Pin("bob", "", 40)
+    assert ledger.pin_of(ME, "bob") == PinnedKey("bob", "", 40)
     assert ledger.trust(ME, "bob", "three", 50).key == "three"
     assert ledger.forget(ME, "bob") == 4
     assert ledger.pin_of(ME, "bob") is None
@@ -91,10 +99,10 @@ def test_what_was_sent_is_known_before_and_after_it_has_a_place(
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.note_sent(ME, "box", "bob", "key")
     first = ledger.by_digest(ME, "box")
-    assert first == Seen("box", None, None, "bob", True, "key")
+    assert first == SeenLetter("box", None, None, "bob", True, "key")
     ledger.note_place(ME, "box", "id", "thread")
     ledger.note_place(ME, "box", "other", "thread")
-    assert ledger.by_id(ME, "id") == Seen("box", "id", "thread", "bob", True, "key")
+    assert ledger.by_id(ME, "id") == SeenLetter("box", "id", "thread", "bob", True, "key")
     ledger.note_seen(ME, seen("later"))
     ledger.note_seen(ME, seen("later", "its box", "eve"))
     assert ledger.by_id(ME, "later") == seen("later", "its box")
@@ -121,10 +129,10 @@ def test_pins_of_another_device_never_take_the_place_of_those_here(
 ) -> None:
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.trust(ME, "bob", "one", 0)
-    assert not ledger.recall(ME, Pin("bob", "two", 5))
-    assert ledger.recall(ME, Pin("bob", "one", 5))
-    assert ledger.recall(ME, Pin("eve", "three", 5))
-    assert ledger.recall(ME, Pin("eve", "old", 1, 5))
+    assert not ledger.recall(ME, PinnedKey("bob", "two", 5))
+    assert ledger.recall(ME, PinnedKey("bob", "one", 5))
+    assert ledger.recall(ME, PinnedKey("eve", "three", 5))
+    assert ledger.recall(ME, PinnedKey("eve", "old", 1, 5))
     assert {pin.key for pin in ledger.pins(ME)} == {"one", "three", "old"}
 
 
@@ -161,13 +169,13 @@ def test_a_ledger_of_an_earlier_version_keeps_its_pins_and_learns_more_of_them(
         db.execute("PRAGMA user_version = 1")
     db.close()
     ledger = open_ledger(path)
-    assert ledger.pins(ME) == [Pin("bob", "key", 5)]
+    assert ledger.pins(ME) == [PinnedKey("bob", "key", 5)]
     ledger.note_letters(ME, "bob", "key")
     ledger.note_verified(ME, "bob", "another key")
-    assert ledger.pins(ME) == [Pin("bob", "key", 5, letters=True)]
+    assert ledger.pins(ME) == [PinnedKey("bob", "key", 5, letters=True)]
     ledger.note_verified(ME, "bob", "key")
     ledger.close()
-    assert open_ledger(path).pins(ME) == [Pin("bob", "key", 5, letters=True, verified=True)]
+    assert open_ledger(path).pins(ME) == [PinnedKey("bob", "key", 5, letters=True, verified=True)]
 
 
 def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_another_key(
@@ -175,10 +183,10 @@ def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_anothe
 ) -> None:
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.trust(ME, "bob", "one", 0)
-    assert ledger.recall(ME, Pin("bob", "one", 5, letters=True, verified=True))
-    assert ledger.pin_of(ME, "bob") == Pin("bob", "one", 0, letters=True, verified=True)
+    assert ledger.recall(ME, PinnedKey("bob", "one", 5, letters=True, verified=True))
+    assert ledger.pin_of(ME, "bob") == PinnedKey("bob", "one", 0, letters=True, verified=True)
     ledger.accept(ME, "bob", "two", 10)
-    assert ledger.pin_of(ME, "bob") == Pin("bob", "two", 10)
+    assert ledger.pin_of(ME, "bob") == PinnedKey("bob", "two", 10)
     ledger.accept(ME, "bob", "one", 20)
     pin = ledger.pin_of(ME, "bob")
     assert pin is not None

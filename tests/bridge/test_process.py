@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from folkmoot.bridge.boxes import decode
+from folkmoot.bridge.crypto import decode
 from folkmoot.bridge.keys import KeyStore
 from folkmoot.cli.client import HubClient
 from tests.harness import run

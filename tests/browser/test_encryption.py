@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.bridge.boxes import DeviceKey, fingerprint, seal
+from folkmoot.bridge.crypto import DeviceKey, fingerprint, seal
 from tests.bridge.test_process import Home
 from tests.browser.harness import BARE, Desk, Inbox, Person, expect
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.bridge.boxes import DeviceKey
+from folkmoot.bridge.crypto import DeviceKey
 from tests.browser.harness import STORING, Desk, Inbox, Person, expect
 
 pytestmark = pytest.mark.browser

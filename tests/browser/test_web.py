@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from folkmoot.bridge.boxes import DeviceKey, seal
+from folkmoot.bridge.crypto import DeviceKey, seal
 from folkmoot.cli.client import HubClient
 from tests.browser.harness import AXE, Desk, Person, Quiet, expect, missing
 from tests.browser.test_accessibility import RUN

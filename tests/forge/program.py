@@ -27,7 +27,7 @@ LOADED = (
     "encodings.idna",
     "folkmoot.app",
     "folkmoot.bridge.serve",
-    "folkmoot.bridge.transfer",
+    "folkmoot.bridge.keys",
     "folkmoot.cli.names.explaining",
     "folkmoot.cli.names.reporting",
     "folkmoot.cli.program",

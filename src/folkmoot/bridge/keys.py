@@ -1,28 +1,164 @@
-"""The device keys of a person: one for each of their accounts, and those they had before.
-
-They lie in one file beside the credentials; a private key is in it, or in the computer's keyring.
-"""
+"""The device's private keys: in a file or the keyring, and exported to another device."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 import msgspec
+from nacl.exceptions import CryptoError
+from nacl.pwhash import argon2id
+from nacl.secret import SecretBox
+from nacl.utils import random
 
-from folkmoot.bridge import osring
-from folkmoot.bridge.boxes import DeviceKey
-from folkmoot.bridge.files import locked, read_private, write_private
+from folkmoot.bridge.crypto import DeviceKey, decode, encode
+from folkmoot.bridge.ledger import PinnedKey
 from folkmoot.core.errors import DeviceKeyUnusable
+from folkmoot.staging import staged
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+OTHERS: Final = 0o077
+
+
+def read_private(path: Path) -> bytes | None:
+    """What is in a file that only its owner can read; None when there is none."""
+    with file_errors(path):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise DeviceKeyUnusable(f"{path}: is not a file.")
+            if stat.S_IMODE(mode) & OTHERS:
+                raise DeviceKeyUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
+            content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise DeviceKeyUnusable(f"{path}: is larger than such a file can be.")
+    return content
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put a whole file in place at once, on the disk when done, readable by its owner alone."""
+    with file_errors(path):
+        make_folder(path.parent)
+        with staged(path, content) as part:
+            part.replace(path)
+            sync_folder(path.parent)
+
+
+def put_new(path: Path, content: bytes) -> None:
+    """Write a file that must not exist yet, readable by its owner alone."""
+    with file_errors(path):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let nobody else change a file meanwhile; they wait."""
+    with file_errors(path):
+        make_folder(path.parent)
+        # Kept beside the file, which is replaced: a lock on it would be one on the old file.
+        lock = path.with_name(f"{path.name}.lock").open("wb")
+    with lock:
+        with file_errors(path):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says of the file into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise DeviceKeyUnusable(f"{path}: {reason}.") from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that only its owner can enter, unless it is there."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+SERVICE: Final = "folkmoot device key"
+LEAST_PRIORITY: Final = 1
+"""What `keyring` recommends; below it are those that keep nothing or keep it readable."""
+
+
+def backend() -> Any:
+    """The keyring of this computer; an error that says what to do where there is none."""
+    try:
+        # A fifth of a second to import, which only those who keep their key there pay.
+        import keyring
+    except ImportError:
+        raise DeviceKeyUnusable(
+            "The keyring needs the package 'keyring': install folkmoot[keyring], or leave "
+            "--keyring out to keep the key in a file."
+        ) from None
+    found = keyring.get_keyring()
+    if found.priority < LEAST_PRIORITY:
+        raise DeviceKeyUnusable(
+            "This computer has no keyring to keep a key in; leave --keyring out to keep it in a "
+            "file."
+        )
+    return found
+
+
+def put(public: str, private: str) -> None:
+    """Keep a private key under its public one."""
+    ring = backend()
+    try:
+        ring.set_password(SERVICE, public, private)
+    except Exception as error:
+        raise failed(error) from error
+
+
+def get(public: str) -> str | None:
+    """The private key that belongs to a public one, if it is kept."""
+    ring = backend()
+    try:
+        found: str | None = ring.get_password(SERVICE, public)
+    except Exception as error:
+        raise failed(error) from error
+    return found
+
+
+def failed(error: Exception) -> DeviceKeyUnusable:
+    """What a keyring of whatever kind said; its own words may hold anything."""
+    return DeviceKeyUnusable(f"The keyring refused ({type(error).__name__}): is it unlocked?")
+
 
 FILE_NAME: Final = "device-keys.json"
 MOST_PREVIOUS: Final = 16
 """Earlier keys that are kept to read old mail with; the oldest goes first."""
 
 
-class Kept(msgspec.Struct, omit_defaults=True):
+class StoredKey(msgspec.Struct, omit_defaults=True):
     """One key as the file has it: with its private half, or where the keyring has that."""
 
     public: str
@@ -40,7 +176,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
 
     def opened(self, source: Path) -> DeviceKey:
         """The key itself."""
-        text = osring.get(self.public) if self.keyring else self.private
+        text = get(self.public) if self.keyring else self.private
         if text is None:
             raise DeviceKeyUnusable(
                 f"{source}: the keyring no longer has the key {self.public}; import it again."
@@ -51,24 +187,24 @@ class Kept(msgspec.Struct, omit_defaults=True):
         return key
 
 
-class Entry(msgspec.Struct, omit_defaults=True):
+class AccountKeys(msgspec.Struct, omit_defaults=True):
     """The keys of one account: the present one and earlier ones, the latest first."""
 
     hub: str
     handle: str
-    current: Kept
-    previous: list[Kept] = []
+    current: StoredKey
+    previous: list[StoredKey] = []
 
 
 class _File(msgspec.Struct, omit_defaults=True):
     version: int = 1
-    accounts: list[Entry] = []
+    accounts: list[AccountKeys] = []
 
 
 class Keys:
     """An account's keys, opened: the first is the present one, the rest read old mail."""
 
-    def __init__(self, entry: Entry, keys: list[DeviceKey]) -> None:
+    def __init__(self, entry: AccountKeys, keys: list[DeviceKey]) -> None:
         self.entry = entry
         self.all = tuple(keys)
 
@@ -106,7 +242,7 @@ class KeyStore:
             entry = _find(file, hub, handle)
             if entry is None:
                 kept = keep(DeviceKey.fresh(), now, keyring=keyring)
-                entry = Entry(hub, handle, kept)
+                entry = AccountKeys(hub, handle, kept)
                 file.accounts.append(entry)
         return self._opened(entry)
 
@@ -131,7 +267,7 @@ class KeyStore:
             names = {kept.public for kept in brought}
             merged = [*brought, *(kept for kept in known if kept.public not in names)]
             if entry is None:
-                entry = Entry(hub, handle, merged[0])
+                entry = AccountKeys(hub, handle, merged[0])
                 file.accounts.append(entry)
             entry.current, entry.previous = merged[0], merged[1 : MOST_PREVIOUS + 1]
         return self._opened(entry)
@@ -167,17 +303,123 @@ class KeyStore:
             if after != before:
                 write_private(self.path, msgspec.json.format(after, indent=2) + b"\n")
 
-    def _opened(self, entry: Entry) -> Keys:
+    def _opened(self, entry: AccountKeys) -> Keys:
         return Keys(entry, [kept.opened(self.path) for kept in (entry.current, *entry.previous)])
 
 
-def keep(key: DeviceKey, now: float, *, keyring: bool) -> Kept:
+def keep(key: DeviceKey, now: float, *, keyring: bool) -> StoredKey:
     """A key as the file has it; one for the keyring is there before the file says so."""
     if keyring:
-        osring.put(key.public, key.written())
-        return Kept(key.public, keyring=True, made=int(now))
-    return Kept(key.public, key.written(), made=int(now))
+        put(key.public, key.written())
+        return StoredKey(key.public, keyring=True, made=int(now))
+    return StoredKey(key.public, key.written(), made=int(now))
 
 
-def _find(file: _File, hub: str, handle: str) -> Entry | None:
+def _find(file: _File, hub: str, handle: str) -> AccountKeys | None:
     return next((it for it in file.accounts if (it.hub, it.handle) == (hub, handle)), None)
+
+
+FORMAT: Final = "folkmoot-device-key"
+VERSION: Final = 1
+LEAST_CHARACTERS: Final = 12
+LEAST_DIFFERENT: Final = 5
+MOST_PASSES: Final = 16
+MOST_MEMORY: Final = 1024 * 1024 * 1024
+"""What a file may ask of whoever imports it."""
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What one guess at a passphrase costs: passes over so many bytes of memory."""
+
+    passes: int = argon2id.OPSLIMIT_MODERATE
+    memory: int = argon2id.MEMLIMIT_MODERATE
+
+
+class KeyExport(msgspec.Struct, frozen=True):
+    """The file: what is not secret of it, and the box."""
+
+    format: Literal["folkmoot-device-key"]
+    version: int
+    hub: str
+    handle: str
+    kdf: Literal["argon2id"]
+    passes: int
+    memory: int
+    salt: str
+    box: str
+
+
+class ImportedKeys(msgspec.Struct, frozen=True):
+    """What a file brings: the present key first, then earlier ones, and whom they trust."""
+
+    hub: str
+    handle: str
+    keys: list[str]
+    pins: list[PinnedKey] = []
+
+    def __repr__(self) -> str:
+        return f"Brought(@{self.handle} on {self.hub})"
+
+    def opened(self) -> list[DeviceKey]:
+        """The keys themselves."""
+        return [DeviceKey.read(text, "The file") for text in self.keys]
+
+
+def check_passphrase(passphrase: str) -> None:
+    """Refuse a passphrase that is soon guessed."""
+    if len(passphrase) < LEAST_CHARACTERS or len(set(passphrase)) < LEAST_DIFFERENT:
+        raise DeviceKeyUnusable(
+            f"The passphrase is too easy to guess: take at least {LEAST_CHARACTERS} characters, "
+            "such as five words picked at random."
+        )
+
+
+def pack(keys: Keys, pins: list[PinnedKey], passphrase: str, cost: Cost | None = None) -> bytes:
+    """The file that takes an account's keys elsewhere."""
+    check_passphrase(passphrase)
+    cost = cost or Cost()
+    entry = keys.entry
+    brought = ImportedKeys(entry.hub, entry.handle, [key.written() for key in keys.all], pins)
+    salt = random(argon2id.SALTBYTES)
+    box = SecretBox(derive(passphrase, salt, cost)).encrypt(msgspec.json.encode(brought))
+    export = KeyExport(
+        FORMAT, VERSION, entry.hub, entry.handle, "argon2id", cost.passes, cost.memory,
+        encode(salt), encode(box),
+    )  # fmt: skip
+    return msgspec.json.format(msgspec.json.encode(export), indent=2) + b"\n"
+
+
+def unpack(content: bytes, passphrase: str, source: str) -> ImportedKeys:
+    """What a file brings, if the passphrase opens it."""
+    try:
+        export = msgspec.json.decode(content, type=KeyExport)
+        salt, box = decode(export.salt), decode(export.box)
+    except (msgspec.DecodeError, ValueError):
+        raise DeviceKeyUnusable(f"{source}: is not an exported device key.") from None
+    if export.version != VERSION:
+        raise DeviceKeyUnusable(f"{source}: was written by a newer Folkmoot.")
+    if not (1 <= export.passes <= MOST_PASSES and export.memory <= MOST_MEMORY):
+        raise DeviceKeyUnusable(f"{source}: asks for more memory or time than any such file needs.")
+    try:
+        key = derive(passphrase, salt, Cost(export.passes, export.memory))
+        brought = msgspec.json.decode(SecretBox(key).decrypt(box), type=ImportedKeys)
+    except CryptoError:
+        raise DeviceKeyUnusable(
+            f"{source}: the passphrase is wrong, or the file was changed."
+        ) from None
+    except (msgspec.DecodeError, ValueError):
+        raise DeviceKeyUnusable(f"{source}: is not an exported device key.") from None
+    if not brought.keys:
+        raise DeviceKeyUnusable(f"{source}: holds no key.")
+    return brought
+
+
+def derive(passphrase: str, salt: bytes, cost: Cost) -> bytes:
+    """The key that a passphrase makes."""
+    return argon2id.kdf(
+        SecretBox.KEY_SIZE,
+        passphrase.encode("utf-8", "surrogateescape"),
+        salt,
+        opslimit=cost.passes,
+        memlimit=cost.memory,
+    )

@@ -1,19 +1,143 @@
-"""The ledger: which keys correspondents had, and which letters were seen, in a small database.
+"""The ledger: a small database of correspondents' pinned keys and of the letters already seen.
 
-Two bridges may use it at once: every change is one transaction. It holds no body and no private
-key, but whoever changes it changes whom the bridge trusts; so it is for its owner alone.
+Several bridges of one device may use it at once.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from folkmoot.bridge.database import Database, Row
 from folkmoot.core.errors import BridgeStateUnusable
+
+BUSY_SECONDS: Final = 10.0
+"""How long one bridge waits for another's transaction."""
+FORMAT: Final = 2
+
+Row: TypeAlias = tuple[Any, ...]
+
+_SCHEMA: Final = """
+CREATE TABLE pins (
+  owner TEXT NOT NULL, handle TEXT NOT NULL, key TEXT NOT NULL, since INTEGER NOT NULL,
+  until INTEGER, PRIMARY KEY (owner, handle, key)
+);
+CREATE UNIQUE INDEX present_pin ON pins (owner, handle) WHERE until IS NULL;
+CREATE TABLE renames (
+  owner TEXT NOT NULL, was TEXT NOT NULL, handle TEXT NOT NULL,
+  PRIMARY KEY (owner, was, handle)
+);
+CREATE TABLE letters (
+  place INTEGER PRIMARY KEY, owner TEXT NOT NULL, digest TEXT, message_id TEXT, thread_id TEXT,
+  peer TEXT NOT NULL, outgoing INTEGER NOT NULL, peer_key TEXT NOT NULL DEFAULT ''
+);
+CREATE UNIQUE INDEX letter_by_id ON letters (owner, message_id) WHERE message_id IS NOT NULL;
+CREATE INDEX letter_by_digest ON letters (owner, digest) WHERE digest IS NOT NULL;
+CREATE INDEX letter_by_thread ON letters (owner, thread_id) WHERE digest IS NOT NULL;
+CREATE TABLE own_names (owner TEXT NOT NULL, handle TEXT NOT NULL, PRIMARY KEY (owner, handle));
+CREATE TABLE published (owner TEXT PRIMARY KEY);
+"""
+_CHANGES: Final = {
+    2: """
+ALTER TABLE pins ADD COLUMN letters INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pins ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE letters ADD COLUMN sent INTEGER NOT NULL DEFAULT 0
+"""
+}
+"""What each later format changes."""
+
+
+class Database:
+    """Every change is one transaction, on the disk when it is done."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_new = not path.exists()
+        self._lock = threading.RLock()
+        with self._telling():
+            make_private(path)
+            self._db = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        with self._telling():
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA secure_delete = ON")
+        with self.changing() as db:
+            found = db.execute("PRAGMA user_version").fetchone()[0]
+            if found > FORMAT:
+                raise BridgeStateUnusable(f"{self.path}: was written by a newer Folkmoot.")
+            for number in range(found + 1, FORMAT + 1):
+                for statement in _CHANGES.get(number, _SCHEMA).split(";"):
+                    db.execute(statement)
+            if found < FORMAT:
+                db.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, alone among all bridges."""
+        with self._lock, self._telling():
+            if self._db.in_transaction:
+                yield self._db
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise BridgeStateUnusable(f"{self.path}: {str(error).lower()}.") from None
+
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        """The rows of a question."""
+        with self._lock, self._telling():
+            return self._db.execute(sql, values).fetchall()
+
+
+def state_folder() -> Path:
+    """The user's folder for what programs remember."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    folder = Path(base) if Path(base).is_absolute() else Path("~/.local/state").expanduser()
+    return folder / "folkmoot"
+
+
+def make_private(path: Path) -> None:
+    """Make a file for its owner alone; one that others can change is refused."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        mode = os.fstat(descriptor).st_mode
+    finally:
+        os.close(descriptor)
+    if stat.S_IMODE(mode) & 0o077:
+        raise BridgeStateUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
+
 
 FILE_NAME: Final = "bridge.db"
 MOST_LETTERS: Final = 50_000
@@ -23,7 +147,7 @@ MOST_PINS: Final = 10_000
 SLACK: Final = 500
 
 
-class Pin(msgspec.Struct, frozen=True):
+class PinnedKey(msgspec.Struct, frozen=True):
     """A correspondent's key; none of them once its absence was accepted."""
 
     handle: str
@@ -36,7 +160,7 @@ class Pin(msgspec.Struct, frozen=True):
     """Whether the two people have compared it."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenLetter(msgspec.Struct, frozen=True):
     """What is remembered of a letter."""
 
     digest: str | None
@@ -59,14 +183,14 @@ class Ledger(Database):
         self._most = most_letters
         self._unpruned = SLACK
 
-    def pins(self, owner: str) -> list[Pin]:
+    def pins(self, owner: str) -> list[PinnedKey]:
         """Every key that correspondents have or had, by handle, the latest first."""
         rows = self.rows(
             f"{_PINS}WHERE owner = ? ORDER BY handle, until IS NOT NULL, since DESC", owner
         )
         return [_pin(row) for row in rows]
 
-    def pins_of(self, owner: str, handle: str) -> list[Pin]:
+    def pins_of(self, owner: str, handle: str) -> list[PinnedKey]:
         """The keys of one correspondent, the present one first."""
         rows = self.rows(
             f"{_PINS}WHERE owner = ? AND handle = ? ORDER BY until IS NOT NULL, since DESC",
@@ -75,12 +199,12 @@ class Ledger(Database):
         )
         return [_pin(row) for row in rows]
 
-    def pin_of(self, owner: str, handle: str) -> Pin | None:
+    def pin_of(self, owner: str, handle: str) -> PinnedKey | None:
         """The key a correspondent is trusted with now."""
         pins = self.pins_of(owner, handle)
         return pins[0] if pins and pins[0].until is None else None
 
-    def trust(self, owner: str, handle: str, key: str, now: float) -> Pin:
+    def trust(self, owner: str, handle: str, key: str, now: float) -> PinnedKey:
         """Pin a key unless there is a pin; the one that holds, whoever was first."""
         with self.changing() as db:
             known = self.pin_of(owner, handle)
@@ -95,7 +219,7 @@ class Ledger(Database):
 
     def accept(
         self, owner: str, handle: str, key: str, now: float, *, verified: bool = False
-    ) -> Pin:
+    ) -> PinnedKey:
         """Trust a key from now on in place of whatever was trusted; an empty one is none."""
         with self.changing() as db:
             db.execute(
@@ -108,7 +232,7 @@ class Ledger(Database):
                 "verified = max(verified, excluded.verified)",
                 (owner, handle, key, int(now), verified),
             )
-        return Pin(handle, key, int(now), verified=verified)
+        return PinnedKey(handle, key, int(now), verified=verified)
 
     def note_letters(self, owner: str, handle: str, key: str) -> None:
         """The owner of a pinned key reads letters."""
@@ -126,7 +250,7 @@ class Ledger(Database):
                 (owner, handle, key),
             )
 
-    def recall(self, owner: str, pin: Pin) -> bool:
+    def recall(self, owner: str, pin: PinnedKey) -> bool:
         """Take over a pin of another device; False if another is trusted here."""
         with self.changing() as db:
             known = self.pin_of(owner, pin.handle)
@@ -180,7 +304,7 @@ class Ledger(Database):
                 (message_id, thread_id, owner, digest),
             )
 
-    def note_seen(self, owner: str, seen: Seen) -> None:
+    def note_seen(self, owner: str, seen: SeenLetter) -> None:
         """Remember a message that was shown, and its box if that was opened and found right."""
         with self.changing() as db:
             db.execute(
@@ -192,7 +316,7 @@ class Ledger(Database):
             )
             self._prune(db, owner)
 
-    def by_digest(self, owner: str, digest: str) -> Seen | None:
+    def by_digest(self, owner: str, digest: str) -> SeenLetter | None:
         """What is remembered of a box, as it was first seen."""
         return _seen(
             self.rows(
@@ -205,11 +329,11 @@ class Ledger(Database):
         sql = "SELECT 1 FROM letters WHERE owner = ? AND digest = ? AND sent = 1"
         return bool(self.rows(sql, owner, digest))
 
-    def by_id(self, owner: str, message_id: str) -> Seen | None:
+    def by_id(self, owner: str, message_id: str) -> SeenLetter | None:
         """What is remembered of a message."""
         return _seen(self.rows(f"{_SEEN}WHERE owner = ? AND message_id = ?", owner, message_id))
 
-    def beginning(self, owner: str, start: str) -> list[Seen]:
+    def beginning(self, owner: str, start: str) -> list[SeenLetter]:
         """What is remembered of the messages whose id begins like this, two of them at most."""
         rows = self.rows(
             f"{_SEEN}WHERE owner = ? AND message_id >= ? AND message_id < ? LIMIT 2",
@@ -217,7 +341,7 @@ class Ledger(Database):
             start,
             f"{start}g",
         )
-        return [Seen(*row) for row in rows]
+        return [SeenLetter(*row) for row in rows]
 
     def peers_in(self, owner: str, thread_id: str) -> set[str]:
         """With whom letters were opened in a thread."""
@@ -268,10 +392,10 @@ class Ledger(Database):
         )
 
 
-def _pin(row: Row) -> Pin:
+def _pin(row: Row) -> PinnedKey:
     handle, key, since, until, letters, verified = row
-    return Pin(handle, key, since, until, bool(letters), bool(verified))
+    return PinnedKey(handle, key, since, until, bool(letters), bool(verified))
 
 
-def _seen(rows: list[Row]) -> Seen | None:
-    return Seen(*rows[0]) if rows else None
+def _seen(rows: list[Row]) -> SeenLetter | None:
+    return SeenLetter(*rows[0]) if rows else None

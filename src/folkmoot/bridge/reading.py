@@ -1,21 +1,38 @@
-"""Reading: what each message of a page truly is, by its box, the pins and what was seen before.
-
-Nothing here asks the hub or writes to the ledger: a page is read, and what there is to remember of
-it is handed back.
-"""
+"""Reads a page of mail: decrypts and verifies each message, and marks it read once delivered."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from folkmoot.bridge.boxes import Payload, digest, fingerprint, read_payload, unseal
+from folkmoot.bridge.calls import Envelope, SideHub
+from folkmoot.bridge.crypto import (
+    Letter,
+    LetterUnreadable,
+    Payload,
+    digest,
+    fingerprint,
+    read_letter,
+    read_payload,
+    unseal,
+)
+from folkmoot.bridge.identity import (
+    BRIDGE,
+    E2E,
+    NOT_VERIFIED,
+    PINNED,
+    SERVER_ASSISTED,
+    VERIFIED,
+    Warn,
+    mark,
+)
 from folkmoot.bridge.keys import Keys
-from folkmoot.bridge.ledger import Ledger, Pin, Seen
-from folkmoot.bridge.letter import Letter, Unreadable, read_letter
-from folkmoot.bridge.modes import BRIDGE, E2E, NOT_VERIFIED, PINNED, SERVER_ASSISTED, VERIFIED, mark
+from folkmoot.bridge.ledger import Ledger, PinnedKey, SeenLetter
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.message import Response
 
 GONE: Final = "[deleted]"
 """What stands for someone who deleted their account."""
@@ -30,11 +47,11 @@ class Refused(Exception):
     """A message is not what it is said to be; the words say why."""
 
 
-class Read(msgspec.Struct):
+class ReadPage(msgspec.Struct):
     """A page as it may be shown, and what follows from it."""
 
     messages: list[dict[str, Any]]
-    seen: list[Seen]
+    seen: list[SeenLetter]
     incoming: dict[str, list[str]]
     """By thread, the messages to the reader that were shown, also those that do not open."""
     refused: int = 0
@@ -44,7 +61,7 @@ class Read(msgspec.Struct):
     """Who wrote letters, by handle and key, and so reads them too."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class PageMessage(msgspec.Struct, frozen=True):
     """One message of a page, as far as it can be read at all."""
 
     id: str
@@ -54,12 +71,12 @@ class Found(msgspec.Struct, frozen=True):
     payload: Payload | None
 
 
-class Opened(msgspec.Struct, frozen=True):
+class OpenedBox(msgspec.Struct, frozen=True):
     """What lies in a box that is right, and what is to be said about it."""
 
     body: str
     digest: str
-    pin: Pin
+    pin: PinnedKey
     bound: bool
     known: bool
     """Whether it is certain which of the two wrote it."""
@@ -89,16 +106,16 @@ class PageReader:
         self._threads: dict[str, str] = {}
         self._renames: set[tuple[str, str]] = set()
 
-    def read(self, messages: Sequence[Any]) -> Read:
+    def read(self, messages: Sequence[Any]) -> ReadPage:
         """The page, each message with what the bridge says about it."""
-        page = Read([], [], {}, renames=self._renames)
+        page = ReadPage([], [], {}, renames=self._renames)
         # The oldest first, so that of two that are one it is the earlier that counts.
         for message in reversed(messages):
             page.messages.append(self._shown(message, page))
         page.messages.reverse()
         return page
 
-    def _shown(self, message: Any, page: Read) -> dict[str, Any]:
+    def _shown(self, message: Any, page: ReadPage) -> dict[str, Any]:
         given = message if isinstance(message, dict) else {}
         shown = {name: it for name, it in given.items() if name not in (BRIDGE, SEALED)}
         try:
@@ -127,13 +144,15 @@ class PageReader:
                 shown = revealed(shown, opened)
                 if opened.bound and not found.outgoing:
                     page.writers.add((found.peer, peer_key))
-        page.seen.append(Seen(box, found.id, found.thread_id, found.peer, found.outgoing, peer_key))
+        page.seen.append(
+            SeenLetter(box, found.id, found.thread_id, found.peer, found.outgoing, peer_key)
+        )
         later = shown["body"] is None and found.peer in self._unasked
         if not found.outgoing and not later:
             note_incoming(page, found.thread_id, found.id)
         return shown
 
-    def _found(self, given: dict[str, Any]) -> Found:
+    def _found(self, given: dict[str, Any]) -> PageMessage:
         names = ("id", "thread_id", "from_handle", "to_handle")
         texts = [given.get(name) for name in names]
         if not all(map(is_name, texts)):
@@ -145,9 +164,9 @@ class PageReader:
         outgoing = mine[0]
         payload = read_payload(given.get(SEALED))
         peer = recipient if outgoing else sender
-        return Found(message_id, thread_id, peer, outgoing, payload)
+        return PageMessage(message_id, thread_id, peer, outgoing, payload)
 
-    def _readable_to_hub(self, given: dict[str, Any], found: Found) -> str:
+    def _readable_to_hub(self, given: dict[str, Any], found: PageMessage) -> str:
         notes = ["The hub could read this message."]
         if given.get("encryption_mode") == E2E:
             notes.append("It says that it could not, and handed over the text.")
@@ -156,7 +175,7 @@ class PageReader:
             notes.append(f"@{found.peer} has a key, and this was not sealed with it.")
         return " ".join(notes)
 
-    def _open(self, found: Found, given: dict[str, Any]) -> Opened:
+    def _open(self, found: PageMessage, given: dict[str, Any]) -> OpenedBox:
         if found.payload is None:
             raise Refused("What the hub calls sealed is not a box.")
         box = digest(found.payload)
@@ -166,7 +185,7 @@ class PageReader:
         known = found.outgoing and self._ledger.was_sent(self._owner, box)
         try:
             letter = read_letter(content)
-        except Unreadable as why:
+        except LetterUnreadable as why:
             raise Refused(f"It opens, but {why}.") from None
         if bound := isinstance(letter, Letter):
             notes += self._check_letter(letter, found, given)
@@ -177,7 +196,7 @@ class PageReader:
             )
         self._boxes[box] = found.id
         self._threads[found.thread_id] = found.peer
-        return Opened(
+        return OpenedBox(
             letter.body if isinstance(letter, Letter) else letter,
             box,
             pin,
@@ -186,7 +205,7 @@ class PageReader:
             notes=tuple(notes),
         )
 
-    def _check_place(self, found: Found, box: str) -> None:
+    def _check_place(self, found: PageMessage, box: str) -> None:
         """Refuse a box that was seen as another message, or a message that was another box."""
         first = self._ledger.by_digest(self._owner, box)
         if first is not None and first.outgoing and not found.outgoing:
@@ -207,7 +226,9 @@ class PageReader:
         if wrong and found.peer != GONE:
             raise Refused(f"The hub shows it in the conversation with @{wrong[0]}.")
 
-    def _open_theirs(self, found: Found, payload: Payload, _: str) -> tuple[bytes, Pin, list[str]]:
+    def _open_theirs(
+        self, found: PageMessage, payload: Payload, _: str
+    ) -> tuple[bytes, PinnedKey, list[str]]:
         key = payload.sender_public_key
         if self._keys.own(key) is not None:
             raise Refused(
@@ -225,20 +246,22 @@ class PageReader:
             "It does not open with this device's key: it was sealed for another, or changed."
         )
 
-    def _open_own(self, found: Found, payload: Payload, box: str) -> tuple[bytes, Pin, list[str]]:
+    def _open_own(
+        self, found: PageMessage, payload: Payload, box: str
+    ) -> tuple[bytes, PinnedKey, list[str]]:
         own = self._keys.own(payload.sender_public_key)
         if own is None:
             raise Refused("It is shown as yours, and was not sealed with a key of yours.")
         first = self._ledger.by_digest(self._owner, box)
         pins = {pin.key: pin for pin in self._ledger.pins_of(self._owner, found.peer) if pin.key}
         if first is not None and first.peer_key:
-            pins.setdefault(first.peer_key, Pin(found.peer, first.peer_key, 0))
+            pins.setdefault(first.peer_key, PinnedKey(found.peer, first.peer_key, 0))
         for key, pin in pins.items():
             if (content := unseal(own, key, payload)) is not None:
                 return content, pin, []
         raise Refused(f"It does not open with any key that @{found.peer} had.")
 
-    def _check_letter(self, letter: Letter, found: Found, given: dict[str, Any]) -> list[str]:
+    def _check_letter(self, letter: Letter, found: PageMessage, given: dict[str, Any]) -> list[str]:
         """Refuse a letter that was written for another message; what to say about one that fits."""
         notes: list[str] = []
         mine, theirs = (letter.from_, letter.to) if found.outgoing else (letter.to, letter.from_)
@@ -270,7 +293,7 @@ class PageReader:
         return was == handle or self._ledger.renamed(self._owner, was, handle)
 
 
-def note_incoming(page: Read, thread_id: Any, message_id: Any) -> None:
+def note_incoming(page: ReadPage, thread_id: Any, message_id: Any) -> None:
     """Have a message count as read once it is handed over, so that it is delivered once."""
     if is_name(thread_id) and is_name(message_id):
         page.incoming.setdefault(thread_id, []).append(message_id)
@@ -281,7 +304,7 @@ def is_name(text: Any) -> bool:
     return isinstance(text, str) and 0 < len(text) <= LONGEST
 
 
-def mismatch(peer: str, pins: list[Pin], key: str) -> str:
+def mismatch(peer: str, pins: list[PinnedKey], key: str) -> str:
     """Why a message with this key is not @peer's, as far as is known here."""
     known = next((pin.key for pin in pins if pin.until is None and pin.key), None)
     if known is None:
@@ -298,10 +321,68 @@ def refusal(shown: dict[str, Any], reason: str) -> dict[str, Any]:
     return {**shown, "body": None, "error": reason, BRIDGE: mark(NOT_VERIFIED, note=reason)}
 
 
-def revealed(shown: dict[str, Any], opened: Opened) -> dict[str, Any]:
+def revealed(shown: dict[str, Any], opened: OpenedBox) -> dict[str, Any]:
     """A message with what was in its box."""
     key = VERIFIED if opened.pin.verified else PINNED
     said = mark(E2E, key=key, note=" ".join(opened.notes), bound=opened.bound)
     said["verified"] = opened.pin.verified and opened.known
     cleaned = {name: it for name, it in shown.items() if name != "error"}
     return {**cleaned, "body": opened.body, "encryption_mode": E2E, BRIDGE: said}
+
+
+MOST_WAITING: Final = 256
+"""Pages to be marked; what is beyond stays unread."""
+SETTLE_SECONDS: Final = 5.0
+"""How long the next look at mail waits for the last one to be marked."""
+
+ByThread: TypeAlias = dict[str, list[str]]
+
+
+class Marker:
+    """Marks what was handed over, one page after the other; `run` does the work."""
+
+    def __init__(self, hub: SideHub, warn: Warn) -> None:
+        self._hub = hub
+        self._warn = warn
+        self._handed: asyncio.Queue[ByThread] = asyncio.Queue(MOST_WAITING)
+
+    def expect(self, notes: dict[Any, Any], incoming: ByThread) -> None:
+        """Mark these once the answer to the request with these notes has been handed over."""
+        if incoming:
+            notes[self] = incoming
+
+    def handed(self, envelope: Envelope) -> None:
+        """A message has been handed to the client."""
+        if not isinstance(envelope.message, Response):
+            return
+        incoming = envelope.context.notes.pop(self, None)
+        if incoming is None:
+            return
+        try:
+            self._handed.put_nowait(incoming)
+        except asyncio.QueueFull:
+            self._warn("too much is to be marked as read at once; some mail stays unread.")
+
+    async def settled(self) -> None:
+        """Wait until everything handed over is marked, for a while."""
+        try:
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self._handed.join()
+        except TimeoutError:
+            self._warn("the hub is slow to mark mail as read.")
+
+    async def run(self) -> None:
+        """Mark, for as long as this runs."""
+        while True:
+            incoming = await self._handed.get()
+            try:
+                for thread_id, message_ids in incoming.items():
+                    await self._mark(thread_id, message_ids)
+            finally:
+                self._handed.task_done()
+
+    async def _mark(self, thread_id: str, message_ids: list[str]) -> None:
+        try:
+            await self._hub.call("msg/mark_read", thread_id=thread_id, message_ids=message_ids)
+        except FolkmootError as error:
+            self._warn(f"mail that was read stays unread: {error.message}")

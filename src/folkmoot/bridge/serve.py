@@ -1,16 +1,31 @@
-"""The bridge on standard input and output, for the client that started it."""
+"""The bridge of one account, run on standard input and output for the client that started it."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
-from folkmoot.bridge.bridge import Account, Places, bridging
-from folkmoot.bridge.device import Warn
-from folkmoot.bridge.handover import Handover
+import msgspec
+
+from folkmoot.bridge.calls import SideHub
+from folkmoot.bridge.identity import Device, Peers, Warn
+from folkmoot.bridge.keys import KeyStore
+from folkmoot.bridge.ledger import Ledger
+from folkmoot.bridge.mail import MailDecryption, MailEncryption
+from folkmoot.bridge.reading import Marker
+from folkmoot.bridge.tools import CallGuard, ToolDescriptions
 from folkmoot.clock import SystemClock
+from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import HubUnreachable
-from folkmoot.core.transport import Headers
+from folkmoot.core.message import ProtocolMessage
+from folkmoot.core.ports import Clock, Interceptor
+from folkmoot.core.transport import Headers, TransportContext
+from folkmoot.mcp.carrier import Carrier
 from folkmoot.mcp.client.http import HttpLink
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.server.stdio import StdioFront
@@ -18,14 +33,109 @@ from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.sessions import SessionManager
 from folkmoot.relay.carrying import carry
 from folkmoot.relay.steps import Steps
+from folkmoot.taskgroups import group
 
 
-async def serve_bridge(account: Account, places: Places, warn: Warn) -> None:
+class Handover(Carrier):
+    """Another carrier, told of each message that it has taken."""
+
+    def __init__(self, inner: Carrier, handed: Callable[[MessageEnvelope[Any]], None]) -> None:
+        super().__init__(inner.receives, inner.clock, inner.limits)
+        self._inner = inner
+        self._handed = handed
+
+    async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
+        """The next message of the client."""
+        return await self._inner.receive_envelope()
+
+    async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
+        """Hand a message to the client."""
+        await self._inner.send_envelope(envelope)
+        self._handed(envelope)
+
+    def current_context(self) -> TransportContext:
+        """What the carrier can say of itself."""
+        return self._inner.current_context()
+
+    async def close(self) -> None:
+        """End it in good order."""
+        await self._inner.close()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a message was received already."""
+        return self._inner.waiting
+
+
+LAST_SECONDS: Final = 2.0
+"""How long what was read last may take to be marked when the bridge ends."""
+
+
+class BridgeAccount(msgspec.Struct, frozen=True):
+    """Whose mail it is, and what opens the hub for them."""
+
+    hub: str
+    handle: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"Account(@{self.handle} on {self.hub})"
+
+
+class BridgeFiles(msgspec.Struct, frozen=True):
+    """Where the bridge keeps its keys and its ledger, and whether new keys go to the keyring."""
+
+    keys: Path
+    ledger: Path
+    keyring: bool = False
+
+
+class Bridge(msgspec.Struct, frozen=True):
+    """The interceptors in their order, and those parts that others need."""
+
+    device: Device
+    ledger: Ledger
+    marker: Marker
+    interceptors: tuple[Interceptor, ...]
+
+
+@asynccontextmanager
+async def open_bridge(
+    account: BridgeAccount, places: BridgeFiles, clock: Clock, warn: Warn
+) -> AsyncIterator[Bridge]:
+    """A bridge at work, while entered; what was read last is marked before it ends."""
+    async with AsyncExitStack() as stack:
+        hub = await stack.enter_async_context(SideHub(account.hub, account.token))
+        ledger = Ledger(places.ledger)
+        stack.callback(ledger.close)
+        store = KeyStore(places.keys)
+        device = Device(
+            hub, account.handle, store, ledger, clock, keyring=places.keyring, warn=warn
+        )
+        peers, marker = Peers(hub, ledger, device, clock), Marker(hub, warn)
+        interceptors: tuple[Interceptor, ...] = (
+            CallGuard(device),
+            MailEncryption(device, peers, ledger, hub, clock),
+            MailDecryption(device, peers, ledger, marker),
+            ToolDescriptions(device, ledger, marker),
+        )
+        async with group() as tasks:
+            marking = tasks.create_task(marker.run())
+            try:
+                yield Bridge(device, ledger, marker, interceptors)
+            finally:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LAST_SECONDS):
+                        await marker.settled()
+                marking.cancel()
+
+
+async def serve_bridge(account: BridgeAccount, places: BridgeFiles, warn: Warn) -> None:
     """Carry the client's conversation with the hub, until one of them ends it."""
     clock = SystemClock()
     headers = Headers.of([("authorization", f"Bearer {account.token}")])
     async with (
-        bridging(account, places, clock, warn) as bridge,
+        open_bridge(account, places, clock, warn) as bridge,
         HttpTarget(f"{account.hub}/mcp", headers=headers) as target,
     ):
         try:

@@ -15,7 +15,7 @@ from folkmoot.cli.options import check_place
 from folkmoot.cli.output import complain
 
 if TYPE_CHECKING:
-    from folkmoot.bridge.bridge import Account, Places
+    from folkmoot.bridge.serve import BridgeAccount, BridgeFiles
 
 app = typer.Typer(rich_markup_mode=None)
 app.add_typer(bridge_keys.app, name="key")
@@ -41,16 +41,16 @@ def bridge(
     if ctx.invoked_subcommand is not None:
         check_place(ctx, key_file, url, handle, keyring)
         return
-    from folkmoot.bridge.bridge import Account, Places
+    from folkmoot.bridge.serve import BridgeAccount, BridgeFiles
 
     login = read_keyring().find(url, handle)
     run(
-        Account(login.hub, login.handle, login.token),
-        Places(key_path(key_file), ledger_path(), keyring=keyring),
+        BridgeAccount(login.hub, login.handle, login.token),
+        BridgeFiles(key_path(key_file), ledger_path(), keyring=keyring),
     )
 
 
-def run(account: Account, places: Places) -> None:
+def run(account: BridgeAccount, places: BridgeFiles) -> None:
     """Serve until the client leaves."""
     from folkmoot.bridge.serve import serve_bridge
     from folkmoot.coredumps import forbid_dumps

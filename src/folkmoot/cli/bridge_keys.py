@@ -73,7 +73,7 @@ def show(
     The fingerprint is what correspondents compare with what 'folkmoot bridge peers list' shows
     them. The private key is never shown.
     """
-    from folkmoot.bridge.boxes import fingerprint
+    from folkmoot.bridge.crypto import fingerprint
 
     own = Own(url, handle, key_file)
     keys = own.keys()
@@ -126,8 +126,7 @@ def export_key(
     Anyone with the file and the passphrase can read your mail: keep them apart. The file also has
     the keys of correspondents that this device trusts.
     """
-    from folkmoot.bridge.files import put_new
-    from folkmoot.bridge.transfer import check_passphrase, pack
+    from folkmoot.bridge.keys import check_passphrase, pack, put_new
 
     own = Own(url, handle, key_file)
     keys, path = own.keys(), absolute(file)
@@ -153,9 +152,8 @@ def import_key(
 
     The key in the file becomes this device's key. A previous key is kept to read old mail.
     """
-    from folkmoot.bridge.boxes import fingerprint
-    from folkmoot.bridge.files import read_private
-    from folkmoot.bridge.transfer import unpack
+    from folkmoot.bridge.crypto import fingerprint
+    from folkmoot.bridge.keys import read_private, unpack
 
     path = absolute(file)
     content = read_private(path)
@@ -217,7 +215,7 @@ def rotate(
     The old key is kept to read old mail. Every correspondent is notified that your key has changed,
     and can write to you only after accepting the new one: tell them its fingerprint.
     """
-    from folkmoot.bridge.boxes import DeviceKey, fingerprint
+    from folkmoot.bridge.crypto import DeviceKey, fingerprint
 
     own = Own(url, handle, key_file)
     keys = own.keys()

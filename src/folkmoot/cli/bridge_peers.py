@@ -94,8 +94,8 @@ def accept(
     If it has none, they count as having none from then on. Ask them first, but not through this
     hub: its operator could have replaced the key.
     """
-    from folkmoot.bridge.boxes import check_public
-    from folkmoot.bridge.peers import plain_handle
+    from folkmoot.bridge.crypto import check_public
+    from folkmoot.bridge.identity import plain_handle
 
     own = Own(url, handle, key_file)
     owner = own.keys().current.public
@@ -179,6 +179,6 @@ def forget(
 
 def shown(key: str) -> str:
     """A key's fingerprint, or that there is none."""
-    from folkmoot.bridge.boxes import fingerprint as digits
+    from folkmoot.bridge.crypto import fingerprint as digits
 
     return digits(key) if key else NONE

@@ -59,7 +59,7 @@ class Own:
 
     def publish(self, public: str) -> None:
         """Have the hub name a key as the account's, and say that it reads letters."""
-        from folkmoot.bridge.letter import VERSION
+        from folkmoot.bridge.crypto import VERSION
 
         self.hub.change_profile(client_public_key=public, payload_formats=[VERSION])
 
@@ -80,8 +80,7 @@ def key_store(given: Path | None) -> KeyStore:
 
 def ledger_path() -> Path:
     """The file in which the bridge remembers correspondents' keys."""
-    from folkmoot.bridge.database import state_folder
-    from folkmoot.bridge.ledger import FILE_NAME
+    from folkmoot.bridge.ledger import FILE_NAME, state_folder
 
     return state_folder() / FILE_NAME
 

@@ -1,10 +1,14 @@
-"""Keys and boxes: what is sealed here opens for one correspondent alone, and for oneself."""
+"""Encryption end to end: key pairs, NaCl boxes on the wire, and the letter that lies in a box.
+
+A letter binds a body to its message, so that its box cannot be passed off as another message.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import hashlib
+import uuid
 from typing import Any, Final
 
 import msgspec
@@ -155,3 +159,72 @@ def decode(text: str) -> bytes:
         return binascii.a2b_base64(text.encode("ascii"), strict_mode=True)
     except UnicodeEncodeError as error:
         raise ValueError(str(error)) from None
+
+
+VERSION: Final = "folkmoot-mail-1"
+FAMILY: Final = "folkmoot-mail-"
+FORMATS: Final = "payload_formats"
+"""The member of a profile that says what its device reads in a box beside plain text."""
+
+
+class Letter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A body, bound to its message. `re` is the message it answers; `id` makes each one new."""
+
+    v: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    id: str
+    ts: int
+    body: str
+    re: str | None = None
+
+
+class LetterUnreadable(ValueError):
+    """What lies in the box is no letter and no text; the message says why."""
+
+
+class _Versioned(msgspec.Struct, gc=False):
+    v: str
+
+
+_read = msgspec.json.Decoder(Letter)
+_version = msgspec.json.Decoder(_Versioned)
+
+
+def new_letter(sender: str, recipient: str, body: str, now: float, re: str | None = None) -> Letter:
+    """A letter that was never written before."""
+    return Letter(VERSION, sender, recipient, str(uuid.uuid4()), int(now), body, re)
+
+
+def reads_letters(profile: dict[str, Any]) -> bool:
+    """Whether a profile says that its device reads letters."""
+    named = profile.get(FORMATS)
+    return isinstance(named, list) and VERSION in named
+
+
+def write_letter(letter: Letter) -> bytes:
+    """The letter as it goes into the box."""
+    return msgspec.json.encode(letter)
+
+
+def read_letter(content: bytes) -> Letter | str:
+    """The letter in a box, or the plain text that other programs put there: it is bound to nothing.
+
+    Raises `Unreadable` for what a newer bridge wrote, and for what is not text.
+    """
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise LetterUnreadable("what is in it is not text") from None
+    try:
+        version = _version.decode(content).v
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    if not version.startswith(FAMILY):
+        return text
+    if version != VERSION:
+        raise LetterUnreadable("it was written by a newer bridge; update this one")
+    try:
+        return _read.decode(content)
+    except msgspec.DecodeError:
+        raise LetterUnreadable("it is not a whole letter") from None

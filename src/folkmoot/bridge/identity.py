@@ -1,0 +1,381 @@
+"""Whose key is whose: this device's key at the hub, and the pinned keys of correspondents.
+
+A correspondent's key is trusted when first met; another one in its place is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from folkmoot.bridge.calls import SideHub
+from folkmoot.bridge.crypto import (
+    FORMATS,
+    VERSION,
+    check_public,
+    fingerprint,
+    reads_letters,
+)
+from folkmoot.bridge.keys import Keys, KeyStore
+from folkmoot.bridge.ledger import Ledger, PinnedKey
+from folkmoot.core.errors import (
+    AnswerInvalid,
+    CannotSend,
+    CannotSendToSelf,
+    DeviceKeyUnusable,
+    FolkmootError,
+    PeerKeyChanged,
+    PeerKeyInvalid,
+    ToolRefused,
+)
+from folkmoot.core.ports import Clock
+
+BRIDGE: Final = "bridge"
+"""The member of messages and results that is the bridge's own; a hub's is never passed on."""
+
+E2E: Final = "e2e"
+SERVER_ASSISTED: Final = "server_assisted"
+NOT_VERIFIED: Final = "not_verified"
+
+MODES: Final = {
+    E2E: "Sealed between this device's key and the one pinned here for the other side. The hub "
+    "could not read it, unless it named a key of its own when you first met: `key` says whether "
+    "you have compared it.",
+    SERVER_ASSISTED: "The hub handed it over as text, so it could read it, and could have written "
+    "it.",
+    NOT_VERIFIED: "Not shown. It does not open here, or is not what the hub says it is; `error` "
+    "says why.",
+}
+
+
+NEW, PINNED, VERIFIED = "new", "pinned", "verified"
+"""A correspondent's key: first seen now, the one seen before, or compared by the two people."""
+
+
+def mark(mode: str, *, key: str = "", note: str = "", **more: Any) -> dict[str, Any]:
+    """What the bridge says about one message; only a key that was compared makes it verified."""
+    said: dict[str, Any] = {"mode": mode, "verified": key == VERIFIED, **more}
+    if key:
+        said["key"] = key
+    if note:
+        said["note"] = note
+    return said
+
+
+Warn = Callable[[str], None]
+
+
+class Device:
+    """Ready once the hub was asked who we are; until then nothing is sealed or opened."""
+
+    def __init__(
+        self,
+        hub: SideHub,
+        handle: str,
+        store: KeyStore,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        keyring: bool = False,
+        warn: Warn = lambda _: None,
+    ) -> None:
+        self._hub = hub
+        self._given = handle
+        self._store = store
+        self._ledger = ledger
+        self._clock = clock
+        self._keyring = keyring
+        self._warn = warn
+        self._keys: Keys | None = None
+        self._lock = asyncio.Lock()
+        self.handle = handle
+        self.names: frozenset[str] = frozenset()
+        """Every handle the account is known to have had."""
+        self.problem = ""
+        """Why nothing can be sealed with this device's key; empty when all is well."""
+
+    @property
+    def keys(self) -> Keys:
+        """The account's keys."""
+        if self._keys is None:
+            raise DeviceKeyUnusable("The hub was not asked yet who you are.")
+        return self._keys
+
+    @property
+    def owner(self) -> str:
+        """What the ledger knows the account by."""
+        return self.keys.current.public
+
+    async def ready(self) -> None:
+        """Know the account and have its key published, if that has not been done."""
+        async with self._lock:
+            if self._keys is None:
+                await self._settle(await self._hub.call("msg/whoami"))
+
+    async def look_again(self) -> None:
+        """Ask the hub anew who we are: the handle may have changed elsewhere."""
+        async with self._lock:
+            await self._settle(await self._hub.call("msg/whoami"))
+
+    def check_usable(self) -> None:
+        """Raise if what this device seals could not be verified by its reader."""
+        if self.problem:
+            raise DeviceKeyUnusable(self.problem)
+
+    async def _settle(self, profile: dict[str, Any]) -> None:
+        handle, published = profile.get("handle"), profile.get("client_public_key")
+        if not isinstance(handle, str) or not isinstance(published, str | None):
+            raise AnswerInvalid("The hub's answer to 'who am I' cannot be understood.")
+        keys = await asyncio.to_thread(self._find, handle, published or "")
+        problem = ""
+        # A hub that knows nothing of formats would refuse to be told of them.
+        formats = FORMATS in profile
+        public = keys.current.public
+        if not published:
+            if await asyncio.to_thread(self._ledger.was_published, public):
+                self._warn("the hub no longer named this device's key, so it was published again.")
+            await self._publish(public, formats=formats)
+        elif published != public:
+            problem = foreign(handle, published, public)
+        elif formats and not reads_letters(profile):
+            await self._publish(public, formats=True)
+        if problem and problem != self.problem:
+            self._warn(problem)
+        if not problem:
+            await asyncio.to_thread(self._ledger.note_published, keys.current.public)
+        await asyncio.to_thread(self._name, keys, handle)
+        self.handle, self.problem, self._keys = handle, problem, keys
+
+    def _find(self, handle: str, published: str) -> Keys:
+        """The key of the account, by its handle of now or of before; a fresh one if it has none."""
+        hub = self._hub.url
+        for find, by in (
+            (self._store.find, handle),
+            (self._store.find_published, published),
+            (self._store.find, self._given),
+        ):
+            if (keys := find(hub, by)) is not None:
+                if keys.entry.handle != handle:
+                    self._store.rename(keys, handle)
+                if self._ledger.is_new and self._keys is None:
+                    self._warn(
+                        f"{self._ledger.path} was missing: correspondents' keys are trusted "
+                        "again at first contact."
+                    )
+                return keys
+        keys = self._store.make(hub, handle, self._clock.now(), keyring=self._keyring)
+        self._warn(
+            f"made a device key for @{handle}: {fingerprint(keys.current.public)}. Keep a copy "
+            "with 'folkmoot bridge key export FILE': without the key, mail sealed for it is lost."
+        )
+        return keys
+
+    async def _publish(self, public: str, *, formats: bool) -> None:
+        """Have the hub name this key, and say that its owner reads letters."""
+        more = {FORMATS: [VERSION]} if formats else {}
+        try:
+            await self._hub.call("msg/set_profile", client_public_key=public, **more)
+        except FolkmootError as error:
+            raise DeviceKeyUnusable(
+                f"The device key cannot be published: {error.message}"
+            ) from None
+
+    def _name(self, keys: Keys, handle: str) -> None:
+        self._ledger.add_name(keys.current.public, handle)
+        self.names = frozenset(self._ledger.own_names(keys.current.public))
+
+
+def foreign(handle: str, published: str, own: str) -> str:
+    """What to do when the hub names another device's key as the account's."""
+    return (
+        f"The hub names another key for @{handle} ({shown(published)}) than this device's "
+        f"({fingerprint(own)}), so this device seals nothing, and what is sealed for that key "
+        "does not open here. If the other is your other device, bring its key here with 'folkmoot "
+        "bridge key export' there and 'folkmoot bridge key import' here; to put this device's key "
+        "in its place, run 'folkmoot bridge key publish --replace'."
+    )
+
+
+def shown(public: str) -> str:
+    """The fingerprint of a key that may be none."""
+    try:
+        return fingerprint(public)
+    except FolkmootError:
+        return "which is no key"
+
+
+class Recipient(msgspec.Struct, frozen=True):
+    """Whom a message is for, and the key to seal it with; without one the hub can read it."""
+
+    handle: str
+    key: str | None
+    standing: str = ""
+    """How far the key is known to be theirs: new, pinned or verified."""
+    letters: bool = False
+    """Whether they read letters; everyone reads plain text."""
+    note: str = ""
+
+
+class Peers:
+    """Asks the hub for keys, and believes it only where nothing else is known."""
+
+    def __init__(self, hub: SideHub, ledger: Ledger, device: Device, clock: Clock) -> None:
+        self._hub = hub
+        self._ledger = ledger
+        self._device = device
+        self._clock = clock
+
+    async def recipient(self, asked: str) -> Recipient:
+        """Whom to write to; raises rather than seal with another key than the pinned one."""
+        asked = plain_handle(asked)
+        pinned = await self._pins(asked)
+        try:
+            profile = await self._hub.call("msg/lookup", handle=asked)
+        except ToolRefused:
+            if pinned:
+                raise gone(pinned[0]) from None
+            if await self._is_listed(asked):
+                # They take mail from contacts only; these are the hub's words to a stranger.
+                raise ToolRefused(CannotSend.sentence) from None
+            raise
+        handle = named(profile)
+        if handle == self._device.handle:
+            raise CannotSendToSelf
+        if handle != asked:
+            pinned += await self._pins(handle)
+        offered = profile.get("client_public_key")
+        if not offered:
+            if pinned:
+                raise gone(pinned[0])
+            return Recipient(handle, None)
+        key = self._usable(handle, offered)
+        for pin in pinned:
+            if pin.key != key:
+                raise changed(pin, key)
+        held = PinnedKey(
+            handle,
+            key,
+            0,
+            letters=reads_letters(profile) or any(pin.letters for pin in pinned),
+            verified=any(pin.verified for pin in pinned),
+        )
+        for name in dict.fromkeys((handle, asked)):
+            await asyncio.to_thread(self._trust, name, held)
+        if handle != asked:
+            await asyncio.to_thread(self._ledger.rename, self._owner, asked, handle)
+        standing = standing_of(held) if pinned else NEW
+        note = "" if pinned else first_met(handle, key)
+        return Recipient(handle, key, standing, held.letters, note)
+
+    async def _is_listed(self, handle: str) -> bool:
+        """Whether a search finds someone whom looking up does not."""
+        try:
+            found = await self._hub.call("msg/search_users", query=handle)
+        except ToolRefused:
+            return False
+        results = found.get("results")
+        return isinstance(results, list) and any(
+            isinstance(each, dict) and each.get("handle") == handle for each in results
+        )
+
+    async def meet(self, handle: str, offered: str | None) -> None:
+        """Pin someone new: the key the hub names, or that of a message of theirs if it hides it."""
+        if await self._pins(handle):
+            return
+        try:
+            await self.recipient(handle)
+        except ToolRefused:
+            if offered is not None:
+                found = PinnedKey(handle, self._usable(handle, offered), 0)
+                await asyncio.to_thread(self._trust, handle, found)
+
+    async def follow(self, was: str, handle: str) -> bool:
+        """Whether someone with a pinned key is called otherwise now, by their old handle."""
+        if await asyncio.to_thread(self._ledger.renamed, self._owner, was, handle):
+            return True
+        if await asyncio.to_thread(self._ledger.pin_of, self._owner, was) is None:
+            return False
+        try:
+            return (await self.recipient(was)).handle == handle
+        except (ToolRefused, CannotSendToSelf, PeerKeyChanged, PeerKeyInvalid):
+            return False
+
+    @property
+    def _owner(self) -> str:
+        return self._device.owner
+
+    async def _pins(self, handle: str) -> list[PinnedKey]:
+        pin = await asyncio.to_thread(self._ledger.pin_of, self._owner, handle)
+        return [pin] if pin is not None and pin.key else []
+
+    def _trust(self, handle: str, found: PinnedKey) -> None:
+        """Hold to a key under a handle, with what is known about it."""
+        with self._ledger.changing():
+            held = self._ledger.trust(self._owner, handle, found.key, self._clock.now())
+            if held.key != found.key:
+                raise changed(held, found.key)
+            if found.letters and not held.letters:
+                self._ledger.note_letters(self._owner, handle, found.key)
+            if found.verified and not held.verified:
+                self._ledger.note_verified(self._owner, handle, found.key)
+
+    def _usable(self, handle: str, offered: Any) -> str:
+        key = check_public(offered)
+        if self._device.keys.own(key) is not None:
+            raise PeerKeyInvalid(f"The hub names this device's own key as @{handle}'s.")
+        return key
+
+
+def plain_handle(text: str) -> str:
+    """A handle as it is stored: without the @, in lower case."""
+    return text.strip().removeprefix("@").lower()
+
+
+def named(profile: dict[str, Any]) -> str:
+    """The present handle in a profile."""
+    handle = profile.get("handle")
+    if not isinstance(handle, str) or not handle:
+        raise AnswerInvalid("The hub's answer to a lookup cannot be understood.")
+    return plain_handle(handle)
+
+
+def changed(pin: PinnedKey, key: str) -> PeerKeyChanged:
+    """That a key is another than the pinned one, with what people compare."""
+    return PeerKeyChanged(
+        f"The key of @{pin.handle} has changed, so nothing was sent: it was "
+        f"{fingerprint(pin.key)} and is said to be {fingerprint(key)} now. Ask @{pin.handle}, not "
+        "over this hub, whether the new fingerprint is theirs; if it is, run 'folkmoot bridge "
+        f"peers accept @{pin.handle}'.",
+        handle=pin.handle,
+        pinned=fingerprint(pin.key),
+        offered=fingerprint(key),
+    )
+
+
+def gone(pin: PinnedKey) -> PeerKeyChanged:
+    """That a pinned key is not named any more."""
+    return PeerKeyChanged(
+        f"The hub no longer names a key of @{pin.handle}, so nothing was sent: the hub "
+        f"could read what you write. It was {fingerprint(pin.key)}. If @{pin.handle} "
+        f"really has no key now, run 'folkmoot bridge peers accept @{pin.handle}'.",
+        handle=pin.handle,
+        pinned=fingerprint(pin.key),
+    )
+
+
+def standing_of(pin: PinnedKey) -> str:
+    """How far a pinned key is known to be its owner's."""
+    return VERIFIED if pin.verified else PINNED
+
+
+def first_met(handle: str, key: str) -> str:
+    """What to say of a key that was trusted because there was none to compare it with."""
+    return (
+        f"This is the first message sealed for @{handle}. The hub names {fingerprint(key)} as "
+        "their key, and from now on no other is accepted; nobody has verified it yet. To be sure, "
+        "ask them for their fingerprint, not over this hub, and run 'folkmoot bridge peers verify "
+        f"@{handle}'."
+    )
