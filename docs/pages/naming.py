@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from folkmoot.cli.names.explaining import article
-from folkmoot.names.lint.rules import RULES, Rule
+from folkmoot.names.lint.rules import RULES, LintRule
 
 WIDTH = 100
 
@@ -14,7 +14,7 @@ def _rules() -> str:
     return "\n\n".join(part for name, rule in RULES.items() for part in _section(name, rule))
 
 
-def _section(name: str, rule: Rule) -> list[str]:
+def _section(name: str, rule: LintRule) -> list[str]:
     items = [f"- Breaks it: {rule.example}", f"- Fix it: {rule.mend}"]
     return [
         f"### `{name}`",
@@ -33,7 +33,7 @@ def _filled(text: str) -> str:
     )
 
 
-def _severity(rule: Rule) -> str:
+def _severity(rule: LintRule) -> str:
     told = f"{article(rule.severity).capitalize()} {rule.severity}"
     if rule.standalone:
         told += f", a {rule.standalone} with `--standalone`"

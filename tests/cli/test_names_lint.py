@@ -14,10 +14,10 @@ import pytest
 
 from folkmoot.cli import program
 from folkmoot.cli.exits import ExitCode
-from folkmoot.names.lint.config import Config
-from folkmoot.names.lint.linting import judge
-from folkmoot.names.lint.listed import read_lists
+from folkmoot.names.lint.project import Config
 from folkmoot.names.lint.rules import RULES
+from folkmoot.names.lint.runner import judge
+from folkmoot.names.lint.sources import read_lists
 from tests.cli.conftest import Ran
 from tests.forge import forked
 from tests.names.lint.projects import SERVER, write

@@ -12,7 +12,7 @@ from folkmoot.core.capability import MAX_CAPABILITIES, capability
 from folkmoot.core.kinds import parse
 from folkmoot.gateway.granting import MOST_GRANTS
 from folkmoot.gateway.settled import Settled
-from folkmoot.names.shortforms import full_pattern
+from folkmoot.names.wire import full_pattern
 from folkmoot.settings import load
 from tests.docs.pages import DOCS
 

@@ -39,7 +39,7 @@ LOADED = (
     "folkmoot.export",
     "folkmoot.offline",
     "folkmoot.rotation",
-    "folkmoot.names.lint.linting",
+    "folkmoot.names.lint.runner",
     "folkmoot.relay.assemble",
     "folkmoot.relay.play",
     "folkmoot.relay.tape_server",

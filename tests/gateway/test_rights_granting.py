@@ -25,7 +25,7 @@ from folkmoot.core.kinds import parse
 from folkmoot.gateway import grant_views, granting
 from folkmoot.gateway.granting import Granting
 from folkmoot.gateway.patterns import compiled, fault_at
-from folkmoot.names.shortforms import full_pattern
+from folkmoot.names.wire import full_pattern
 from tests.gateway.rights_support import (
     CALL,
     FILES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from folkmoot.names.handles import HANDLE, HERE, parse_handle
+from folkmoot.names.grammar import HANDLE, HERE, parse_handle
 
 __all__ = [
     "HANDLE",

@@ -21,7 +21,7 @@ from folkmoot.gateway.grant_model import Granted, Revoked
 from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.gateway.patterns import compiled, covers_nothing
 from folkmoot.gateway.settled import distinct, key_of
-from folkmoot.names.shortforms import spelled_out
+from folkmoot.names.wire import spelled_out
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts, HandleInvite

@@ -23,7 +23,7 @@ from folkmoot.gateway.rights import Scoped
 from folkmoot.gateway.settled import some_tool
 from folkmoot.mcp.wire import SERVER_KEY
 from folkmoot.names import NameStyle
-from folkmoot.names.schemas import without_combinators
+from folkmoot.names.wire import without_combinators
 
 Own: TypeAlias = Callable[[NameStyle, bool], list[Definition]]
 """What the hub itself adds to a list, in a style, with what only apps use or without."""

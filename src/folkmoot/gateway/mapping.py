@@ -29,7 +29,7 @@ from folkmoot.core.errors import PatternSyntax
 from folkmoot.core.glob import glob
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.wire_uris import WHOLE, is_wire, read_wire, write_wire
-from folkmoot.names.shape import snake_case
+from folkmoot.names.nearest import snake_case
 
 MOST_NAME: Final = 256
 """Characters a server's own name for a tool or prompt may have."""

@@ -10,7 +10,7 @@ from typing import Final
 from folkmoot.core.capability import Capability, capability
 from folkmoot.core.errors import PatternSyntax
 from folkmoot.gateway.settled import DEFAULTS
-from folkmoot.names.shortforms import OF_A_BACKEND, full_pattern
+from folkmoot.names.wire import OF_A_BACKEND, full_pattern
 
 PARTS: Final = 3
 """Protocol, operation and method; only a pattern that has all of them can have a context."""

@@ -21,7 +21,7 @@ from folkmoot.core.errors import CapabilityError, SettingsError
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.mcp.wire import TOOLS_CALL
-from folkmoot.names.shortforms import OF_A_BACKEND
+from folkmoot.names.wire import OF_A_BACKEND
 from folkmoot.settings.backends import GatewaySpec
 
 Origin: TypeAlias = Literal["default", "everyone", "group", "settings", "granted"]

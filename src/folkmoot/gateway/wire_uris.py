@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from folkmoot.names.faults import EXPRESSION, QUERY_EXPRESSION, query_fault
+from folkmoot.names.grammar import EXPRESSION, QUERY_EXPRESSION, query_fault
 
 WHOLE: Final = "uri"
 """The type of a URI that stands there whole, since its scheme is no type or nothing follows it."""

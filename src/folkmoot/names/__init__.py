@@ -8,7 +8,8 @@ clients and reads every spelling back.
 from __future__ import annotations
 
 from folkmoot.core.errors.gateway import InvalidName
-from folkmoot.names.grammar import (
+from folkmoot.names.canonical import (
+    Namespace,
     ResourceUri,
     ToolName,
     check_free_namespace,
@@ -22,14 +23,27 @@ from folkmoot.names.grammar import (
     validate_resource_uri,
     validate_tool_name,
 )
-from folkmoot.names.namespace import Namespace
-from folkmoot.names.nearest import nearest_namespace, nearest_resource_uri, nearest_tool_name
-from folkmoot.names.policy import Deprecation, Stage, deprecated, stage
-from folkmoot.names.reserved import RESERVED_NAMES
-from folkmoot.names.rules import RULES
-from folkmoot.names.shape import snake_case
-from folkmoot.names.slugs import namespace_from_slug
-from folkmoot.names.wire import RESERVED_NAMESPACES, STYLES, NameStyle, WireNames, safe_name
+from folkmoot.names.deprecation import (
+    Deprecation,
+    Stage,
+    deprecated,
+    stage,
+)
+from folkmoot.names.grammar import RESERVED_NAMES, RULES
+from folkmoot.names.nearest import (
+    namespace_from_slug,
+    nearest_namespace,
+    nearest_resource_uri,
+    nearest_tool_name,
+    snake_case,
+)
+from folkmoot.names.wire import (
+    RESERVED_NAMESPACES,
+    STYLES,
+    NameStyle,
+    WireNames,
+    safe_name,
+)
 
 __all__ = [
     "RESERVED_NAMES",

@@ -1,27 +1,116 @@
-"""The nearest valid name: what someone who wrote an invalid one may have meant.
-
-Each answer is valid, and there is none where nothing of the name can be kept.
-"""
+"""Suggestions: the nearest valid name, names in snake_case, and the error that has both."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from typing import NoReturn
 
-from folkmoot.names.faults import (
+from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.names.grammar import (
+    MOST_NAMESPACE,
+    MOST_TOOL,
+    MOST_URI,
     NAMESPACE,
+    RESERVED_NAMES,
+    RULES,
     TYPE,
+    Fault,
+    decoded,
+    encoded,
     id_fault,
     part_fault,
     query_fault,
     resource_uri_fault,
     tool_name_fault,
 )
-from folkmoot.names.percent import decoded, encoded
-from folkmoot.names.reserved import RESERVED_NAMES
-from folkmoot.names.rules import MOST_NAMESPACE, MOST_URI
-from folkmoot.names.shape import BOUNDARY, folded, snake_case, words
 
-MOST_READ = 512
+VALID = re.compile(r"[a-z][a-z0-9_]+")
+BOUNDARY = re.compile(
+    r"(?<=[a-z0-9])(?=[A-Z])"  # createIssue
+    r"|(?<=[A-Z])(?=[A-Z](?!s(?![a-z]))[a-z])"  # HTTPResponse, but not URLs
+)
+WORD = re.compile(r"[a-z0-9]+")
+LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+MARK_DIGITS = 8
+LONGEST_NAME = 1024
+"""Characters of a name that its words are taken from; its mark is made from all of them."""
+
+
+def snake_case(own: str) -> str:
+    """A valid tool name for any text; one that is valid already stays as it is.
+
+    What is too long, or has letters that cannot be written in ASCII, ends in digits of its hash,
+    which stay the same for as long as the name does. `tool_` goes before what cannot come first.
+    """
+    if len(own) <= MOST_TOOL and VALID.fullmatch(own):
+        return own
+    text = folded(own[:LONGEST_NAME])
+    name = "_".join(words(text))
+    foreign = any(c.isalnum() and not c.isascii() for c in text)
+    lost = not name or foreign or len(own) > LONGEST_NAME
+    if len(name) < 2 or not name[0].isalpha():
+        name = f"tool_{name}".rstrip("_")
+    if lost:
+        name = f"{name}_{_mark(own)}"
+    if len(name) > MOST_TOOL:
+        name = f"{name[: MOST_TOOL - MARK_DIGITS - 1].rstrip('_')}_{_mark(own)}"
+    return name
+
+
+def folded(text: str) -> str:
+    """The text with letters in their plain form: `é` is `e`, and `ﬁ` is `fi`."""
+    apart = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in apart if not unicodedata.combining(c))
+
+
+def words(text: str) -> list[str]:
+    """The words of a name in lower case, however they were joined, without what is not ASCII."""
+    return WORD.findall(BOUNDARY.sub("_", text).translate(LOWER))
+
+
+def _mark(own: str) -> str:
+    import hashlib  # costs more than everything else here
+
+    return hashlib.sha256(own.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
+
+
+MOST_SHOWN = 80
+PLACELESS = frozenset({"missing-namespace", "reserved-namespace", "taken-namespace"})
+"""Rules that a name breaks as a whole."""
+
+
+def refuse(message: str, name: str, fault: Fault, nearest: str | None) -> NoReturn:
+    """Raise the error of a fault: the message, the rule, the place and the nearest name."""
+    if nearest == name:
+        nearest = None
+    broken = RULES[fault.rule].rstrip(".")
+    proposal = f" Did you mean {shown(nearest)}?" if nearest else ""
+    raise InvalidName(
+        f"{message}. {broken} (rule {fault.rule}{_where(name, fault)}).{proposal}",
+        name=shown(name) if name else "",
+        rule=fault.rule,
+        position=fault.position,
+        nearest=nearest,
+    )
+
+
+def _where(name: str, fault: Fault) -> str:
+    if fault.rule in PLACELESS:
+        return ""
+    found = name[fault.position : fault.position + 1]
+    return f"; character {fault.position + 1} is {found!r}" if found else "; at the end"
+
+
+def shown(text: str) -> str:
+    """The beginning of a text as an error may show it, on one line."""
+    if not text:
+        return "''"
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:MOST_SHOWN])
+    return plain if len(text) <= MOST_SHOWN >= len(plain) else f"{plain[: MOST_SHOWN - 1]}…"
+
+
+LONGEST_GUESS = 512
 """Longer texts are no name that someone mistyped."""
 ADDED = "tools"
 """Makes a namespace of one that is too short, or reserved: `acmetools`."""
@@ -36,7 +125,7 @@ def nearest_namespace(text: str) -> str | None:
 
     One that is too long is abbreviated: by its initials, else by shorter words.
     """
-    if len(text) > MOST_READ:
+    if len(text) > LONGEST_GUESS:
         return None
     if not part_fault(NAMESPACE, text) and text not in RESERVED_NAMES:
         return text
@@ -64,7 +153,7 @@ def _abbreviations(parts: list[str]) -> list[str]:
 
 def nearest_tool_name(name: str, expected_namespace: str | None = None) -> str | None:
     """A valid `ns:tool` near to the name, in the expected namespace where one is given."""
-    if len(name) > MOST_READ:
+    if len(name) > LONGEST_GUESS:
         return None
     head, tail = _split(name, expected_namespace)
     namespace = expected_namespace or _nearest_head(head)
@@ -143,3 +232,41 @@ def _nearest_pairs(query: str) -> str:
         if key and written is not None:
             pairs.setdefault(key, written)
     return "&".join(f"{key}={value}" for key, value in pairs.items())
+
+
+LONGEST_SLUG = 256
+"""Enough to tell what is wrong with a slug."""
+
+UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+JOINT = re.compile(r"[._-]")
+SCOPED = re.compile(r"@[^/]*/(.+)")
+
+
+def namespace_from_slug(slug: str) -> str:
+    """`myawesomeserver` for `my-awesome-server`; raises `InvalidName` with a proposal.
+
+    Hyphens, dots, underscores and upper case do not tell one project from another, so they go.
+    Nothing else does without being asked: what is too long is never cut here.
+    """
+    read = slug[:LONGEST_SLUG]
+    namespace = JOINT.sub("", read).lower()
+    if fault := _fault(read, namespace):
+        scoped = SCOPED.fullmatch(read)
+        refuse(
+            f"Invalid slug for a namespace: {shown(slug)}",
+            slug,
+            fault,
+            nearest_namespace(scoped[1] if scoped else slug),
+        )
+    return namespace
+
+
+def _fault(slug: str, namespace: str) -> Fault | None:
+    """What is wrong with the slug, or with what it comes to, told at the slug's own characters."""
+    if unfit := UNFIT.search(slug):
+        return Fault("slug-characters", unfit.start())
+    fault = part_fault(NAMESPACE, namespace)
+    if fault is None:
+        return None
+    kept = [at for at, character in enumerate(slug) if not JOINT.match(character)]
+    return Fault(fault.rule, (*kept, len(slug))[min(fault.position, len(kept))])

@@ -24,7 +24,7 @@ from folkmoot.core.errors import (
     RegistrationClosed,
     TooManyHandleChanges,
 )
-from folkmoot.names.handles import parse_handle
+from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.call import Bind, FileAnswer
 from folkmoot.operations.limits import (
     MISSED,

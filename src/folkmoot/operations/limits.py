@@ -20,7 +20,7 @@ from folkmoot.core.errors import (
     TokenInvalid,
     UserNotFound,
 )
-from folkmoot.names.handles import parse_handle
+from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.row import Limit
 
 if TYPE_CHECKING:

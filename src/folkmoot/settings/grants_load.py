@@ -8,8 +8,8 @@ from typing import Any
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.names import RESERVED_NAMES
-from folkmoot.names.handles import parse_handle
-from folkmoot.names.shortforms import is_hashed, spelled_out
+from folkmoot.names.grammar import parse_handle
+from folkmoot.names.wire import is_hashed, spelled_out
 from folkmoot.settings.fields import shown
 from folkmoot.settings.gathering import Gathering, Place, bare, nearest
 

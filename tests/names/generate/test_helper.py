@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core.errors import InvalidName
-from folkmoot.names import grammar
+from folkmoot.names import canonical
 from folkmoot.names.generate.filling import helper_text
 
 TOOLS = [
@@ -79,7 +79,7 @@ def test_the_helper_makes_names_as_the_conventions_show_them(helper: ModuleType)
 def test_the_helper_accepts_and_refuses_what_the_library_does(
     helper: ModuleType, validate: str, name: str
 ) -> None:
-    assert refused(getattr(helper, validate), name) == refused(getattr(grammar, validate), name)
+    assert refused(getattr(helper, validate), name) == refused(getattr(canonical, validate), name)
 
 
 def refused(validate: Any, name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.errors import ProjectUnusable
 from folkmoot.names.generate import namespaces_md
-from folkmoot.names.lint.model import Declared, Deprecation, Project
+from folkmoot.names.lint.model import Declared, DeclaredDeprecation, Project
 
 SEED = """\
 # MCP Namespace Registry
@@ -148,7 +148,9 @@ def test_a_deprecated_tool_is_documented_in_its_release_only(version: str, liste
     going = Declared(
         kind="tool",
         name="myproject:create_task",
-        deprecation=Deprecation(since="1.1.0", removed_in="1.3.0", use="myproject:add_task"),
+        deprecation=DeclaredDeprecation(
+            since="1.1.0", removed_in="1.3.0", use="myproject:add_task"
+        ),
     )
     page = namespaces_md.render(project(going, LIST, version=version))
     row = "| myproject:create_task | 1.1.0 | 1.3.0 | myproject:add_task |"

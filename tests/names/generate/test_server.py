@@ -15,7 +15,7 @@ import yaml
 from folkmoot.core.errors import InvalidName, ProjectUnusable
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.server import SDKS, Sdk, check_server, plan_server
-from folkmoot.names.lint.source import read_sources
+from folkmoot.names.lint.sources import read_sources
 from folkmoot.relay.upstream.inventory import take_inventory
 from tests.forge import forked
 from tests.harness import run

@@ -6,9 +6,9 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from folkmoot.names.lint.linting import Linting, Wishes
-from folkmoot.names.lint.model import Finding, Project
-from folkmoot.names.lint.source import read_sources
+from folkmoot.names.lint.model import LintFinding, Project
+from folkmoot.names.lint.runner import LintOptions, LintRun
+from folkmoot.names.lint.sources import read_sources
 
 SERVER = "from fastmcp import FastMCP\n\nmcp = FastMCP('shop')\n\n"
 
@@ -22,14 +22,14 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def lint(root: Path, **wishes: Any) -> Linting:
+def lint(root: Path, **wishes: Any) -> LintRun:
     """A look at a whole folder."""
-    return Linting([root], Wishes(**wishes))
+    return LintRun([root], LintOptions(**wishes))
 
 
-def rules(linting: Linting | list[Finding]) -> list[tuple[str, str]]:
+def rules(linting: LintRun | list[LintFinding]) -> list[tuple[str, str]]:
     """The findings as rule and name."""
-    findings = linting.findings if isinstance(linting, Linting) else linting
+    findings = linting.findings if isinstance(linting, LintRun) else linting
     return [(each.rule, each.name) for each in findings]
 
 

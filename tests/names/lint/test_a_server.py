@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from folkmoot.names.lint.linting import Linting
+from folkmoot.names.lint.runner import LintRun
 
 FILE = Path(__file__).parent / "servers/weather.py"
 
 
 def test_everything_that_a_usual_server_registers_is_found_and_judged() -> None:
-    linting = Linting([FILE])
+    linting = LintRun([FILE])
     project = linting.project
     lines = FILE.read_text().splitlines()
     assert [(each.kind, each.name, each.description) for each in project.declared] == [

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.rivals import FASTMCP, NotInstalled, installed
-from folkmoot.names.lint.config import Found
-from folkmoot.names.lint.linting import Linting, judge
-from folkmoot.names.lint.source import read_sources
+from folkmoot.names.lint.project import FoundProject
+from folkmoot.names.lint.runner import LintRun, judge
+from folkmoot.names.lint.sources import read_sources
 
 PIECES = st.sampled_from(
     [
@@ -30,13 +30,13 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-def look(raw: bytes) -> Linting:
+def look(raw: bytes) -> LintRun:
     """Lint a source and plan what can be mended."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "pyproject.toml").write_text("[tool.folkmoot.names]\nnamespace = 'shop'\n")
         (root / "server.py").write_bytes(raw)
-        linting = Linting([root])
+        linting = LintRun([root])
         for change in linting.fixes().changes:
             ast.parse(change.after.removeprefix("\ufeff"))
         return linting
@@ -81,10 +81,10 @@ def test_the_source_of_fastmcp_is_read_whole() -> None:
     except NotInstalled as error:
         pytest.skip(str(error))
     [package] = python.parent.parent.glob("lib/python*/site-packages/fastmcp")
-    project = read_sources([package], Found(root=package.parent))
+    project = read_sources([package], FoundProject(root=package.parent))
     assert len(project.files) > 200
     assert project.unreadable == []
     names = {(each.kind, each.name) for each in project.declared}
     assert ("tool", "echo_tool") in names
-    found = {each.rule for each in judge(project, Found(root=package).config)}
+    found = {each.rule for each in judge(project, FoundProject(root=package).config)}
     assert "missing-namespace" in found

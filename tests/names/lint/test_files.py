@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import ProjectUnusable, SettingsError
-from folkmoot.names.lint import config
-from folkmoot.names.lint.filetext import MOST_BYTES
-from folkmoot.names.lint.source import read_sources
+from folkmoot.names.lint import project
+from folkmoot.names.lint.project import MAX_SOURCE_BYTES
+from folkmoot.names.lint.sources import read_sources
 from tests.names.lint.projects import SERVER, lint, write
 
 TOOL = SERVER + "@mcp.tool\ndef one(): ...\n"
@@ -85,7 +85,7 @@ UNREADABLE = {
         1,
         "It is nested too deeply to be read.",
     ),
-    "too large": (b"#" * (MOST_BYTES + 1), 1, "It is larger than 2 MiB, and was not read."),
+    "too large": (b"#" * (MAX_SOURCE_BYTES + 1), 1, "It is larger than 2 MiB, and was not read."),
 }
 
 
@@ -167,7 +167,7 @@ def test_what_pyproject_says_is_used_and_where_it_says_it(tmp_path: Path) -> Non
         "standalone = true\nnamespace = 'shop'\nnamespaces-file = 'docs/NAMES.md'\n\n[tool.x]\n"
     )
     write(tmp_path, {"pyproject.toml": text, "a/b/server.py": TOOL})
-    found = config.find(tmp_path / "a/b")
+    found = project.find_config(tmp_path / "a/b")
     assert (found.root, found.name, found.version) == (tmp_path, "my-shop", "1.2")
     assert found.constant is not None
     assert text[found.constant.span.start : found.constant.span.end] == "'shop'"
@@ -180,5 +180,5 @@ def test_what_pyproject_says_is_used_and_where_it_says_it(tmp_path: Path) -> Non
 def test_a_namespace_of_another_table_is_not_taken_for_ours(tmp_path: Path) -> None:
     text = "[tool.folkmoot.names]\n'namespace' = 'shop'\n\n[tool.x]\nnamespace = 'shop'\n"
     write(tmp_path, {"pyproject.toml": text})
-    assert config.find(tmp_path).config.namespace == "shop"
-    assert config.find(tmp_path).constant is None
+    assert project.find_config(tmp_path).config.namespace == "shop"
+    assert project.find_config(tmp_path).constant is None

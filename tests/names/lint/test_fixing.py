@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.names.generate import namespaces_md
-from folkmoot.names.lint.source import read_sources
+from folkmoot.names.lint.sources import read_sources
 from tests.names.lint.projects import lint, rules, write
 
 SETTINGS = "[tool.folkmoot.names]\nnamespace = 'shop'\n"

@@ -7,13 +7,11 @@ from typing import Any
 
 import jsonschema
 
-from folkmoot.names.lint.config import Config
-from folkmoot.names.lint.linting import judge
-from folkmoot.names.lint.listed import read_lists
 from folkmoot.names.lint.model import Project
-from folkmoot.names.lint.report.data import as_data
-from folkmoot.names.lint.report.sarif import as_sarif
+from folkmoot.names.lint.project import Config
 from folkmoot.names.lint.rules import RULES
+from folkmoot.names.lint.runner import as_data, as_sarif, judge
+from folkmoot.names.lint.sources import read_lists
 from tests.names.lint.projects import SERVER, lint, rules, write
 
 TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}

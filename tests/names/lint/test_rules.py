@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from folkmoot.names.generate import namespaces_md
-from folkmoot.names.lint.source import read_sources
-from folkmoot.names.lint.words import is_plural, plural
+from folkmoot.names.lint.sources import read_sources
+from folkmoot.names.lint.spelling import is_plural, plural
 from tests.names.lint.projects import SERVER, lint, names, rules, server, write
 
 TWO = "@mcp.tool(name='shop:{}')\ndef a(): ...\n@mcp.tool(name='{}:list_tasks')\ndef b(): ...\n"

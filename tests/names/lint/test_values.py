@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.names.lint.source import read_sources
+from folkmoot.names.lint.sources import read_sources
 from tests.names.lint.projects import project, write
 
 SERVER = "from fastmcp import FastMCP\nmcp = FastMCP('x')\n"

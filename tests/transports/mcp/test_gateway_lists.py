@@ -10,10 +10,10 @@ from mcp_types.methods import validate_server_result
 
 from folkmoot.gateway.model import Inventory
 from folkmoot.mcp.wire import TASKS_EXTENSION
-from folkmoot.names.lint.config import Config
-from folkmoot.names.lint.linting import judge
-from folkmoot.names.lint.listed import read_lists
 from folkmoot.names.lint.model import Project
+from folkmoot.names.lint.project import Config
+from folkmoot.names.lint.runner import judge
+from folkmoot.names.lint.sources import read_lists
 from folkmoot.relay.upstream.inventory import take_inventory
 from tests.harness import run
 from tests.mcp_harness import MODERN, both_eras, until

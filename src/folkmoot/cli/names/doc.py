@@ -23,8 +23,8 @@ from folkmoot.core.errors import ProjectUnusable
 
 if TYPE_CHECKING:
     from folkmoot.names.generate.plan import Plan
-    from folkmoot.names.lint.linting import Wishes
     from folkmoot.names.lint.model import Project
+    from folkmoot.names.lint.runner import LintOptions
 
 STDOUT = "-"
 
@@ -88,11 +88,11 @@ def doc(
     """
     from folkmoot.names.generate import namespaces_md
     from folkmoot.names.generate.plan import Plan, with_ends_of
-    from folkmoot.names.lint.linting import Wishes
+    from folkmoot.names.lint.runner import LintOptions
 
     if check and diff:
         raise typer.BadParameter("give either --check or --diff")
-    wishes = Wishes(namespace=namespace, version=project_version)
+    wishes = LintOptions(namespace=namespace, version=project_version)
     server = asked_server([target] if target else [], ctx.meta.get(COMMAND, ()))
     if server is not None:
         project, helper = from_server(server, wishes, sent_headers(header), timeout)
@@ -117,11 +117,11 @@ def doc(
     finish(plan, page, diff=diff)
 
 
-def from_sources(path: Path, wishes: Wishes) -> tuple[Project, str | None]:
+def from_sources(path: Path, wishes: LintOptions) -> tuple[Project, str | None]:
     """What the sources of a project declare, and where its helper module is."""
     from folkmoot.names.generate.layout import find_layout
-    from folkmoot.names.lint.linting import configured
-    from folkmoot.names.lint.source import read_sources
+    from folkmoot.names.lint.runner import configured
+    from folkmoot.names.lint.sources import read_sources
 
     layout = find_layout(path)
     project = read_sources([layout.root], configured([layout.root], wishes))
@@ -137,7 +137,7 @@ def from_sources(path: Path, wishes: Wishes) -> tuple[Project, str | None]:
 
 
 def from_server(
-    server: str | tuple[str, ...], wishes: Wishes, headers: dict[str, str], seconds: int
+    server: str | tuple[str, ...], wishes: LintOptions, headers: dict[str, str], seconds: int
 ) -> tuple[Project, str | None]:
     """What a running server lists, as the names of the project around the current folder."""
     from folkmoot.names.generate.layout import find_layout

@@ -33,8 +33,8 @@ from folkmoot.core.errors import FolkmootError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from folkmoot.names.lint.linting import Wishes
-    from folkmoot.names.lint.model import Finding, Project
+    from folkmoot.names.lint.model import LintFinding, Project
+    from folkmoot.names.lint.runner import LintOptions
 
 COMMAND: Final = "folkmoot.names.command"
 SCHEMES: Final = ("http://", "https://")
@@ -96,7 +96,7 @@ def lint(
     [tool.folkmoot.names] of pyproject.toml.
     """
     from folkmoot.cli.names import explaining, reporting
-    from folkmoot.names.lint.linting import Linting, Wishes
+    from folkmoot.names.lint.runner import LintOptions, LintRun
 
     if list_rules:
         explaining.list_rules()
@@ -105,7 +105,7 @@ def lint(
         check_rules("--explain", (explain,))
         explaining.explain(explain)
         return
-    wishes = Wishes(
+    wishes = LintOptions(
         namespace=namespace,
         version=project_version,
         standalone=standalone,
@@ -122,7 +122,7 @@ def lint(
             raise typer.BadParameter("--header needs the URL of a server")
         if fix and diff:
             raise typer.BadParameter("give either --fix or --diff")
-        linting = Linting([Path(each) for each in targets or []], wishes)
+        linting = LintRun([Path(each) for each in targets or []], wishes)
         if diff:
             for line in linting.fixes().diff():
                 say(one_line(line))
@@ -148,14 +148,14 @@ def asked_server(targets: Sequence[str], command: tuple[str, ...]) -> str | tupl
 
 
 def ask(
-    server: str | tuple[str, ...], wishes: Wishes, headers: dict[str, str], seconds: int
-) -> tuple[Project, list[Finding]]:
+    server: str | tuple[str, ...], wishes: LintOptions, headers: dict[str, str], seconds: int
+) -> tuple[Project, list[LintFinding]]:
     """What a running server lists, and what is found about it."""
     import asyncio
 
-    from folkmoot.names.lint.config import Config
-    from folkmoot.names.lint.linting import judge
-    from folkmoot.names.lint.listed import read_lists
+    from folkmoot.names.lint.project import Config
+    from folkmoot.names.lint.runner import judge
+    from folkmoot.names.lint.sources import read_lists
     from folkmoot.relay.upstream.inventory import take_inventory
 
     try:
@@ -189,7 +189,7 @@ def mend(linting: Any) -> None:
         linting.again()
 
 
-def verdict(findings: Sequence[Finding], *, strict: bool) -> ExitCode:
+def verdict(findings: Sequence[LintFinding], *, strict: bool) -> ExitCode:
     """How the command ends."""
     severe = {"error", "warning"} if strict else {"error"}
     return ExitCode.FAILED if any(each.severity in severe for each in findings) else ExitCode.OK

@@ -15,7 +15,7 @@ def checked_namespace(value: str | None) -> Any:
     """A namespace that is valid."""
     if value is None:
         return None
-    from folkmoot.names.grammar import validate_namespace
+    from folkmoot.names.canonical import validate_namespace
 
     try:
         validate_namespace(value)
@@ -31,7 +31,7 @@ def checked_version(value: str | None) -> Any:
     """A version that can be compared."""
     if value is None:
         return None
-    from folkmoot.names.versions import numbers_of
+    from folkmoot.names.deprecation import numbers_of
 
     if numbers_of(value) is None:
         raise typer.BadParameter(f"must be a version such as 1.4.0, not {value!r}")
@@ -40,7 +40,7 @@ def checked_version(value: str | None) -> Any:
 
 def check_rules(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
     """Names of rules, of which several may stand between commas."""
-    from folkmoot.names.lint.choosing import unknown_rule
+    from folkmoot.names.lint.runner import unknown_rule
 
     names = tuple(name.strip() for each in given or () for name in each.split(",") if name.strip())
     for name in names:

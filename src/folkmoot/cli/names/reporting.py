@@ -16,10 +16,14 @@ from folkmoot.cli.output import say
 from folkmoot.cli.tape.paper import Paper
 from folkmoot.cli.tape.words import number
 from folkmoot.cli.text import one_line, say_data
-from folkmoot.names.lint.model import Finding, Place, Project, Severity
-from folkmoot.names.lint.report.data import as_data
-from folkmoot.names.lint.report.sarif import as_sarif
-from folkmoot.names.refusal import shown as shown_name
+from folkmoot.names.lint.model import (
+    LintFinding,
+    Project,
+    Severity,
+    SourcePlace,
+)
+from folkmoot.names.lint.runner import as_data, as_sarif
+from folkmoot.names.nearest import shown as shown_name
 
 STYLES: Final[dict[str, str]] = {
     "error": "bold red",
@@ -46,7 +50,7 @@ MOST_NAMED: Final = 3
 
 
 def report(
-    project: Project, findings: Sequence[Finding], form: str, *, each_missing: bool = False
+    project: Project, findings: Sequence[LintFinding], form: str, *, each_missing: bool = False
 ) -> None:
     """Tell what was found; with `each_missing`, of every name that has no namespace."""
     if form == "json":
@@ -57,7 +61,7 @@ def report(
         tell(project, findings, each_missing=each_missing)
 
 
-def tell(project: Project, findings: Sequence[Finding], *, each_missing: bool = False) -> None:
+def tell(project: Project, findings: Sequence[LintFinding], *, each_missing: bool = False) -> None:
     """Each finding with its place, and the sum of it all."""
     paper = Paper()
     shown_first = sorted(findings, key=lambda each: not comes_first(each))
@@ -79,13 +83,13 @@ def tell(project: Project, findings: Sequence[Finding], *, each_missing: bool = 
         say("\n".join(textwrap.wrap(line, paper.width)) if paper.width else line)
 
 
-def comes_first(each: Finding) -> bool:
+def comes_first(each: LintFinding) -> bool:
     """Whether a name collides, is cut or is refused."""
     refused = each.rule == "tool-characters" and REFUSED.search(each.name) is not None
     return refused or each.rule in FIRST
 
 
-def with_missing_summed_up(project: Project, findings: Sequence[Finding]) -> list[Finding]:
+def with_missing_summed_up(project: Project, findings: Sequence[LintFinding]) -> list[LintFinding]:
     """The findings with those of missing namespaces as one at the end, where there are several."""
     missing = [each for each in findings if each.rule == MISSING]
     others = [each for each in findings if each.rule != MISSING]
@@ -118,14 +122,14 @@ def put(paper: Paper, where: str, severity: str, rule: str, message: str) -> Non
         paper.put(f"    {line}")
 
 
-def shown(project: Project, place: Place) -> str:
+def shown(project: Project, place: SourcePlace) -> str:
     """A place as an editor takes it, from the current folder."""
     file = project.root / place.path
     path = os.path.relpath(file) if Path(place.path) != file else place.path
     return one_line(f"{path}:{place.line}:{place.column}")
 
 
-def summary(project: Project, findings: Sequence[Finding]) -> list[str]:
+def summary(project: Project, findings: Sequence[LintFinding]) -> list[str]:
     """The sum of it all, in a sentence or two."""
     names = number(len(project.declared), "name")
     where = "the server" if project.live else number(len(project.files), "file")

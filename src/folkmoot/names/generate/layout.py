@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from folkmoot.core.errors import ProjectUnusable
 from folkmoot.names.generate.plan import read_text
-from folkmoot.names.lint.config import Found, find
+from folkmoot.names.lint.project import FoundProject, find_config
 
 NOT_PACKAGES = frozenset(
     {"tests", "test", "docs", "doc", "examples", "example", "scripts", "benchmarks", "migrations"}
@@ -24,7 +24,7 @@ NAMESPACE = re.compile(r"""^NAMESPACE(?:\s*:[^=\n]+)?\s*=\s*["']([^"'\n]*)["']""
 class Layout(NamedTuple):
     """A project on disk."""
 
-    found: Found
+    found: FoundProject
     """What its `pyproject.toml` says."""
     helper: Path | None
     """Its module that makes names, if it has one."""
@@ -48,12 +48,12 @@ def find_layout(path: Path) -> Layout:
     """
     if not path.exists():
         raise ProjectUnusable(f"{path}: there is no such folder.")
-    found = find(path.absolute())
+    found = find_config(path.absolute())
     helpers = map(find_helper, [*find_packages(found), found.root])
     return Layout(found, next(filter(None, helpers), None))
 
 
-def find_packages(found: Found) -> list[Path]:
+def find_packages(found: FoundProject) -> list[Path]:
     """The folder of the package: the one called as the project is, or all that it may be."""
     wanted = re.sub(r"[-.]+", "_", found.name).lower()
     for base in (found.root / "src", found.root):

@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from folkmoot.names.deprecation import stage
 from folkmoot.names.generate.tables import cell, plain
 from folkmoot.names.lint.model import Declared, Project
-from folkmoot.names.policy import stage
 
 Row: TypeAlias = tuple[str, ...]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import InvalidName, ProjectUnusable
+from folkmoot.names.canonical import check_free_namespace, make_tool_name
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.filling import fill_folder, helper_text
 from folkmoot.names.generate.plan import Plan
-from folkmoot.names.grammar import check_free_namespace, make_tool_name
 from folkmoot.names.lint.model import Declared, Kind, Project
-from folkmoot.names.slugs import namespace_from_slug
+from folkmoot.names.nearest import namespace_from_slug
 
 Sdk: TypeAlias = Literal["mcp", "fastmcp"]
 SDKS: dict[Sdk, str] = {"mcp": "mcp>=2.3,<3", "fastmcp": "fastmcp>=4,<5"}

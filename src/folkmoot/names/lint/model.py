@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
-    from folkmoot.names.lint.filetext import FileText
+    from folkmoot.names.lint.project import FileText
+
 
 Kind: TypeAlias = Literal["tool", "resource", "template", "prompt"]
 Severity: TypeAlias = Literal["error", "warning", "hint"]
 How: TypeAlias = Literal["literal", "function", "helper", "constant", "formatted", "listed"]
 
 
-class Place(Struct, frozen=True, order=True):
+class SourcePlace(Struct, frozen=True, order=True):
     """Where something stands: lines and columns are those of characters, and begin at 1."""
 
     path: str
@@ -26,7 +27,7 @@ class Place(Struct, frozen=True, order=True):
     end_column: int = 1
 
 
-class Span(Struct, frozen=True, order=True):
+class TextSpan(Struct, frozen=True, order=True):
     """Characters of a file's text, from the first to the one behind the last.
 
     The text is the file's, decoded, without a byte order mark and with its own line ends.
@@ -40,16 +41,16 @@ class Edit(Struct, frozen=True):
     """Other text for a span of a file; `path` is as in `Place`."""
 
     path: str
-    span: Span
+    span: TextSpan
     text: str
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class NameSource(Struct, frozen=True, kw_only=True):
     """How a name is written in the source, for whoever wants to write another."""
 
     how: How
     """`helper` is a call such as `make_tool_name("x")`, `formatted` an f-string or a sum."""
-    span: Span | None = None
+    span: TextSpan | None = None
     """The text to replace; None if nobody knows."""
     text: str = ""
     """What stands there: the whole name, or the part that is the tool's own (`create_task`)."""
@@ -61,13 +62,13 @@ class Written(Struct, frozen=True, kw_only=True):
     """For a name that is the function's: what gives it another one, with `{}` for the name."""
 
 
-class Deprecation(Struct, frozen=True, kw_only=True):
+class DeclaredDeprecation(Struct, frozen=True, kw_only=True):
     """That a name is going away: since which release, in which it is gone, and what to use."""
 
     since: str | None = None
     removed_in: str | None = None
     use: str | None = None
-    place: Place | None = None
+    place: SourcePlace | None = None
 
 
 class Declared(Struct, frozen=True, kw_only=True):
@@ -76,14 +77,14 @@ class Declared(Struct, frozen=True, kw_only=True):
     kind: Kind
     name: str
     """As it is registered: `ns:tool`, or a URI, or a template with `{…}` in it."""
-    place: Place | None = None
-    written: Written = Written(how="listed")
+    place: SourcePlace | None = None
+    written: NameSource = NameSource(how="listed")
     function: str = ""
     """The function behind it, where there is one."""
     description: str = ""
     """Its first line."""
     mime_type: str = ""
-    deprecation: Deprecation | None = None
+    deprecation: DeclaredDeprecation | None = None
     version: str = ""
     """Of the component, for servers that offer several under one name."""
     server: str = ""
@@ -113,18 +114,18 @@ class Constant(Struct, frozen=True, kw_only=True):
 
     name: str
     value: str
-    place: Place
-    span: Span
+    place: SourcePlace
+    span: TextSpan
     """The literal with its quotes."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class LintFinding(Struct, frozen=True, kw_only=True):
     """One thing found, by which rule, where, and how it can be mended without judgement."""
 
     rule: str
     severity: Severity
     message: str
-    place: Place | None = None
+    place: SourcePlace | None = None
     name: str = ""
     """The name it is about."""
     lines: tuple[int, int] | None = None
@@ -132,11 +133,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     fix: Edit | None = None
 
 
-class Note(Struct, frozen=True):
+class LintNote(Struct, frozen=True):
     """Something that cannot be known without running the code; no fault."""
 
     message: str
-    place: Place
+    place: SourcePlace
 
 
 class Project(Struct, kw_only=True):
@@ -152,8 +153,8 @@ class Project(Struct, kw_only=True):
     version: str | None = None
     declared: list[Declared] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    unreadable: list[Finding] = field(default_factory=list)
+    notes: list[LintNote] = field(default_factory=list)
+    unreadable: list[LintFinding] = field(default_factory=list)
     """What could not be read or parsed, a finding each."""
     namespaces_file: str = "NAMESPACES.md"
     """Relative to the root."""

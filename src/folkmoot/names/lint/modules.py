@@ -1,15 +1,17 @@
-"""The files of a project as modules: what each binds, and what a name in it stands for."""
+"""Parsed modules: what each binds, what a name in it stands for, and small AST helpers."""
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-from folkmoot.names.lint.filetext import FileText, Unreadable
+from folkmoot.names.lint.model import NameSource
+from folkmoot.names.lint.project import FileText, SourceUnreadable
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Bound: TypeAlias = ast.expr | ast.arg | Function | ast.ClassDef | None
@@ -20,7 +22,7 @@ DEEPEST: Final = 12
 """How many names stand for names before we give up."""
 
 
-class Scope(Struct):
+class ModuleScope(Struct):
     """The names of one module, class or function."""
 
     names: dict[str, Bound] = field(default_factory=dict)
@@ -48,7 +50,7 @@ class Module(Struct, kw_only=True):
     """Local names with what they stand for, dotted and whole."""
     starred: tuple[str, ...] = ()
     """Modules of which everything is imported."""
-    scope: Scope = field(default_factory=Scope)
+    scope: ModuleScope = field(default_factory=ModuleScope)
     """As it is when all of the module has run."""
     attributes: dict[str, ast.expr] = field(default_factory=dict)
     """What is assigned to `self.NAME`, in whichever class."""
@@ -112,11 +114,11 @@ def parsed(text: str) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except SyntaxError as error:
-        raise Unreadable(f"It is not Python: {error.msg}.", error.lineno or 1) from None
+        raise SourceUnreadable(f"It is not Python: {error.msg}.", error.lineno or 1) from None
     except (RecursionError, MemoryError):
-        raise Unreadable("It is nested too deeply to be read.") from None
+        raise SourceUnreadable("It is nested too deeply to be read.") from None
     except ValueError as error:
-        raise Unreadable(f"It is not Python: {error}.") from None
+        raise SourceUnreadable(f"It is not Python: {error}.") from None
 
 
 def plain_imports(node: ast.Import) -> dict[str, str]:
@@ -140,7 +142,7 @@ def absolute(module: Module, node: ast.ImportFrom) -> str:
     return dots + ".".join([*base, *([node.module] if node.module else [])])
 
 
-def bind_all(scope: Scope, body: Iterable[ast.stmt], *, surely: bool) -> None:
+def bind_all(scope: ModuleScope, body: Iterable[ast.stmt], *, surely: bool) -> None:
     """Bind what statements bind, in their order, without looking into functions."""
     for statement in body:
         bind(scope, statement, surely=surely)
@@ -148,7 +150,7 @@ def bind_all(scope: Scope, body: Iterable[ast.stmt], *, surely: bool) -> None:
             bind_all(scope, inner, surely=False)
 
 
-def bind(scope: Scope, statement: ast.stmt, *, surely: bool = True) -> None:
+def bind(scope: ModuleScope, statement: ast.stmt, *, surely: bool = True) -> None:
     """Bind what one statement binds itself."""
     match statement:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -171,7 +173,9 @@ def bind(scope: Scope, statement: ast.stmt, *, surely: bool = True) -> None:
             pass
 
 
-def bind_target(scope: Scope, target: ast.expr, value: ast.expr | None, *, surely: bool) -> None:
+def bind_target(
+    scope: ModuleScope, target: ast.expr, value: ast.expr | None, *, surely: bool
+) -> None:
     """Bind a name, or each of several; those of a tuple are matched where both sides show them."""
     if isinstance(target, ast.Name):
         scope.bind(target.id, value, surely=surely)
@@ -232,7 +236,7 @@ class Site(Struct, frozen=True):
     """Where an expression stands: its module, and the scopes around it, the innermost last."""
 
     module: Module
-    scopes: tuple[Scope, ...] = ()
+    scopes: tuple[ModuleScope, ...] = ()
 
     def lookup(self, name: str) -> tuple[Bound, bool] | None:
         """What a name is bound to here, and whether surely; None if it is not bound at all."""
@@ -251,3 +255,65 @@ class Site(Struct, frozen=True):
             return None
         head = self.module.imports.get(node.id)
         return None if head is None else ".".join([head, *reversed(parts)])
+
+
+PLAIN: Final = re.compile(r"""[uU]?(["'])(?:(?!\1)[^\\\r\n])*\1""")
+"""A literal whose text stands between its quotes as it is."""
+
+
+def literal(module: Module, node: ast.Constant) -> NameSource:
+    """How a string literal is written; its span is given where other text can simply replace it."""
+    if not hasattr(node, "lineno"):
+        return NameSource(how="literal")
+    span = module.file.span(node)
+    source = module.file.slice(span)
+    if PLAIN.fullmatch(source) is None:
+        return NameSource(how="literal")
+    return NameSource(how="literal", span=span, text=str(node.value))
+
+
+def parts(node: ast.expr) -> list[ast.expr]:
+    """The pieces that an f-string or a sum of strings is put together from."""
+    pieces: list[ast.expr] = []
+    left = [node]
+    while left:
+        each = left.pop()
+        match each:
+            case ast.JoinedStr(values=values):
+                left.extend(reversed(values))
+            case ast.BinOp(left=first, op=ast.Add(), right=second):
+                left.extend((second, first))
+            case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+                left.append(value)
+            case _:
+                pieces.append(each)
+    return pieces
+
+
+def member(site: Site, what: ast.ClassDef, name: str) -> tuple[Site, Bound] | None:
+    """What a class binds a name to in its body."""
+    for statement in what.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                return site, value
+            case ast.AnnAssign(target=ast.Name(id=found), value=value) if found == name:
+                return None if value is None else (site, value)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if statement.name == name:
+                return site, statement
+            case _:
+                pass
+    return None
+
+
+def last_part(node: ast.expr) -> str:
+    """The name behind the last dot; empty for what is no name."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement is only a literal."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -6,20 +6,28 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from folkmoot.names.lint.declaring import Declaring
-from folkmoot.names.lint.expressions import last_part
-from folkmoot.names.lint.model import Declared, Note
-from folkmoot.names.lint.modules import Function, Module, Scope, Site, bind, blocks
-from folkmoot.names.lint.servers import Servers, is_mcp
-from folkmoot.names.lint.styles import (
-    CLASSES,
+from folkmoot.names.lint.declarations import Declarations
+from folkmoot.names.lint.model import Declared, LintNote
+from folkmoot.names.lint.modules import (
+    Function,
+    Module,
+    ModuleScope,
+    Site,
+    bind,
+    blocks,
+    last_part,
+)
+from folkmoot.names.lint.servers import (
     COPIES,
     DECORATORS,
+    DEFINITIONS,
     FACTORIES,
     FACTORY,
     METHODS,
     RUN_TIME,
-    Style,
+    RegistrationStyle,
+    ServerObjects,
+    is_mcp,
 )
 from folkmoot.names.lint.values import Values
 
@@ -29,22 +37,22 @@ Branches: TypeAlias = tuple[tuple[int, int], ...]
 class Registrations:
     """Walks one module; what it finds is in `declared` and `notes`."""
 
-    def __init__(self, module: Module, values: Values, servers: Servers) -> None:
+    def __init__(self, module: Module, values: Values, servers: ServerObjects) -> None:
         self.module = module
         self.values = values
         self.servers = servers
-        self.declaring = Declaring(module, values)
+        self.declaring = Declarations(module, values)
         self.declared: list[Declared] = []
-        self.notes: list[Note] = []
+        self.notes: list[LintNote] = []
         self._done: set[int] = set()
         self._inside = ""
         # The module as it is while it runs: the same name may be one server, then another.
-        self._walk(module.tree.body, (Scope(),), ())
+        self._walk(module.tree.body, (ModuleScope(),), ())
 
     def _walk(
         self,
         body: Iterable[ast.stmt],
-        scopes: tuple[Scope, ...],
+        scopes: tuple[ModuleScope, ...],
         branches: Branches,
         owner: ast.ClassDef | None = None,
     ) -> None:
@@ -56,21 +64,21 @@ class Registrations:
             match statement:
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     self._decorated(site, statement, branches)
-                    inner = Scope()
+                    inner = ModuleScope()
                     for argument in arguments(statement):
                         inner.bind(argument.arg, owned(argument, owner))
                     around, self._inside = self._inside, f"{self._inside}.{statement.name}"
                     self._walk(statement.body, (*scopes, inner), branches)
                     self._inside = around
                 case ast.ClassDef():
-                    self._walk(statement.body, (*scopes, Scope()), branches, statement)
+                    self._walk(statement.body, (*scopes, ModuleScope()), branches, statement)
                 case _:
                     for at, block in branching(statement):
                         here = branches if at is None else (*branches, (statement.lineno, at))
                         self._walk(block, scopes, here)
 
-    def _add(self, found: Declared | Note | None) -> None:
-        if isinstance(found, Note):
+    def _add(self, found: Declared | LintNote | None) -> None:
+        if isinstance(found, LintNote):
             self.notes.append(found)
         elif found is not None:
             self.declared.append(found)
@@ -136,7 +144,7 @@ class Registrations:
     def _applied(
         self,
         site: Site,
-        style: Style,
+        style: RegistrationStyle,
         node: ast.Call,
         inner: ast.Call | None,
         server: str,
@@ -156,7 +164,7 @@ class Registrations:
         )
 
     def _given(
-        self, site: Site, style: Style, node: ast.Call, server: str, branches: Branches
+        self, site: Site, style: RegistrationStyle, node: ast.Call, server: str, branches: Branches
     ) -> None:
         """A method that takes a function, or something that has its name already."""
         function = node.args[0] if node.args else keyword(node, "fn") or keyword(node, "tool")
@@ -192,12 +200,12 @@ class Registrations:
         if isinstance(target, ast.Attribute) and name in COPIES:
             # A copy keeps the name it has unless it is given another.
             again = keyword(node, "name") is not None
-            style = CLASSES.get(self._class(site, target.value)) if again else None
+            style = DEFINITIONS.get(self._class(site, target.value)) if again else None
         elif isinstance(target, ast.Attribute) and name == FACTORY:
             style = FACTORIES.get(self._class(site, target.value))
             function = node.args[0] if node.args else keyword(node, "fn")
         else:
-            style = CLASSES.get(self._class(site, target))
+            style = DEFINITIONS.get(self._class(site, target))
         if style is not None:
             self._add(
                 self.declaring.called(site, style, node, function, server=server, branches=branches)

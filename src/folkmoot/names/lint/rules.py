@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from folkmoot.names.lint import lifecycle, spelling, together
-from folkmoot.names.lint.model import Finding, Project, Severity
-from folkmoot.names.lint.telling import Told
-from folkmoot.names.rules import RULES as GRAMMAR
+from folkmoot.names.grammar import RULES as GRAMMAR
+from folkmoot.names.lint import consistency, spelling
+from folkmoot.names.lint.model import LintFinding, Project, Severity
+from folkmoot.names.lint.spelling import RuleFinding
 
-Check: TypeAlias = Callable[[Project], Iterator[Told]]
+Check: TypeAlias = Callable[[Project], Iterator[RuleFinding]]
 
 
-class Rule(NamedTuple):
+class LintRule(NamedTuple):
     """One rule: its sentence says what must be so."""
 
     severity: Severity
@@ -32,12 +32,12 @@ class Rule(NamedTuple):
     """Whether `--fix` may mend it."""
 
 
-def _grammar(rule: str, example: str, mend: str) -> Rule:
-    return Rule("error", GRAMMAR[rule], example, mend, spelling.grammar)
+def _grammar(rule: str, example: str, mend: str) -> LintRule:
+    return LintRule("error", GRAMMAR[rule], example, mend, spelling.grammar)
 
 
-RULES: Final[dict[str, Rule]] = {
-    "missing-namespace": Rule(
+RULES: Final[dict[str, LintRule]] = {
+    "missing-namespace": LintRule(
         "error",
         "A name begins with the project's namespace, so that it collides with nobody else's "
         "behind a gateway.",
@@ -47,28 +47,28 @@ RULES: Final[dict[str, Rule]] = {
         standalone="hint",
         fixable=True,
     ),
-    "foreign-namespace": Rule(
+    "foreign-namespace": LintRule(
         "error",
         "All names of a project are in its namespace.",
         '`@mcp.tool(name="otherproject:create_task")`',
         "Use the project's own namespace, or correct it in `pyproject.toml`.",
-        together.foreign_namespace,
+        consistency.foreign_namespace,
         standalone="hint",
     ),
-    "mixed-namespaces": Rule(
+    "mixed-namespaces": LintRule(
         "error",
         "A project uses one namespace for all its names.",
         "`myproject:create_task` beside `acme:list_tasks`",
         "Choose one, and write it down in `pyproject.toml` as `namespace`.",
-        together.mixed_namespaces,
+        consistency.mixed_namespaces,
         standalone="hint",
     ),
-    "reserved-namespace": Rule(
+    "reserved-namespace": LintRule(
         "error",
         "A namespace is none of the reserved names, such as `system`, `gateway` or `http`.",
         '`NAMESPACE = "system"`',
         "Choose a namespace that says whose the tools are.",
-        together.reserved_namespace,
+        consistency.reserved_namespace,
     ),
     "namespace-characters": _grammar(
         "namespace-characters", "`my-project:create_task`", "Leave out hyphens and upper case."
@@ -82,21 +82,21 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "tool-start": _grammar("tool-start", "`myproject:2fa_check`", "Begin it with a letter."),
     "tool-length": _grammar("tool-length", "`myproject:x`", "Say in a word or two what it does."),
-    "generic-name": Rule(
+    "generic-name": LintRule(
         "warning",
         "A tool's name says what it is about.",
         "`myproject:get`",
         "Add the noun: `myproject:get_task`.",
         spelling.generic_name,
     ),
-    "long-name": Rule(
+    "long-name": LintRule(
         "error",
         "A name has at most 64 characters, which is what model APIs take.",
         "`myproject:` followed by a tool's name of 55 characters",
         "Shorten the tool's name.",
         spelling.long_name,
     ),
-    "long-client-name": Rule(
+    "long-client-name": LintRule(
         "warning",
         "A tool's name has at most 64 characters with what a client puts before it, such as "
         "`mcp__myproject__`.",
@@ -104,21 +104,21 @@ RULES: Final[dict[str, Rule]] = {
         "Shorten the tool's name, or set `client-prefix` to what your clients use.",
         spelling.long_client_name,
     ),
-    "collision": Rule(
+    "collision": LintRule(
         "error",
         "Each name is registered once with a server.",
         "Two functions that are registered as `myproject:create_task`",
         "Rename one of them.",
-        together.collision,
+        consistency.collision,
     ),
-    "safe-collision": Rule(
+    "safe-collision": LintRule(
         "error",
         "No two names are the same in the safe spelling, or once they are in snake_case.",
         "`myproject:createTask` beside `myproject:create_task`",
         "Rename one of them.",
-        together.safe_collision,
+        consistency.safe_collision,
     ),
-    "plain-resource": Rule(
+    "plain-resource": LintRule(
         "error",
         "A resource is named by a URI, not by a plain string.",
         '`@mcp.resource("/templates/daily-report")`',
@@ -134,7 +134,7 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "type-start": _grammar("type-start", "`myproject://2d/plan`", "Begin it with a letter."),
     "type-length": _grammar("type-length", "`myproject://t/report.md`", "Use a plural noun."),
-    "singular-type": Rule(
+    "singular-type": LintRule(
         "warning",
         "A resource type is a plural noun.",
         "`myproject://template/report.md`",
@@ -154,60 +154,60 @@ RULES: Final[dict[str, Rule]] = {
     "query-value": _grammar(
         "query-value", "`myproject://docs/1?title=a b`", "Encode it: `title=a%20b`."
     ),
-    "undeprecated": Rule(
+    "undeprecated": LintRule(
         "error",
         "What has a successor, `x` beside `x_v2`, is deprecated.",
         "`process_data` beside `process_data_v2`",
         "Mark the old one with `@deprecated(since=…, removed_in=…)`, below the decorator that "
         "registers it.",
-        lifecycle.undeprecated,
+        consistency.undeprecated,
         live="warning",
     ),
-    "past-removal": Rule(
+    "past-removal": LintRule(
         "error",
         "What is deprecated is gone in the release that was announced.",
         '`removed_in="1.4.0"` in release 1.4.0',
         "Remove the tool, or announce a later release.",
-        lifecycle.past_removal,
+        consistency.past_removal,
     ),
-    "removal-missing": Rule(
+    "removal-missing": LintRule(
         "warning",
         "A deprecation says in which release it ends.",
         'A docstring that begins with "Deprecated"',
         "Use `@deprecated(since=…, removed_in=…)`.",
-        lifecycle.removal_missing,
+        consistency.removal_missing,
     ),
-    "removal-order": Rule(
+    "removal-order": LintRule(
         "error",
         GRAMMAR["removal-order"],
         '`@deprecated(since="1.4.0", removed_in="1.2.0")`',
         "Announce a release after `since`; the policy is two releases later.",
-        lifecycle.removal_order,
+        consistency.removal_order,
     ),
-    "version-syntax": Rule(
+    "version-syntax": LintRule(
         "error",
         GRAMMAR["version-syntax"],
         '`removed_in="next year"`',
         "Name a release.",
-        lifecycle.version_syntax,
+        consistency.version_syntax,
     ),
-    "register-missing": Rule(
+    "register-missing": LintRule(
         "warning",
         "A project writes its names down in `NAMESPACES.md`.",
         "A project with tools and without that file",
         "Run `folkmoot names doc`.",
-        lifecycle.register_missing,
+        consistency.register_missing,
         standalone="hint",
     ),
-    "register-outdated": Rule(
+    "register-outdated": LintRule(
         "error",
         "`NAMESPACES.md` says what the code says.",
         "A tool that was added after the file was written",
         "Run `folkmoot names doc`.",
-        lifecycle.register_outdated,
+        consistency.register_outdated,
         fixable=True,
     ),
-    "unreadable": Rule(
+    "unreadable": LintRule(
         "error",
         "Every source can be read and parsed.",
         "A file that is not Python",
@@ -218,7 +218,7 @@ RULES: Final[dict[str, Rule]] = {
 """Every rule by its id, in the order of the documentation."""
 
 
-def find(project: Project, *, standalone: bool = False) -> list[Finding]:
+def find_all(project: Project, *, standalone: bool = False) -> list[LintFinding]:
     """Everything found in a project, in the order of its places."""
     found = list(project.unreadable)
     checks = dict.fromkeys(rule.check for rule in RULES.values() if rule.check is not None)
@@ -229,7 +229,7 @@ def find(project: Project, *, standalone: bool = False) -> list[Finding]:
             if project.live and rule.live is not None:
                 severity = rule.live
             found.append(
-                Finding(
+                LintFinding(
                     rule=each.rule,
                     severity=severity,
                     message=each.message,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from folkmoot.names.faults import (
+from folkmoot.names.grammar import (
+    RULES,
     TOOL,
     Fault,
     part_fault,
@@ -14,14 +15,91 @@ from folkmoot.names.faults import (
     resource_uri_fault,
     tool_name_fault,
 )
-from folkmoot.names.lint.model import Declared, Edit, Project
-from folkmoot.names.lint.telling import Told, told
-from folkmoot.names.lint.words import GENERIC, is_plural, plural
-from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name
-from folkmoot.names.refusal import shown
-from folkmoot.names.rules import RULES
-from folkmoot.names.shape import snake_case
+from folkmoot.names.lint.model import Declared, Edit, Project, SourcePlace
+from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name, shown, snake_case
 from folkmoot.names.wire import MOST_CHARACTERS
+
+
+class RuleFinding(NamedTuple):
+    """One thing that a rule found."""
+
+    rule: str
+    message: str
+    place: SourcePlace | None
+    name: str = ""
+    lines: tuple[int, int] | None = None
+    fix: Edit | None = None
+
+
+def finding_about(
+    each: Declared, rule: str, message: str, *, fix: Edit | None = None
+) -> RuleFinding:
+    """Something about a declared name."""
+    return RuleFinding(rule, message, each.place, each.name, each.lines, fix)
+
+
+GENERIC: Final = frozenset({
+    "action", "add", "call", "change", "command", "create", "data", "delete", "do", "edit",
+    "function", "get", "handle", "helper", "info", "insert", "item", "list", "main", "make",
+    "method", "misc", "modify", "object", "process", "put", "remove", "set", "show", "stuff",
+    "thing", "tool", "update", "util", "utils",
+})  # fmt: skip
+"""Verbs without their object, and nouns that could be anything.
+
+`execute`, `run`, `read`, `search` and the like are not among them: a namespace often says enough,
+as in the conventions' own `workflow:execute`.
+"""
+
+PLURAL: Final = frozenset({
+    "accessories", "aliases", "audio", "bonuses", "children", "content", "criteria", "data",
+    "documentation", "email", "emus", "equipment", "feedback", "fish", "geese", "gurus", "hardware",
+    "health", "help", "history", "indices", "info", "information", "inventory", "knowledge", "mail",
+    "matrices", "media", "memory", "men", "menus", "metadata", "mice", "music", "news",
+    "people", "phenomena", "schemata", "series", "sheep", "software", "species", "staff", "storage",
+    "teeth", "telemetry", "text", "traffic", "vertices", "weather", "women",
+})  # fmt: skip
+"""Plurals that do not look like one, and words that have none."""
+SINGULAR: Final = frozenset({
+    "alias", "atlas", "bias", "canvas", "chaos", "cosmos", "gas", "kubernetes", "lens", "pancreas",
+})  # fmt: skip
+"""Words that look like a plural, besides those in `ss`, `us` and `is`."""
+SINGULAR_ENDINGS: Final = ("ss", "us", "is")
+IRREGULAR: Final = {
+    "child": "children",
+    "index": "indexes",
+    "man": "men",
+    "person": "people",
+    "woman": "women",
+}
+
+
+def is_plural(word: str) -> bool:
+    """Whether a resource type names many, by the last of its words."""
+    last = word.rpartition("_")[2].rstrip("0123456789") or word
+    if last in PLURAL:
+        return True
+    if last in SINGULAR or last.endswith(SINGULAR_ENDINGS):
+        return False
+    return last.endswith("s")
+
+
+def plural(word: str) -> str:
+    """A word's plural, with the words before it."""
+    head, joint, last = word.rpartition("_")
+    return f"{head}{joint}{_plural(last)}"
+
+
+def _plural(word: str) -> str:
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    if word.endswith("is"):
+        return f"{word[:-2]}es"
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{word}es"
+    if word.endswith("y") and word[-2:-1] not in {"a", "e", "i", "o", "u"}:
+        return f"{word[:-1]}ies"
+    return f"{word}s"
+
 
 OTHERS_SCHEMES: Final = frozenset({"ui"})
 """Schemes that MCP itself asks for: the pages of MCP Apps are `ui://…`, whoever has them."""
@@ -42,12 +120,12 @@ def checked(project: Project) -> Iterator[Declared]:
             yield each
 
 
-def grammar(project: Project) -> Iterator[Told]:
+def grammar(project: Project) -> Iterator[RuleFinding]:
     """Names that break the grammar, a name's first fault each."""
     for each in checked(project):
         fault = fault_of(each, project.namespace)
         if fault is not None and fault.rule not in {"missing-namespace", "plain-resource"}:
-            yield told(each, fault.rule, sentence(each, fault, project.namespace))
+            yield finding_about(each, fault.rule, sentence(each, fault, project.namespace))
 
 
 def fault_of(each: Declared, namespace: str | None) -> Fault | None:
@@ -102,7 +180,7 @@ def nearest(each: Declared, namespace: str | None) -> str | None:
     return snake_case(own) if near is None and ":" not in own and not namespace else near
 
 
-def missing_namespace(project: Project) -> Iterator[Told]:
+def missing_namespace(project: Project) -> Iterator[RuleFinding]:
     """Names that would collide behind a gateway."""
     for each in checked(project):
         if each.kind in {"tool", "prompt"}:
@@ -112,7 +190,7 @@ def missing_namespace(project: Project) -> Iterator[Told]:
             missing = each.name.startswith("://")
         if missing:
             message = f"{quoted(each)} has no namespace.{proposal(each, project.namespace)}"
-            yield told(each, "missing-namespace", message, fix=prefixed(project, each))
+            yield finding_about(each, "missing-namespace", message, fix=prefixed(project, each))
 
 
 def is_safe_spelling(name: str, namespace: str | None) -> bool:
@@ -138,7 +216,7 @@ def prefixed(project: Project, each: Declared) -> Edit | None:
     return None
 
 
-def plain_resource(project: Project) -> Iterator[Told]:
+def plain_resource(project: Project) -> Iterator[RuleFinding]:
     """Resources that are named by something that is no URI."""
     for each in checked(project):
         fault = fault_of(each, project.namespace)
@@ -148,18 +226,18 @@ def plain_resource(project: Project) -> Iterator[Told]:
                 f"'{project.namespace or 'namespace'}://type/id'."
                 f"{proposal(each, project.namespace)}"
             )
-            yield told(each, "plain-resource", message)
+            yield finding_about(each, "plain-resource", message)
 
 
-def generic_name(project: Project) -> Iterator[Told]:
+def generic_name(project: Project) -> Iterator[RuleFinding]:
     """Tools whose names say too little."""
     for each in checked(project):
         if each.kind in {"tool", "prompt"} and each.own in GENERIC:
             message = f"{quoted(each)} does not say what it is about; add the noun: '{each.own}_…'."
-            yield told(each, "generic-name", message)
+            yield finding_about(each, "generic-name", message)
 
 
-def singular_type(project: Project) -> Iterator[Told]:
+def singular_type(project: Project) -> Iterator[RuleFinding]:
     """Resource types that are not plural."""
     for each in checked(project):
         if each.kind in {"tool", "prompt"} or "://" not in each.name:
@@ -170,10 +248,10 @@ def singular_type(project: Project) -> Iterator[Told]:
         well_formed = fault_of(each, project.namespace) is None
         if well_formed and not is_plural(kind):
             message = f"{quoted(each)}: The type {kind!r} is singular; call it {plural(kind)!r}."
-            yield told(each, "singular-type", message)
+            yield finding_about(each, "singular-type", message)
 
 
-def long_name(project: Project) -> Iterator[Told]:
+def long_name(project: Project) -> Iterator[RuleFinding]:
     """Names that model APIs refuse even in the safe spelling."""
     for each in checked(project):
         if each.kind in {"tool", "prompt"} and len(each.name) > MOST_CHARACTERS:
@@ -181,10 +259,10 @@ def long_name(project: Project) -> Iterator[Told]:
                 f"{quoted(each)} has {len(each.name)} characters; model APIs take "
                 f"{MOST_CHARACTERS}."
             )
-            yield told(each, "long-name", message)
+            yield finding_about(each, "long-name", message)
 
 
-def long_client_name(project: Project) -> Iterator[Told]:
+def long_client_name(project: Project) -> Iterator[RuleFinding]:
     """Tools whose names become too long with what a client puts before them."""
     needs = "{namespace}" in project.client_prefix
     for each in checked(project):
@@ -198,4 +276,4 @@ def long_client_name(project: Project) -> Iterator[Told]:
                 f"{quoted(each)} has {length} characters with a client's prefix {prefix!r}; "
                 f"model APIs take {MOST_CHARACTERS}."
             )
-            yield told(each, "long-client-name", message)
+            yield finding_about(each, "long-client-name", message)

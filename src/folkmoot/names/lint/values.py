@@ -1,15 +1,27 @@
-"""Strings that can be known without running the code: literals, constants, and helpers' answers."""
+"""Strings known without running the code: literals, constants, helpers and deprecations."""
 
 from __future__ import annotations
 
 import ast
+import re
 from typing import Final
 
 from msgspec import Struct, structs
 
-from folkmoot.names.lint.expressions import is_docstring, last_part, literal, member, parts
-from folkmoot.names.lint.model import Span, Written
-from folkmoot.names.lint.modules import DEEPEST, Bound, Function, Modules, Scope, Site
+from folkmoot.names.lint.model import DeclaredDeprecation, NameSource, TextSpan
+from folkmoot.names.lint.modules import (
+    DEEPEST,
+    Bound,
+    Function,
+    Modules,
+    ModuleScope,
+    Site,
+    is_docstring,
+    last_part,
+    literal,
+    member,
+    parts,
+)
 
 NAMESPACE: Final = "NAMESPACE"
 MAKERS: Final = {"make_tool_name": "tool", "make_resource_uri": "uri"}
@@ -23,7 +35,7 @@ class Value(Struct, frozen=True):
     """A string, and how the source writes it."""
 
     text: str
-    written: Written
+    written: NameSource
 
 
 class Values:
@@ -132,7 +144,7 @@ class Values:
         if not isinstance(node, ast.Attribute) or node.attr not in {"name", "namespace"}:
             return None
         name = self.namespace_of(site, node.value, depth + 1)
-        return None if name is None else Value(name, Written(how="constant"))
+        return None if name is None else Value(name, NameSource(how="constant"))
 
     def _formatted(self, site: Site, node: ast.JoinedStr | ast.BinOp, depth: int) -> Value | None:
         pieces = list(parts(node))
@@ -142,14 +154,14 @@ class Values:
         whole = "".join(text for text in texts if text is not None)
         last = pieces[-1] if pieces else None
         own = whole.rpartition(":")[2]
-        written = Written(how="formatted")
+        written = NameSource(how="formatted")
         if isinstance(last, ast.Constant) and "://" not in whole and texts[-1]:
             span = site.module.file.span(node)
             source = site.module.file.slice(span)
             if own and texts[-1].endswith(own) and source.count(own) == 1:
                 start = span.start + source.index(own)
-                own_span = Span(start, start + len(own))
-                written = Written(how="formatted", span=own_span, text=own, quoted=False)
+                own_span = TextSpan(start, start + len(own))
+                written = NameSource(how="formatted", span=own_span, text=own, quoted=False)
         return Value(whole, written)
 
     def _called(self, site: Site, node: ast.Call, depth: int) -> Value | None:
@@ -211,7 +223,7 @@ class Values:
         if told is None:
             return None
         uri = f"{namespace}://{known[0].text}/{known[1].text}{told}"
-        return Value(uri, Written(how="helper"))
+        return Value(uri, NameSource(how="helper"))
 
     def _query(self, site: Site, node: ast.expr | None, depth: int) -> str | None:
         """The query that a dictionary of strings makes."""
@@ -234,7 +246,7 @@ class Values:
         body = [each for each in function.body if not is_docstring(each)]
         if len(body) != 1 or not isinstance(body[0], ast.Return):
             return None
-        scope = Scope()
+        scope = ModuleScope()
         names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
         given = [*zip(names, node.args, strict=False)]
         given += [(each.arg, each.value) for each in node.keywords if each.arg]
@@ -247,5 +259,57 @@ class Values:
             return None
         inner = next(iter(values.values()), None)
         if inner is None or len(values) != 1 or not found.endswith(inner.text):
-            return Value(found, Written(how="helper"))
+            return Value(found, NameSource(how="helper"))
         return Value(found, structs.replace(inner.written, how="helper"))
+
+
+MARKER: Final = "deprecated"
+LOGGED: Final = frozenset({"warning", "warn", "error"})
+SAID: Final = re.compile(
+    r"\A\W*deprecated\b|\(deprecated\)|\bis deprecated\b|^\s*\.\. deprecated::",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A description that says it of the thing itself; a tool may well be about deprecated things."""
+
+
+def of_function(values: Values, site: Site, function: Function) -> DeclaredDeprecation | None:
+    """What a function's decorators, its docstring or what it logs say about its end."""
+    for decorator in function.decorator_list:
+        found = of_marker(values, site, decorator)
+        if found is not None:
+            return found
+    first = site.module.file.span(function)
+    place = site.module.file.place(first)
+    if said(ast.get_docstring(function) or "") or any(map(logged, function.body)):
+        return DeclaredDeprecation(place=place)
+    return None
+
+
+def of_marker(values: Values, site: Site, node: ast.expr) -> DeclaredDeprecation | None:
+    """What `@deprecated(since=…, removed_in=…, use=…)` says; others of that name say less."""
+    call = node.func if isinstance(node, ast.Call) else node
+    if last_part(call) != MARKER:
+        return None
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    given = {each.arg: values.text(site, each.value) for each in keywords if each.arg}
+    return DeclaredDeprecation(
+        since=given.get("since"),
+        removed_in=given.get("removed_in"),
+        use=given.get("use"),
+        place=site.module.file.place(site.module.file.span(node)),
+    )
+
+
+def said(text: str) -> bool:
+    """Whether a description says that what it describes is deprecated."""
+    return SAID.search(text) is not None
+
+
+def logged(statement: ast.stmt) -> bool:
+    """Whether a statement logs that something is deprecated."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=level), args=[message, *_])):
+            texts = (node for node in ast.walk(message) if isinstance(node, ast.Constant))
+            return level in LOGGED and any("deprecated" in str(each.value) for each in texts)
+        case _:
+            return False

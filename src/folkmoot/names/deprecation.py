@@ -1,24 +1,93 @@
-"""The policy of versions as code: a name is deprecated in one release and gone two later.
-
-Release N warns, N+1 logs errors and no longer documents the name, N+2 is without it.
-"""
+"""Deprecation: a name is deprecated in one release and removed two releases later."""
 
 from __future__ import annotations
 
 import functools
+import re
+import sys
 import threading
 import time
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from folkmoot.core.errors.gateway import InvalidName
-from folkmoot.names.rules import RULES
-from folkmoot.names.running import running_version
-from folkmoot.names.versions import checked, numbers_of, release_of
+from folkmoot.names.grammar import RULES
+from folkmoot.names.nearest import shown
 
 if TYPE_CHECKING:
     import logging
+
+
+VERSION = re.compile(
+    r"\s*v?(?:(?P<epoch>[0-9]+)!)?(?P<numbers>[0-9]+(?:\.[0-9]+)*)"
+    r"(?:[-_.]?[A-Za-z+][A-Za-z0-9.+_-]*|-[0-9]+)?\s*",
+    re.ASCII,
+)
+MOST_CHARACTERS = 64
+
+
+def numbers_of(version: str) -> tuple[int, ...] | None:
+    """The epoch and the numbers of a version without zeros at their end, to be compared.
+
+    `1.6.0rc1` is the release it leads to, and `1.6.0.post1` the one it came after. None for a text
+    that is no version.
+    """
+    found = VERSION.fullmatch(version) if len(version) <= MOST_CHARACTERS else None
+    if found is None:
+        return None
+    numbers = [int(number) for number in found["numbers"].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return (int(found["epoch"] or 0), *numbers)
+
+
+def release_of(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Which release it is: releases are counted by major and minor number."""
+    return (*numbers, 0, 0)[:3]
+
+
+def checked(version: str) -> tuple[int, ...]:
+    """The numbers of a version; raises `InvalidName` for a text that is none."""
+    return numbers_of(version) or _refuse(version)
+
+
+def _refuse(version: str) -> NoReturn:
+    raise InvalidName(
+        f"Invalid version: {shown(version)}. {RULES['version-syntax']}",
+        name=shown(version),
+        rule="version-syntax",
+    )
+
+
+def running_version(module: str) -> str | None:
+    """The version of the package that a module is in: as installed, else as its `__version__`.
+
+    None where neither is known, or is no version.
+    """
+    from importlib import metadata
+
+    package = _package(module)
+    if not package:
+        return None
+    found: object
+    try:
+        found = metadata.version(package)
+    except metadata.PackageNotFoundError:
+        found = getattr(sys.modules.get(package), "__version__", None)
+    if found is None:
+        # An import package may have another name than its distribution; to find out is slow.
+        for distribution in metadata.packages_distributions().get(package, ()):
+            found = metadata.version(distribution)
+    return found if isinstance(found, str) and numbers_of(found) else None
+
+
+def _package(module: str) -> str:
+    """The top-level package, also of a module that was started with `python -m`."""
+    if module == "__main__":
+        module = getattr(getattr(sys.modules.get(module), "__spec__", None), "name", None) or ""
+    return module.partition(".")[0]
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 Version: TypeAlias = str | Callable[[], str | None]

@@ -1,4 +1,4 @@
-"""The names of a project as its Python sources declare them; nothing of it is imported or run."""
+"""The names of a project: from its Python sources, or from a live server's lists."""
 
 from __future__ import annotations
 
@@ -7,38 +7,53 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from os.path import commonpath
 from pathlib import Path
+from typing import Any, Final
 
 from msgspec import structs
 
-from folkmoot.names.faults import NAMESPACE as NAMESPACE_PART
-from folkmoot.names.faults import part_fault
 from folkmoot.names.generate import namespaces_md
-from folkmoot.names.lint import config, files, filetext
-from folkmoot.names.lint.config import Found
-from folkmoot.names.lint.expressions import literal
-from folkmoot.names.lint.filetext import FileText, Unreadable
-from folkmoot.names.lint.model import Constant, Declared, Finding, Place, Project
-from folkmoot.names.lint.modules import Module, Modules, Site, parse
+from folkmoot.names.grammar import NAMESPACE as NAMESPACE_PART
+from folkmoot.names.grammar import part_fault
+from folkmoot.names.lint import project as config
+from folkmoot.names.lint import project as files
+from folkmoot.names.lint import project as filetext
+from folkmoot.names.lint.declarations import first_line
+from folkmoot.names.lint.model import (
+    Constant,
+    Declared,
+    DeclaredDeprecation,
+    Kind,
+    LintFinding,
+    Project,
+    SourcePlace,
+)
+from folkmoot.names.lint.modules import (
+    Module,
+    Modules,
+    Site,
+    literal,
+    parse,
+)
+from folkmoot.names.lint.project import FileText, FoundProject, SourceUnreadable
 from folkmoot.names.lint.registrations import Registrations
-from folkmoot.names.lint.servers import UNKNOWN, Servers
-from folkmoot.names.lint.styles import RUN_TIME
-from folkmoot.names.lint.values import NAMESPACE, Values
+from folkmoot.names.lint.servers import RUN_TIME, UNKNOWN, ServerObjects
+from folkmoot.names.lint.values import NAMESPACE, Values, said
 
 VERSION = "__version__"
 MENTIONED = re.compile("|".join(("tool", "resource", "prompt", *RUN_TIME)), re.IGNORECASE)
 """What a source says somewhere if it registers anything."""
 
 
-def find_project(paths: Sequence[Path]) -> Found:
+def find_project(paths: Sequence[Path]) -> FoundProject:
     """The project that some files and folders belong to."""
     whole = [path.absolute() for path in paths] or [Path.cwd()]
     folders = [each if each.is_dir() else each.parent for each in whole]
-    return config.find(Path(commonpath(folders)))
+    return config.find_config(Path(commonpath(folders)))
 
 
 def read_sources(
     paths: Sequence[Path],
-    found: Found | None = None,
+    found: FoundProject | None = None,
     instead: Mapping[str, str] | None = None,
 ) -> Project:
     """Everything that the sources under some paths declare; `found` is what is configured.
@@ -75,7 +90,7 @@ def read_sources(
 
 
 def _modules(
-    project: Project, paths: Sequence[Path], found: Found, instead: Mapping[str, str]
+    project: Project, paths: Sequence[Path], found: FoundProject, instead: Mapping[str, str]
 ) -> Iterable[Module]:
     def trouble(error: OSError) -> None:
         reason = (error.strerror or type(error).__name__).lower()
@@ -88,8 +103,8 @@ def _modules(
             if path in instead:
                 module = parse(path, filetext.make_text(path, instead[path]))
             else:
-                module = parse(path, filetext.read(file, path))
-        except Unreadable as error:
+                module = parse(path, filetext.read_source(file, path))
+        except SourceUnreadable as error:
             project.unreadable.append(unreadable(path, str(error), error.line))
         except RecursionError:
             project.unreadable.append(unreadable(path, "It is nested too deeply to be read."))
@@ -99,15 +114,15 @@ def _modules(
             yield module
 
 
-def unreadable(path: str, message: str, line: int = 1) -> Finding:
+def unreadable(path: str, message: str, line: int = 1) -> LintFinding:
     """That a file was not looked at."""
-    place = Place(path, line, 1, line, 1)
-    return Finding(rule="unreadable", severity="error", message=message, place=place)
+    place = SourcePlace(path, line, 1, line, 1)
+    return LintFinding(rule="unreadable", severity="error", message=message, place=place)
 
 
 def _declare(project: Project, modules: Modules) -> None:
     values = Values(modules, project.namespace)
-    servers = Servers(values)
+    servers = ServerObjects(values)
     found: list[Declared] = []
     for module in modules.all:
         if not MENTIONED.search(module.file.text):
@@ -146,7 +161,7 @@ def _constants(modules: Modules) -> Iterable[Constant]:
                 )
 
 
-def _version(modules: Modules, found: Found) -> str | None:
+def _version(modules: Modules, found: FoundProject) -> str | None:
     """What the project's package calls its version, for those that take it from there."""
     package = found.name.replace("-", "_").replace(".", "_").lower()
     for module in modules.all:
@@ -178,8 +193,82 @@ def _read_register(project: Project) -> None:
     try:
         if not file.exists():
             return
-        text: FileText = filetext.read(file, project.namespaces_file)
-    except (OSError, Unreadable) as error:
+        text: FileText = filetext.read_source(file, project.namespaces_file)
+    except (OSError, SourceUnreadable) as error:
         project.unreadable.append(unreadable(project.namespaces_file, str(error)))
     else:
         project.namespaces_md = text.text
+
+
+KEYS: Final[dict[Kind, str]] = {
+    "tool": "name",
+    "resource": "uri",
+    "template": "uriTemplate",
+    "prompt": "name",
+}
+NAMED: Final[tuple[Kind, ...]] = ("tool", "prompt")
+"""What is called by a name and not by a URI."""
+CANONICAL: Final = "folkmoot/name"
+"""Where a hub says what a name is that it spells for clients."""
+
+Definitions = Sequence[Mapping[str, Any]]
+
+
+def read_lists(
+    lists: Mapping[Kind, Definitions],
+    server: Mapping[str, Any],
+    *,
+    namespace: str | None = None,
+    version: str | None = None,
+    client_prefix: str | None = None,
+) -> Project:
+    """A project of what a server lists; the namespace is the one its names agree on, if any."""
+    project = Project(root=Path(), live=True, namespace=namespace)
+    project.name = text(server, "name")
+    entries = [each for definitions in lists.values() for each in definitions]
+    project.hub = any(canonical_of(each) for each in entries)
+    if namespace is None and not project.hub:
+        named = [text(each, "name") for kind in NAMED for each in lists.get(kind, ())]
+        namespace = safe_namespace(named, project.name)
+    project.version = version or text(server, "version") or None
+    if client_prefix is not None:
+        project.client_prefix = client_prefix
+    for kind, definitions in lists.items():
+        project.declared += [declared(kind, each, namespace) for each in definitions]
+    if project.namespace is None and not project.hub:
+        used = (each.namespace for each in project.declared if each.kind in NAMED)
+        project.namespace = only(each for each in used if each is not None)
+    return project
+
+
+def declared(kind: Kind, definition: Mapping[str, Any], namespace: str | None) -> Declared:
+    """One entry of a list."""
+    name = text(definition, KEYS[kind])
+    canonical = canonical_of(definition)
+    safe = f"{namespace}_"
+    if kind in NAMED:
+        if canonical:
+            name = canonical
+        elif namespace is not None and name.startswith(safe):
+            # On the wire a name may be in the safe spelling.
+            name = f"{namespace}:{name.removeprefix(safe)}"
+    description = text(definition, "description")
+    return Declared(
+        kind=kind,
+        name=name,
+        description=first_line(description),
+        mime_type=text(definition, "mimeType"),
+        deprecation=DeclaredDeprecation() if said(description) else None,
+    )
+
+
+def canonical_of(definition: Mapping[str, Any]) -> str:
+    """The canonical name that a hub tells; empty for whatever no hub lists."""
+    meta = definition.get("_meta")
+    return text(meta, CANONICAL) if isinstance(meta, Mapping) else ""
+
+
+def text(values: Mapping[str, Any], key: str) -> str:
+    """A string; empty for anything else."""
+    value = values.get(key)
+    return value if isinstance(value, str) else ""

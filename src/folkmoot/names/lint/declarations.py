@@ -8,54 +8,62 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from folkmoot.names.lint import deprecations
-from folkmoot.names.lint.filetext import LINE
-from folkmoot.names.lint.model import Declared, Deprecation, Edit, Note, Place, Span, Written
+from folkmoot.names.lint import values as deprecations
+from folkmoot.names.lint.model import (
+    Declared,
+    DeclaredDeprecation,
+    Edit,
+    LintNote,
+    NameSource,
+    SourcePlace,
+    TextSpan,
+)
 from folkmoot.names.lint.modules import Function, Module, Site
-from folkmoot.names.lint.styles import Style
+from folkmoot.names.lint.project import LINE
+from folkmoot.names.lint.servers import RegistrationStyle
 from folkmoot.names.lint.values import Values
 
 DEFINITION: Final = re.compile(r"(?:async[ \t]+)?def[ \t]+")
 
 
-class Named(Struct, frozen=True):
+class WrittenName(Struct, frozen=True):
     """What a name is, where it stands, and how it is written."""
 
     text: str
-    span: Span
-    written: Written
+    span: TextSpan
+    written: NameSource
 
 
-class Behind(Struct, frozen=True):
+class RegisteredFunction(Struct, frozen=True):
     """The function behind a registration, as far as it is known."""
 
     name: str = ""
     description: str = ""
-    deprecation: Deprecation | None = None
+    deprecation: DeclaredDeprecation | None = None
 
 
-class Declaring:
+class Declarations:
     """Makes the declarations of one module."""
 
     def __init__(self, module: Module, values: Values) -> None:
         self.file = module.file
         self.values = values
 
-    def note(self, message: str, node: ast.expr) -> Note:
+    def note(self, message: str, node: ast.expr) -> LintNote:
         """A note about an expression."""
-        return Note(message, self.file.place(self.file.span(node)))
+        return LintNote(message, self.file.place(self.file.span(node)))
 
     def decorated(
         self,
         site: Site,
-        style: Style,
+        style: RegistrationStyle,
         decorator: ast.expr,
         call: ast.Call | None,
         function: Function,
         *,
         server: str,
         branches: tuple[tuple[int, int], ...],
-    ) -> Declared | Note | None:
+    ) -> Declared | LintNote | None:
         """What a decorator on a function registers."""
         given = self._given(style, call, style.position)
         if given is not None:
@@ -66,7 +74,7 @@ class Declaring:
             named = self._by_function(function, decorator, call)
         else:
             return None
-        if isinstance(named, Note):
+        if isinstance(named, LintNote):
             return named
         lines = (decorator.lineno, function.lineno)
         behind = self._function(site, function)
@@ -75,13 +83,13 @@ class Declaring:
     def called(
         self,
         site: Site,
-        style: Style,
+        style: RegistrationStyle,
         call: ast.Call,
         function: ast.expr | None,
         *,
         server: str,
         branches: tuple[tuple[int, int], ...],
-    ) -> Declared | Note | None:
+    ) -> Declared | LintNote | None:
         """What a call registers; `function` is the one it is given."""
         position = style.position
         if function is not None and position == 0:
@@ -92,17 +100,21 @@ class Declaring:
             named = self._named(site, style, given)
         elif behind is not None and behind.name and not hides(call) and function is not None:
             span = self.file.span(function)
-            named = Named(behind.name, span, Written(how="function"))
+            named = WrittenName(behind.name, span, NameSource(how="function"))
         elif style.kind in {"tool", "prompt"} or hides(call):
             named = self._unknown(style, call)
         else:
             return None
-        if isinstance(named, Note):
+        if isinstance(named, LintNote):
             return named
         lines = (call.lineno, call.end_lineno or call.lineno)
-        return self._declared(site, style, named, call, behind or Behind(), lines, server, branches)
+        return self._declared(
+            site, style, named, call, behind or RegisteredFunction(), lines, server, branches
+        )
 
-    def _given(self, style: Style, call: ast.Call | None, position: int | None) -> ast.expr | None:
+    def _given(
+        self, style: RegistrationStyle, call: ast.Call | None, position: int | None
+    ) -> ast.expr | None:
         """The argument that holds the name, if one does."""
         if call is None:
             return None
@@ -115,42 +127,46 @@ class Declaring:
             return None
         return found
 
-    def _named(self, site: Site, style: Style, node: ast.expr) -> Named | Note:
+    def _named(
+        self, site: Site, style: RegistrationStyle, node: ast.expr
+    ) -> WrittenName | LintNote:
         value = self.values.value(site, node)
         if value is None:
             return self._unknown(style, node)
-        return Named(value.text, self.file.span(node), value.written)
+        return WrittenName(value.text, self.file.span(node), value.written)
 
-    def _unknown(self, style: Style, node: ast.expr) -> Note:
+    def _unknown(self, style: RegistrationStyle, node: ast.expr) -> LintNote:
         what = "URI" if style.kind in {"resource", "template"} else "name"
         kind = "resource" if style.kind == "template" else style.kind
         return self.note(f"The {what} of this {kind} is only known at run time.", node)
 
-    def _by_function(self, function: Function, decorator: ast.expr, call: ast.Call | None) -> Named:
+    def _by_function(
+        self, function: Function, decorator: ast.expr, call: ast.Call | None
+    ) -> WrittenName:
         """A name that is the function's, with what gives the tool another one."""
         start = self.file.offset(function.lineno, function.col_offset)
         found = DEFINITION.match(self.file.text, start)
         at = found.end() if found else start
-        span = Span(at, at + len(function.name))
+        span = TextSpan(at, at + len(function.name))
         there = self.file.slice(span) == function.name
         if call is None:
             end = self.file.span(decorator).end
-            insert = Edit(self.file.path, Span(end, end), "(name={})")
+            insert = Edit(self.file.path, TextSpan(end, end), "(name={})")
         elif call.keywords or call.args:
             nodes: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
             first = min(self.file.offset(each.lineno, each.col_offset) for each in nodes)
-            insert = Edit(self.file.path, Span(first, first), f"name={{}},{self._gap(first)}")
+            insert = Edit(self.file.path, TextSpan(first, first), f"name={{}},{self._gap(first)}")
         else:
             end = self.file.span(call).end - 1
-            insert = Edit(self.file.path, Span(end, end), "name={}")
-        written = Written(
+            insert = Edit(self.file.path, TextSpan(end, end), "name={}")
+        written = NameSource(
             how="function",
             span=span if there else None,
             text=function.name,
             quoted=False,
             insert=insert,
         )
-        return Named(function.name, span, written)
+        return WrittenName(function.name, span, written)
 
     def _gap(self, at: int) -> str:
         """What comes before an argument: a space, or the line it begins with its indent."""
@@ -162,7 +178,7 @@ class Declaring:
         end = LINE.search(self.file.text, self.file.starts[line - 2])
         return (end[0] if end else "\n") + indent
 
-    def _behind(self, site: Site, node: ast.expr | None) -> Behind | None:
+    def _behind(self, site: Site, node: ast.expr | None) -> RegisteredFunction | None:
         """What is known of a function that is given to a call; None if nothing is."""
         if not isinstance(node, ast.Name | ast.Attribute):
             return None
@@ -170,12 +186,12 @@ class Declaring:
         if found is not None and isinstance(found[1], Function):
             return self._function(found[0], found[1])
         if isinstance(node, ast.Attribute):
-            return Behind(node.attr)
+            return RegisteredFunction(node.attr)
         dotted = site.dotted(node)
-        return None if dotted is None else Behind(dotted.rpartition(".")[2])
+        return None if dotted is None else RegisteredFunction(dotted.rpartition(".")[2])
 
-    def _function(self, site: Site, function: Function) -> Behind:
-        return Behind(
+    def _function(self, site: Site, function: Function) -> RegisteredFunction:
+        return RegisteredFunction(
             function.name,
             first_line(ast.get_docstring(function) or ""),
             deprecations.of_function(self.values, site, function),
@@ -184,10 +200,10 @@ class Declaring:
     def _declared(
         self,
         site: Site,
-        style: Style,
-        named: Named,
+        style: RegistrationStyle,
+        named: WrittenName,
         call: ast.Call | None,
-        behind: Behind,
+        behind: RegisteredFunction,
         lines: tuple[int, int],
         server: str,
         branches: tuple[tuple[int, int], ...],
@@ -199,7 +215,7 @@ class Declaring:
         if deprecation is None and (
             deprecations.said(texts.get("description", "")) or tagged(keywords.get("tags"))
         ):
-            deprecation = Deprecation(place=self.file.place(named.span))
+            deprecation = DeclaredDeprecation(place=self.file.place(named.span))
         templated = style.kind == "resource" and "{" in named.text
         written = structs.replace(named.written, path=named.written.path or self.file.path)
         return Declared(
@@ -217,7 +233,7 @@ class Declaring:
             lines=lines,
         )
 
-    def _place(self, named: Named) -> Place:
+    def _place(self, named: WrittenName) -> SourcePlace:
         return self.file.place(named.span)
 
 
