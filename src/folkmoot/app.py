@@ -52,7 +52,7 @@ from folkmoot.relay.room_backends import RoomBackends
 from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
-from folkmoot.settings.described import in_effect
+from folkmoot.settings.fields import in_effect
 from folkmoot.store import SqliteStore
 from folkmoot.store.writer import BATCH_BOUNDS
 from folkmoot.telemetry import logs, tracing

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from folkmoot.core.errors import QuotaExceeded
-from folkmoot.settings.quotas import QuotaSettings
+from folkmoot.settings.sections import QuotaSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,7 +19,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.ports import Event
 from folkmoot.quotas import Quotas
-from folkmoot.settings.quotas import QuotaSettings
+from folkmoot.settings.sections import QuotaSettings
 from tests.accounts.support import World, run
 
 

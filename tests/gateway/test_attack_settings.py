@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import SettingsError
-from folkmoot.settings import load, sources
+from folkmoot.settings import files, load
 
 
 def test_a_pipe_that_nobody_writes_to_holds_nobody_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "PIPE_SECONDS", 0.05)
+    monkeypatch.setattr(files, "PIPE_SECONDS", 0.05)
     config, imported = tmp_path / "config.toml", tmp_path / "servers.json"
     os.mkfifo(imported)
     config.write_text(f'[gateway]\nmcp_servers = ["{imported}"]\n')

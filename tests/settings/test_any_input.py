@@ -9,7 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import SettingsError
-from folkmoot.settings import FIELDS, OTHER_VARIABLES, Loaded, load
+from folkmoot.settings import (
+    FIELDS,
+    OTHER_VARIABLES,
+    Loaded,
+    load,
+)
 
 NAMES = sorted({part for path in FIELDS for part in (path, path.rpartition(".")[2])} | {"log"})
 VALUES = [

@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import SettingsError
-from folkmoot.settings import BackendSpec, Loaded, Secret, load
+from folkmoot.settings import (
+    BackendSpec,
+    Loaded,
+    Secret,
+    load,
+)
 
 ENVIRON = {"HOME": "/home/gina", "TOKEN": "sesame"}
 

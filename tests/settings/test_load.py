@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from folkmoot.core.errors import SettingsError
-from folkmoot.settings import FIELDS, Loaded, Settings, load
+from folkmoot.settings import (
+    FIELDS,
+    Loaded,
+    Settings,
+    load,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

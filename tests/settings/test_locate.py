@@ -8,7 +8,7 @@ from textwrap import dedent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.settings.locate import key_lines
+from folkmoot.settings.files import key_lines
 
 DOCUMENT = dedent(
     '''\

@@ -11,7 +11,7 @@ import pytest
 from folkmoot.core.errors import SettingsError
 from folkmoot.relay.upstream.following import Following
 from folkmoot.settings import GatewaySpec, load
-from folkmoot.settings.ownership import is_private
+from folkmoot.settings.files import is_private
 from tests.harness import run
 
 pytestmark = pytest.mark.requirement("settings.files-of-others")

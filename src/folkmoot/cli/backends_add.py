@@ -32,7 +32,7 @@ from folkmoot.core.errors import FolkmootError, HubNotRunning, SettingsError, Se
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings import BackendSpec, Loaded
 from folkmoot.settings.editing import edit, is_in_file, same_file
-from folkmoot.settings.sources import Unreadable
+from folkmoot.settings.files import FileUnreadable
 from folkmoot.settings.tomledit import with_backend, without_backend
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def imported(
         servers = {
             server.name: server for server in read_servers(str(source), os.environ, owned=False)
         }
-    except Unreadable as error:
+    except FileUnreadable as error:
         raise SettingsError(str(error)) from None
     for name in names:
         if name not in servers:

@@ -71,7 +71,7 @@ def variables(given: Sequence[str] | None) -> dict[str, Any]:
 
 def checked_spec(name: str, table: dict[str, Any]) -> tuple[BackendSpec, list[str]]:
     """The backend that a table from the command line describes, and what is to be said of it."""
-    from folkmoot.settings.backends_load import check_table
+    from folkmoot.settings.backend_tables import check_table
 
     spec, told, notes = check_table(name, table, Path.cwd())
     if spec is None:

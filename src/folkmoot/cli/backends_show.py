@@ -11,8 +11,7 @@ from folkmoot.cli.output import aligned, duration, on_terminal, say
 from folkmoot.cli.show import word
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings import BackendSpec
-from folkmoot.settings.described import without_query
-from folkmoot.settings.secretwords import masked_arguments
+from folkmoot.settings.fields import masked_arguments, without_query
 
 if TYPE_CHECKING:
     from folkmoot.cli.tape.paper import Paper

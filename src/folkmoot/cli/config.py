@@ -12,7 +12,7 @@ from folkmoot.cli.backends_show import counted
 from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
 from folkmoot.cli.output import aligned, complain, console, on_terminal, say, say_json
-from folkmoot.settings.described import in_effect
+from folkmoot.settings.fields import in_effect
 from folkmoot.telemetry.redaction import visible
 
 FileArgument = Annotated[

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from folkmoot.core.errors import ClientFileUnusable
-from folkmoot.settings.jsonc import Member, NotJson, Object, Reader
+from folkmoot.settings.jsonc import JsonMember, JsonObject, JsonReader, NotJson
 
 INDENT = re.compile(r"\n([ \t]+)[^\s]")
 BOM = "\ufeff"
@@ -27,9 +27,9 @@ def put_entry(text: str, member: str, name: str, entry: dict[str, Any], *, force
     return mark + changed
 
 
-def read(text: str) -> tuple[dict[str, Any], Object, dict[int, Object]]:
+def read(text: str) -> tuple[dict[str, Any], JsonObject, dict[int, JsonObject]]:
     """The object a text holds, where it lies, and every object by where it begins."""
-    reader = Reader(text)
+    reader = JsonReader(text)
     try:
         value, start = reader.document()
     except (NotJson, RecursionError) as error:
@@ -43,8 +43,8 @@ def read(text: str) -> tuple[dict[str, Any], Object, dict[int, Object]]:
 
 def insert(
     text: str,
-    root: Object,
-    objects: dict[int, Object],
+    root: JsonObject,
+    objects: dict[int, JsonObject],
     path: tuple[str, str],
     entry: dict[str, Any],
     *,
@@ -68,7 +68,7 @@ def insert(
     return text[: present.start] + shown + text[present.end :]
 
 
-def one(found: Object, name: str) -> Member | None:
+def one(found: JsonObject, name: str) -> JsonMember | None:
     """The member of that name; two of one name are nothing to choose from."""
     members = [member for member in found.members if member.name == name]
     if len(members) > 1:
@@ -95,7 +95,7 @@ class Style:
         shown = json.dumps(value, indent=self.unit, ensure_ascii=False)
         return shown.replace("\n", f"{self.end}{indent}")
 
-    def append(self, target: Object, name: str, value: dict[str, Any], depth: int) -> str:
+    def append(self, target: JsonObject, name: str, value: dict[str, Any], depth: int) -> str:
         """The text with one member more at the end of an object."""
         members = target.members
         indent = self.indent_of(members[0].at, depth + 1) if members else self.unit * (depth + 1)

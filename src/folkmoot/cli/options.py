@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from folkmoot.settings import FIELDS, BadValue, Loaded, load, read_text
+from folkmoot.settings import (
+    FIELDS,
+    BadValue,
+    Loaded,
+    load,
+    read_text,
+)
 
 
 def setting(path: str, *, metavar: str, help: str) -> Any:  # noqa: A002

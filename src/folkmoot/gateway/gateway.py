@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.queries_pins import Changed
     from folkmoot.gateway.tasks import Tasks
     from folkmoot.settings.backends import BackendSpec
-    from folkmoot.settings.gateway import NewTools
+    from folkmoot.settings.sections import NewTools
 
 logger = logging.getLogger("folkmoot.gateway")
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms, Visitor
     from folkmoot.rotation import KeyRing
-    from folkmoot.settings.passing import ProxiesShown
+    from folkmoot.settings.sections import ProxiesShown
     from folkmoot.store import SqliteStore
     from folkmoot.store.backup import Backup
 

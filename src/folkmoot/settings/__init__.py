@@ -22,8 +22,8 @@ from folkmoot.settings.fields import (
     read_text,
     shown,
 )
-from folkmoot.settings.gateway import GatewaySettings
-from folkmoot.settings.load import CONFIG_NAME, OTHER_VARIABLES, Loaded, load
+from folkmoot.settings.files import CONFIG_NAME
+from folkmoot.settings.load import OTHER_VARIABLES, Loaded, load
 from folkmoot.settings.model import (
     EventSettings,
     HttpSettings,
@@ -37,7 +37,7 @@ from folkmoot.settings.model import (
     TlsSettings,
     WebSettings,
 )
-from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
+from folkmoot.settings.sections import GatewaySettings, KindSettings, LimitSettings, RoomSettings
 
 __all__ = [
     "BACKEND_FIELDS",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from folkmoot.settings.section import (
+from folkmoot.settings.types import (
     Argument,
     FolderPath,
     NamespaceName,
@@ -47,153 +47,114 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The key of its table."""
     namespace: Annotated[
         NamespaceName,
-        Meta(
-            description="The prefix of its tools' names. Defaults to the key of the table; "
-            "required if that is not a valid namespace."
-        ),
+        "The prefix of its tools' names. Defaults to the key of the table; required if that is "
+        "not a valid namespace.",
     ]
     command: Annotated[
         tuple[Argument, ...],
-        Meta(
-            max_length=256,
-            description="The program to start and its arguments; the hub talks to it on "
-            "standard input and output.",
-        ),
+        Meta(max_length=256),
+        "The program to start and its arguments; the hub talks to it on standard input and output.",
     ] = ()
     url: Annotated[
         ServerUrl,
-        Meta(
-            description="The address of a running server. Put credentials into `headers`, by "
-            "reference."
-        ),
+        "The address of a running server. Put credentials into `headers`, by reference.",
     ] = ""
     cwd: Annotated[
         OptionalFolder,
-        Meta(
-            description="The folder the command is started in. A relative path is taken from the "
-            "settings file; empty is the hub's own."
-        ),
+        "The folder the command is started in. A relative path is taken from the settings file; "
+        "empty is the hub's own.",
     ] = ""
     user: Annotated[
         str,
-        Meta(
-            max_length=64,
-            description="The user that the command runs as; needs a hub that runs as root. Empty "
-            "is the hub's own, who can read the hub's key and database.",
-        ),
+        Meta(max_length=64),
+        "The user that the command runs as; needs a hub that runs as root. Empty is the hub's "
+        "own, who can read the hub's key and database.",
     ] = ""
     sandbox: Annotated[
         Literal["none", "bwrap"],
-        Meta(
-            description="Whether the command runs in a sandbox of bubblewrap: it sees the system "
-            "read-only, a temporary folder of its own, and the folders named here; never the "
-            "hub's data and settings."
-        ),
+        "Whether the command runs in a sandbox of bubblewrap: it sees the system read-only, a "
+        "temporary folder of its own, and the folders named here; never the hub's data and "
+        "settings.",
     ] = "none"
     folders: Annotated[
         tuple[FolderPath, ...],
-        Meta(max_length=64, description="Folders that the sandbox shows, read-only."),
+        Meta(max_length=64),
+        "Folders that the sandbox shows, read-only.",
     ] = ()
     writable_folders: Annotated[
         tuple[FolderPath, ...],
-        Meta(max_length=64, description="Folders that the sandbox shows and that it may write to."),
+        Meta(max_length=64),
+        "Folders that the sandbox shows and that it may write to.",
     ] = ()
-    network: Annotated[
-        bool, Meta(description="Whether the sandbox has the network of the machine, or none.")
-    ] = True
+    network: Annotated[bool, "Whether the sandbox has the network of the machine, or none."] = True
     env: Annotated[
         dict[str, Value],
-        Meta(
-            max_length=256,
-            description="Environment variables of the command, in addition to a few harmless "
-            "ones of the hub.",
-        ),
+        Meta(max_length=256),
+        "Environment variables of the command, in addition to a few harmless ones of the hub.",
     ] = field(default_factory=dict)
     headers: Annotated[
         dict[str, Value],
-        Meta(max_length=64, description="Headers that go with every request to `url`."),
+        Meta(max_length=64),
+        "Headers that go with every request to `url`.",
     ] = field(default_factory=dict)
     transport: Annotated[
         Transport,
-        Meta(
-            description="The transport of the server at `url`: Streamable HTTP, or the older "
-            "HTTP+SSE; auto detects it."
-        ),
+        "The transport of the server at `url`: Streamable HTTP, or the older HTTP+SSE; auto "
+        "detects it.",
     ] = "auto"
     era: Annotated[
         Literal["auto", "handshake", "stateless"],
-        Meta(
-            description="The era of MCP that the server is spoken to in. `auto` finds out which "
-            "it knows; one at `url` that knows both is spoken to in the era of each caller's "
-            "client."
-        ),
+        "The era of MCP that the server is spoken to in. `auto` finds out which it knows; one at "
+        "`url` that knows both is spoken to in the era of each caller's client.",
     ] = "auto"
     tools: Annotated[
         tuple[ToolPattern, ...],
-        Meta(
-            max_length=1000,
-            description="The tools that are shown, by their names here or at the server; `*` "
-            "matches any characters. Empty shows all.",
-        ),
+        Meta(max_length=1000),
+        "The tools that are shown, by their names here or at the server; `*` matches any "
+        "characters. Empty shows all.",
     ] = ()
     call_seconds: Annotated[
-        float, Meta(ge=0.1, le=86_400, description="How long the answer to a call may take.")
+        float,
+        Meta(ge=0.1, le=86_400),
+        "How long the answer to a call may take.",
     ] = 60.0
     connect_seconds: Annotated[
         float,
-        Meta(
-            ge=0.1,
-            le=600,
-            description="How long the server may take to start or connect, and to complete the "
-            "handshake.",
-        ),
+        Meta(ge=0.1, le=600),
+        "How long the server may take to start or connect, and to complete the handshake.",
     ] = 15.0
     connections: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=64,
-            description="How many processes or sessions share the calls; more than one helps "
-            "with a server that answers one call at a time.",
-        ),
+        Meta(ge=1, le=64),
+        "How many processes or sessions share the calls; more than one helps with a server that "
+        "answers one call at a time.",
     ] = 1
     most_calls: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=4096,
-            description="Calls in flight on all connections; further ones are refused with "
-            "`backend_busy`. One person may use at most seven eighths of them.",
-        ),
+        Meta(ge=1, le=4096),
+        "Calls in flight on all connections; further ones are refused with `backend_busy`. One "
+        "person may use at most seven eighths of them.",
     ] = 64
     per_user: Annotated[
         bool,
-        Meta(
-            description="Whether each person has their own connection (and process, for a "
-            "command). Needed for servers that keep state per user, and for servers that ask the "
-            "client questions while several people use them."
-        ),
+        "Whether each person has their own connection (and process, for a command). Needed for "
+        "servers that keep state per user, and for servers that ask the client questions while "
+        "several people use them.",
     ] = False
-    everyone: Annotated[
-        bool, Meta(description="Whether every account may use all of it, without a grant.")
-    ] = False
+    everyone: Annotated[bool, "Whether every account may use all of it, without a grant."] = False
     trusted: Annotated[
         bool,
-        Meta(
-            description="Whether changed and new tools are listed without review; otherwise "
-            "they are held back until an operator accepts them."
-        ),
+        "Whether changed and new tools are listed without review; otherwise they are held back "
+        "until an operator accepts them.",
     ] = False
     new_tools: Annotated[
         Literal["default", "hold", "list"],
-        Meta(
-            description="What happens to tools that it adds later: held back until an operator "
-            "accepts them, or listed; `default` follows `gateway.new_tools`."
-        ),
+        "What happens to tools that it adds later: held back until an operator accepts them, or "
+        "listed; `default` follows `gateway.new_tools`.",
     ] = "default"
     enabled: Annotated[
         bool,
-        Meta(description="Whether it is used; false keeps the table but disables the backend."),
+        "Whether it is used; false keeps the table but disables the backend.",
     ] = True
 
     def __repr__(self) -> str:

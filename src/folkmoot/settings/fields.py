@@ -1,20 +1,57 @@
-"""The table of all settings, and the one check every value of theirs passes."""
+"""The table of all settings: how values are checked, and shown without secrets."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
 
-from folkmoot.settings import shapes
+from folkmoot.settings import types
 from folkmoot.settings.backends import BackendSpec
 from folkmoot.settings.model import Settings
-from folkmoot.settings.section import Section
+from folkmoot.settings.types import SettingsTable
+
+if TYPE_CHECKING:
+    from folkmoot.settings.backends import Value
+    from folkmoot.settings.load import Loaded
+
+
+PROMISES = re.compile(r"authorization|token|key|secret|passw|credential|cookie", re.IGNORECASE)
+PAIR = re.compile(r"(-{0,2}[A-Za-z_][\w-]*)([=:])\s*(?!\$)(.+)", re.DOTALL)
+"""`--token=…`, `TOKEN=…` or `Authorization: …`; what begins with `$` only refers to something."""
+OPTION = re.compile(r"--?[A-Za-z][\w-]*")
+MASK = "***"
+
+
+def is_secret_word(name: str) -> bool:
+    """Whether what has this name is probably nobody else's business."""
+    return PROMISES.search(name) is not None
+
+
+def masked_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """A command's arguments with `***` for each that an option, or its own name, says is secret."""
+    awaited = False
+    for argument in arguments:
+        pair = PAIR.fullmatch(argument)
+        if awaited and not argument.startswith(("-", "$")):
+            yield MASK
+        elif pair is not None and is_secret_word(pair[1]):
+            yield f"{pair[1]}{pair[2]}{MASK}"
+        else:
+            yield argument
+        awaited = OPTION.fullmatch(argument) is not None and is_secret_word(argument)
+
+
+def has_open_secret(arguments: Sequence[str]) -> bool:
+    """Whether a command's arguments hold something that looks like a secret."""
+    return list(masked_arguments(arguments)) != list(arguments)
+
 
 Shape = Callable[[str], bool]
 
@@ -64,7 +101,7 @@ def check(field: Field, value: object) -> Any:
         raise refusal(field, wrong) from None
     texts = converted if isinstance(converted, tuple) else (converted,)
     for item in texts:
-        if isinstance(item, str) and not (shapes.text(item) and field.shape(item)):
+        if isinstance(item, str) and not (types.text(item) and field.shape(item)):
             raise refusal(field, item)
         if isinstance(item, float) and not math.isfinite(item):
             raise refusal(field, item)
@@ -127,7 +164,7 @@ def shown(value: object) -> str:
             return "a list"
         case str():
             told = URL_SECRET.sub("…", value)
-            spelled = json.dumps(told, ensure_ascii=not shapes.text(told))
+            spelled = json.dumps(told, ensure_ascii=not types.text(told))
         case int() if value.bit_length() > 64:
             return "a number that large"
         case _:
@@ -162,7 +199,7 @@ def expectation(base: Any, arguments: tuple[Any, ...], meta: Mapping[str, Any]) 
 
 def describe(section: str, name: str, hint: Any, default: Any) -> Field:
     """The entry of one struct field, read from its annotation."""
-    meta: dict[str, Any] = {"shape": shapes.text}
+    meta: dict[str, Any] = {"shape": types.text}
     base = unwrap(hint, meta)
     arguments = get_args(base)
     origin = get_origin(base) or base
@@ -195,36 +232,38 @@ def fields_of(struct: type[Struct], section: str) -> Iterator[Field]:
 
 
 def unwrap(hint: Any, meta: dict[str, Any]) -> Any:
-    """The type inside `Annotated`; what its `Meta`s say is gathered in `meta`."""
+    """The type inside `Annotated`; its bounds and its description are added to `meta`."""
     if get_origin(hint) is not Annotated:
         return hint
     inner, *notes = get_args(hint)
     for note in notes:
         if isinstance(note, Meta):
             told = {key: getattr(note, key) for key in ("ge", "le", "min_length", "max_length")}
-            told |= {"description": note.description, **(note.extra or {})}
             meta.update({key: value for key, value in told.items() if value is not None})
+            meta.update(note.extra or {})
+        elif isinstance(note, str):
+            meta["description"] = note
     return inner
 
 
-def table() -> dict[str, Field]:
+def all_fields() -> dict[str, Field]:
     """Every setting by its path, in the order of the model."""
     fields: list[Field] = []
     hints = get_type_hints(Settings, include_extras=True)
     for top in msgspec.structs.fields(Settings):
         hint = hints[top.name]
-        if isinstance(hint, type) and issubclass(hint, Section):
+        if isinstance(hint, type) and issubclass(hint, SettingsTable):
             fields += fields_of(hint, top.name)
         else:
             fields.append(describe("", top.name, hint, top.default))
     return {field.path: field for field in fields}
 
 
-FIELDS: dict[str, Field] = table()
-SECTIONS: dict[str, type[Section]] = {
+FIELDS: dict[str, Field] = all_fields()
+SECTIONS: dict[str, type[SettingsTable]] = {
     name: hint
     for name, hint in get_type_hints(Settings).items()
-    if isinstance(hint, type) and issubclass(hint, Section)
+    if isinstance(hint, type) and issubclass(hint, SettingsTable)
 }
 BACKEND_FIELDS: dict[str, Field] = {
     field.name: field for field in fields_of(BackendSpec, "backends.NAME")
@@ -236,3 +275,54 @@ OPEN_TABLES: dict[str, str] = {
     "grants": "Capabilities by handle, or by @GROUP.",
 }
 """Tables whose keys their writer chooses; no variable and no option sets anything in them."""
+
+
+def in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
+    """Path, value and origin of every setting, and of what is said of backends and rights."""
+    for path, field in FIELDS.items():
+        holder = getattr(loaded.settings, field.section) if field.section else loaded.settings
+        value = getattr(holder, field.name)
+        yield path, MASK if field.secret and value else value, loaded.origins[path]
+    yield from gateway_in_effect(loaded)
+
+
+def gateway_in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
+    """Path, value and origin of all that the settings say of backends, groups and grants."""
+    gateway, origins = loaded.gateway, loaded.gateway_origins
+    for spec in gateway.backends.values():
+        path = f"backends.{spec.name}"
+        for field in BACKEND_FIELDS.values():
+            value = getattr(spec, field.name)
+            if value != field.default:
+                inner = f"{path}.{field.name}"
+                yield inner, shown_value(field.name, value), origins.get(inner, origins[path])
+    for table in ("groups", "grants"):
+        for name, members in getattr(gateway, table).items():
+            path = f"{table}.{name}"
+            yield path, list(members), origins.get(path, "")
+
+
+def shown_value(name: str, value: Any) -> Any:
+    """A value of a backend's, with references as they are and secrets masked."""
+    match name:
+        case "command":
+            return list(masked_arguments(value))
+        case "url":
+            return without_query(value)
+        case "env" | "headers":
+            return {key: shown_secret(key, each) for key, each in value.items()}
+        case _:
+            return value
+
+
+def shown_secret(name: str, value: Value) -> Any:
+    """One variable or header."""
+    if isinstance(value, str):
+        return MASK if is_secret_word(name) else value
+    return {key: told for key, told in msgspec.structs.asdict(value).items() if told}
+
+
+def without_query(url: str) -> str:
+    """An address without what may be secret in it."""
+    parts = urlsplit(url)
+    return parts._replace(query="…" if parts.query else "").geturl()

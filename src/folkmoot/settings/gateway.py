@@ -1,58 +1,218 @@
-"""The settings of the gateway as a whole; each server has a table of its own in `backends`."""
+"""Reads `[backends]`, `[groups]` and `[grants]`, and notes everything that is wrong in them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from msgspec import Meta
+from folkmoot.core.errors import FolkmootError
+from folkmoot.names import RESERVED_NAMES
+from folkmoot.names.grammar import parse_handle
+from folkmoot.names.wire import is_hashed, spelled_out
+from folkmoot.settings.backend_tables import read_backend
+from folkmoot.settings.fields import OPEN_TABLES, shown
+from folkmoot.settings.files import FROM_FILE, FROM_IMPORT, SettingsDocument
+from folkmoot.settings.mcpservers import take_servers
+from folkmoot.settings.tables import GatewayTables, TablePlace, bare, nearest
 
-from folkmoot.settings.section import FilePaths, Section
+GROUP = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+MOST_MEMBERS = 10_000
+MOST_PATTERNS = 1_000
 
-NewTools: TypeAlias = Literal["hold", "list"]
+
+def read_groups(table: object, place: TablePlace) -> None:
+    """Every group with its handles; a handle is written with or without its `@`."""
+    for name, members in entries(table, place):
+        if not GROUP.fullmatch(name):
+            place.refuse(
+                (name,),
+                f"{place.name(name)}: a group's name is a lower-case letter and up to 31 letters, "
+                "digits, hyphens and underscores",
+            )
+        handles = read_members(name, members, place)
+        place.gathering.groups[name] = tuple(dict.fromkeys(handles))
+        place.found(name)
+    for name, given in table.items() if isinstance(table, dict) else ():
+        refuse_nesting(name, given, place)
 
 
-class GatewaySettings(Section, frozen=True, kw_only=True):
-    """What goes for all servers behind the hub."""
+def read_members(name: str, members: object, place: TablePlace) -> Iterator[str]:
+    """The handles of one group."""
+    if not isinstance(members, list) or len(members) > MOST_MEMBERS:
+        place.refuse((name,), f"{place.name(name)} must be a list of handles, not {shown(members)}")
+        return
+    for member in members:
+        handle = parse_handle(member) if isinstance(member, str) else None
+        if handle is None:
+            place.refuse((name,), f"{place.name(name)}: {shown(member)} is not a valid handle")
+        else:
+            yield handle
 
-    mcp_servers: Annotated[
-        tuple[FilePaths, ...],
-        Meta(
-            max_length=32,
-            description="Files in the format of MCP clients, with `mcpServers` or `servers` in "
-            "them, whose servers are added as backends. A relative path is "
-            "relative to the settings file.",
-        ),
-    ] = ()
-    page_size: Annotated[
-        int,
-        Meta(
-            ge=10,
-            le=10_000,
-            description="How many tools, resources or prompts are on one page of a list. Some "
-            "clients read only the first page.",
-        ),
-    ] = 1000
-    audit_arguments: Annotated[
-        Literal["hash", "record", "none"],
-        Meta(
-            description="What the audit log records of a call's arguments: a hash, which is "
-            "the same for equal arguments; the arguments themselves; or nothing."
-        ),
-    ] = "hash"
-    new_tools: Annotated[
-        NewTools,
-        Meta(
-            description="What happens to tools that a server adds after its first listing: "
-            "held back until an operator accepts them, or listed. Those of a "
-            "trusted server are listed."
-        ),
-    ] = "hold"
-    edit_from_web: Annotated[
-        bool,
-        Meta(
-            description="Whether operators can add, test and remove servers over the network, in "
-            "the console for example, with the scope `operate` and a token given once more. That "
-            "runs programs on this machine. When off, only `folkmoot backends` and the hub's own "
-            "socket can."
-        ),
-    ] = False
+
+def refuse_nesting(name: str, members: object, place: TablePlace) -> None:
+    """Refuse a group among the members of another: `@ops` there would be a person."""
+    for member in members if isinstance(members, list) else ():
+        if isinstance(member, str) and member[:1] == "@" and member[1:] in place.gathering.groups:
+            place.refuse(
+                (name,),
+                f"{place.name(name)}: {member} is a group; a group can only contain handles",
+            )
+
+
+def read_grants(table: object, place: TablePlace) -> None:
+    """Capabilities by handle or `@GROUP`, each compiled once to see that it is one."""
+    gathering = place.gathering
+    for name, given in entries(table, place):
+        who = holder(name, place)
+        patterns = read_patterns(name, given, place)
+        if who is None:
+            continue
+        if who in gathering.grants:
+            place.refuse((name,), f"{place.name(name)}: {who} already has an entry")
+        gathering.grants[who] = patterns
+        gathering.origins[f"{place.path}.{who}"] = place.where(name)[0]
+
+
+def holder(name: str, place: TablePlace) -> str | None:
+    """Whom a key of `[grants]` means, as grants know them; None when it is nobody."""
+    groups = place.gathering.groups
+    if name.startswith("@"):
+        if name[1:] in groups:
+            return name
+        hint = nearest(name[1:], groups, "'@{}'")
+        place.refuse((name,), f"{place.name(name)}: there is no group {bare(name[1:])}{hint}")
+        return None
+    handle = parse_handle(name)
+    if handle is None:
+        place.refuse((name,), f"{place.name(name)}: {shown(name)} is neither a handle nor a @GROUP")
+    return handle
+
+
+def read_patterns(name: str, given: object, place: TablePlace) -> tuple[Any, ...]:
+    """The capabilities of one holder."""
+    # Compiling is for those who have grants; most settings have none.
+    from folkmoot.core.capability import capability
+    from folkmoot.core.constraint import loose_paths
+
+    patterns: list[Any] = []
+
+    if not isinstance(given, list) or len(given) > MOST_PATTERNS:
+        place.refuse(
+            (name,),
+            f"{place.name(name)} must be a list of at most {MOST_PATTERNS:,} capabilities, "
+            f"not {shown(given)}",
+        )
+        return ()
+    for each in (pattern for written in given for pattern in meant(name, written, place)):
+        patterns.append(each)
+        try:
+            compiled = capability(each)
+        except FolkmootError as error:
+            place.refuse((name,), f"{place.name(name)}: {error.message.rstrip('.')}")
+            continue
+        constraint = compiled.constraint
+        if compiled.target is not None:
+            place.refuse(
+                (name,),
+                f'{place.name(name)}: "to" is for rights in a room; what is asked of the hub has '
+                "no recipients",
+            )
+        for member in loose_paths(constraint.source) if constraint else ():
+            place.note(
+                (name,),
+                f"{place.name(name)}: {bare(member)} is compared as text, and paths such as a/../b "
+                f'or a//b get around it; write {bare(member)} = {{ under = "FOLDER/" }}',
+            )
+    return tuple(patterns)
+
+
+def meant(name: str, written: Any, place: TablePlace) -> Iterator[Any]:
+    """The capabilities that one stands for which may be written in a short form."""
+    kind = written.get("kind") if isinstance(written, dict) else written
+    if not isinstance(kind, str):
+        yield written
+        return
+    namespaces = place.gathering.backends
+    if is_hashed(kind, namespaces):
+        # Which tool it is only the catalogue of a running hub knows; a deny must not miss it.
+        place.refuse(
+            (name,),
+            f"{place.name(name)}: {shown(kind)} may be a name that the hub shortened; write the "
+            "tool as NAMESPACE:TOOL",
+        )
+        return
+    for pattern in spelled_out([kind], namespaces):
+        yield {**written, "kind": pattern} if isinstance(written, dict) else pattern
+
+
+def entries(table: object, place: TablePlace) -> Iterator[tuple[str, object]]:
+    """The keys and values of a table, if it is one."""
+    if isinstance(table, dict):
+        yield from table.items()
+    else:
+        place.refuse((), f"{place.label} must be a table, not {shown(table)}")
+
+
+def check_names(gathering: GatewayTables, places: Mapping[str, TablePlace]) -> None:
+    """Refuse handles that are namespaces: people and backends share one world of names."""
+    for table, place in places.items():
+        named = gathering.groups if table == "groups" else gathering.grants
+        for name, members in named.items():
+            for handle in members if table == "groups" else (name,):
+                if handle in gathering.backends or handle in RESERVED_NAMES:
+                    taken = "a backend" if handle in gathering.backends else "a reserved name"
+                    place.refuse(
+                        (name,), f"{place.name(name)}: {handle} is {taken}, and nobody's handle"
+                    )
+
+
+def take_gateway(
+    document: SettingsDocument | None,
+    file: str,
+    imports: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    runs: bool = False,
+) -> GatewayTables:
+    """The gateway as a settings file and the files that it imports describe it.
+
+    `runs` refuses imported files that others may write.
+    """
+    gathering = GatewayTables()
+    folder = Path(file).absolute().parent
+    places: dict[str, TablePlace] = {}
+    if document is not None:
+        for table in OPEN_TABLES:
+            where = partial(document.where, table)
+            places[table] = TablePlace(gathering, table, table, where, FROM_FILE, folder)
+        take_backends(document, places["backends"])
+    # A table of the same name stands in the place of what is imported, and can say more.
+    tables = {} if document is None else document.values.get("backends", {})
+    described = tables if isinstance(tables, dict) else {}
+    for each in imports:
+        take_servers(gathering, each, environ, FROM_IMPORT, described, runs=runs)
+    if document is not None:
+        read_groups(document.values.get("groups", {}), places["groups"])
+        read_grants(document.values.get("grants", {}), places["grants"])
+        check_names(gathering, {name: places[name] for name in ("groups", "grants")})
+    return gathering
+
+
+def take_backends(document: SettingsDocument, outer: TablePlace) -> None:
+    """Every table of `[backends]`."""
+    tables = document.values.get("backends", {})
+    if not isinstance(tables, dict):
+        outer.refuse((), f"backends must be a table of tables, not {shown(tables)}")
+        return
+    for name, table in tables.items():
+        place = outer._replace(
+            label=f"backends.{bare(name)}",
+            path=f"backends.{name}",
+            where=partial(document.where, "backends", name),
+        )
+        spec = read_backend(name, table, place)
+        if spec is not None:
+            outer.gathering.add(spec, place)

@@ -20,7 +20,7 @@ class NotJson(Exception):
         self.line = line
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     """One member of an object, and where its name and value lie."""
 
     name: str
@@ -29,22 +29,22 @@ class Member(NamedTuple):
     end: int
 
 
-class Object(NamedTuple):
+class JsonObject(NamedTuple):
     """Where an object lies and what is in it; `tail` is where another member can be put."""
 
     start: int
     end: int
-    members: list[Member]
+    members: list[JsonMember]
     tail: int
     comma: bool
 
 
-class Reader:
+class JsonReader:
     """Reads JSON with comments and commas at the end, and remembers where things are."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.objects: dict[int, Object] = {}
+        self.objects: dict[int, JsonObject] = {}
 
     def document(self) -> tuple[Any, int]:
         """The one value of the text, and where it begins."""
@@ -83,7 +83,7 @@ class Reader:
 
     def _object(self, start: int, depth: int) -> tuple[dict[str, Any], int]:
         value: dict[str, Any] = {}
-        members: list[Member] = []
+        members: list[JsonMember] = []
         comma = False
         at, tail = start + 1, start + 1
         while self.text[(at := self._blank(at)) : at + 1] != "}":
@@ -97,14 +97,14 @@ class Reader:
                 self._fail(colon)
             begin = self._blank(colon + 1)
             value[name], end = self._value(begin, depth + 1)
-            members.append(Member(name, at, begin, end))
+            members.append(JsonMember(name, at, begin, end))
             at = self._blank(end)
             comma = self.text[at : at + 1] == ","
             at = at + 1 if comma else end
             tail = at
         # What lies behind the last member may be comments: another member goes behind those too.
         tail = start + len(self.text[start:at].rstrip()) if members else tail
-        self.objects[start] = Object(start, at, members, tail, comma)
+        self.objects[start] = JsonObject(start, at, members, tail, comma)
         return value, at + 1
 
     def _array(self, start: int, depth: int) -> tuple[list[Any], int]:

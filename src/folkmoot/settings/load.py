@@ -1,4 +1,4 @@
-"""Merging: default, then file, then environment, then command line; the last one wins."""
+"""Loads the settings: defaults, then the file, then the environment, then options."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.settings.backends import GatewaySpec
-from folkmoot.settings.consistency import advice, contradictions
 from folkmoot.settings.fields import (
     FIELDS,
     OPEN_TABLES,
@@ -23,24 +23,50 @@ from folkmoot.settings.fields import (
     read_text,
     shown,
 )
-from folkmoot.settings.gathering import nearest
-from folkmoot.settings.model import Settings
-from folkmoot.settings.sources import (
-    CONFIG_NAME,
+from folkmoot.settings.files import (
     FROM_ENVIRONMENT,
     FROM_FILE,
     FROM_OPTION,
-    Document,
+    FileUnreadable,
     Problem,
-    Unreadable,
+    SettingsDocument,
     find_file,
     read_file,
 )
+from folkmoot.settings.model import Settings
+from folkmoot.settings.tables import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["CONFIG_NAME", "OTHER_VARIABLES", "Loaded", "load"]
+    from folkmoot.settings.model import Settings
+
+
+PATH: Final = (
+    "public_url has a path: MCP and REST work below it, but the inbox and the console do not. Give "
+    "the hub a host name of its own to use them"
+)
+
+
+def contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Each with the path of a setting that was set, which it is told of, and a sentence."""
+    tls, limits = settings.tls, settings.limits
+    if tls.certificate and not tls.key:
+        yield "tls.certificate", "tls.certificate needs tls.key beside it"
+    if tls.key and not tls.certificate:
+        yield "tls.key", "tls.key needs tls.certificate beside it"
+    if limits.unsent_bytes < limits.message_bytes:
+        # Otherwise whoever is sent the largest message could be closed for it as too slow.
+        raised = limits.message_bytes > type(limits)().message_bytes
+        path = "limits.message_bytes" if raised else "limits.unsent_bytes"
+        yield path, "limits.unsent_bytes must be at least limits.message_bytes"
+
+
+def advice(settings: Settings) -> Iterator[tuple[str, str]]:
+    """What someone who chose a setting should know, with its path and a sentence."""
+    if urlsplit(settings.public_url).path.strip("/"):
+        yield "public_url", PATH
+
 
 PREFIX = "FOLKMOOT_"
 OTHER_VARIABLES = {
@@ -66,7 +92,7 @@ MAX_PROBLEMS = 50
 MCP_SERVERS = "gateway.mcp_servers"
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class LoadArguments(Struct, frozen=True, kw_only=True):
     """What settings were loaded with, so that they can be loaded again."""
 
     config: str | None = None
@@ -97,7 +123,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
     """Where the settings file is, or would be; None where that cannot be told."""
     files: tuple[str, ...] = ()
     """All files that had a say, those included that would have one if they were there."""
-    given: Given = msgspec.field(default_factory=Given)
+    given: LoadArguments = msgspec.field(default_factory=LoadArguments)
 
     def again(self) -> Loaded:
         """The same, as the files are now."""
@@ -105,7 +131,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
         return load(given.config, environ=given.environ, options=given.options, runs=given.runs)
 
 
-class Merge(Struct, kw_only=True):
+class MergedValues(Struct, kw_only=True):
     """The values found so far with their origins, and what is wrong with the others."""
 
     values: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -135,17 +161,17 @@ def load(
     `raw` is taken for what the settings file holds, to see whether it may be written. `runs` says
     that what the files name may be started: then those that others may write are refused.
     """
-    given = Given(
+    given = LoadArguments(
         config=os.fspath(config) if config is not None else None,
         environ=environ,
         options={path: value for path, value in (options or {}).items() if value is not None},
         runs=runs,
     )
     # Those who only want help need not wait for it.
-    from folkmoot.settings.gateway_load import take_gateway
+    from folkmoot.settings.gateway import take_gateway
 
     environ = os.environ if environ is None else environ
-    merge = Merge()
+    merge = MergedValues()
     place = find_file(given.config, environ, given.options)
     document = None
     if place is not None and (place.there or raw is not None):
@@ -154,7 +180,7 @@ def load(
                 place.name, in_data_folder=place.in_data_folder, raw=raw, runs=runs
             )
             take_file(merge, document)
-        except Unreadable as error:
+        except FileUnreadable as error:
             merge.refuse(FROM_FILE, 0, str(error))
     take_environment(merge, environ)
     take_options(merge, given.options)
@@ -181,7 +207,7 @@ def load(
     )
 
 
-def imported_files(merge: Merge, file: str) -> tuple[str, ...]:
+def imported_files(merge: MergedValues, file: str) -> tuple[str, ...]:
     """The files of servers to take in, as paths that can be opened."""
     origin = merge.origins.get(MCP_SERVERS, "")
     elsewhere = origin in (FIELDS[MCP_SERVERS].variable, FIELDS[MCP_SERVERS].option)
@@ -190,7 +216,7 @@ def imported_files(merge: Merge, file: str) -> tuple[str, ...]:
     return tuple(str(folder / Path(name).expanduser()) for name in names)
 
 
-def take_file(merge: Merge, document: Document) -> None:
+def take_file(merge: MergedValues, document: SettingsDocument) -> None:
     """Every setting of the file, and every key that is none."""
     for section, name, value in flatten(document.values):
         key = (section, name) if section else (name,)
@@ -219,7 +245,7 @@ def take_file(merge: Merge, document: Document) -> None:
         merge.refuse(FROM_FILE, line, f"{where}: {wrong}")
 
 
-def take_environment(merge: Merge, environ: Mapping[str, str]) -> None:
+def take_environment(merge: MergedValues, environ: Mapping[str, str]) -> None:
     """Every variable with our prefix; one that means nothing is a mistake, not a wish."""
     variables = {field.variable: field for field in FIELDS.values()}
     for name in sorted(name for name in environ if name.startswith(PREFIX)):
@@ -244,7 +270,7 @@ def is_service_link(name: str, value: str) -> bool:
     )
 
 
-def take_options(merge: Merge, options: Mapping[str, Any]) -> None:
+def take_options(merge: MergedValues, options: Mapping[str, Any]) -> None:
     """The command line's options, as text or as values."""
     for path, value in options.items():
         field = FIELDS[path]
@@ -286,7 +312,7 @@ def elsewhere(name: str, section: str) -> str:
     return ""
 
 
-def contradiction(merge: Merge, path: str, text: str) -> Problem:
+def contradiction(merge: MergedValues, path: str, text: str) -> Problem:
     """A problem of values that are right alone, told where one of them was set."""
     return Problem(FROM_FILE, 0, f"{merge.origins[path]}: {text}")
 

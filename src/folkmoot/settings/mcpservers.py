@@ -1,8 +1,4 @@
-"""Servers as MCP clients keep them: `mcpServers` or `servers` in a JSON file, taken as they are.
-
-What is right for a client and of no use to a hub (a reference to a client's workspace, say) leaves
-a server out, with a note; what is wrong for anyone is a problem, as in the settings file.
-"""
+"""Servers as MCP clients keep them: `mcpServers` in a JSON file with comments."""
 
 from __future__ import annotations
 
@@ -14,11 +10,16 @@ from typing import Any, NamedTuple
 
 from folkmoot.core.errors import InvalidName
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
-from folkmoot.settings.backends_load import read_backend
+from folkmoot.settings.backend_tables import read_backend
 from folkmoot.settings.fields import BadValue, shown
-from folkmoot.settings.gathering import Gathering, Place, bare
-from folkmoot.settings.jsonc import NotJson, Reader
-from folkmoot.settings.sources import Problem, Unreadable, printable, read_bytes
+from folkmoot.settings.files import (
+    FileUnreadable,
+    Problem,
+    printable,
+    read_bytes,
+)
+from folkmoot.settings.jsonc import JsonReader, NotJson
+from folkmoot.settings.tables import GatewayTables, TablePlace, bare
 
 TABLES = ("mcpServers", "servers")
 REFERENCE = re.compile(r"\$\{([^{}]*)\}")
@@ -43,7 +44,7 @@ class LeftOut(Exception):
     """A server that a client may use and a hub cannot; the message completes "NAME …"."""
 
 
-class Server(NamedTuple):
+class ClientServer(NamedTuple):
     """One server of a file: what its table in the settings would be."""
 
     name: str
@@ -60,7 +61,7 @@ class Server(NamedTuple):
 
 
 def take_servers(
-    gathering: Gathering,
+    gathering: GatewayTables,
     file: str,
     environ: Mapping[str, str],
     source: int,
@@ -72,11 +73,11 @@ def take_servers(
     label = printable(file)
     try:
         servers = list(read_servers(file, environ, owned=True if runs else None))
-    except Unreadable as error:
+    except FileUnreadable as error:
         gathering.problems.append(Problem(source, 0, str(error)))
         return
     for server in servers:
-        place = Place(
+        place = TablePlace(
             gathering,
             f"mcpServers.{bare(server.name)}",
             f"backends.{server.name}",
@@ -107,7 +108,7 @@ def _where(label: str, line: int, *_: str) -> tuple[str, int]:
 
 def read_servers(
     file: str, environ: Mapping[str, str], *, owned: bool | None = None
-) -> Iterator[Server]:
+) -> Iterator[ClientServer]:
     """The servers of a file; raises `Unreadable` for one that has none to read.
 
     With `owned`, a file that others may write is refused; see `read_bytes`.
@@ -116,54 +117,54 @@ def read_servers(
     try:
         text = read_bytes(file, owned=owned).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable(f"{label}: is not UTF-8 text") from None
+        raise FileUnreadable(f"{label}: is not UTF-8 text") from None
     yield from servers_in(text, label, environ)
 
 
-def servers_in(text: str, label: str, environ: Mapping[str, str]) -> Iterator[Server]:
+def servers_in(text: str, label: str, environ: Mapping[str, str]) -> Iterator[ClientServer]:
     """The servers of a text in that format; `label` is what it is called where it is wrong."""
-    reader = Reader(text)
+    reader = JsonReader(text)
     try:
         value, start = reader.document()
     except NotJson as error:
-        raise Unreadable(f"{label}:{error.line}: is not JSON") from None
+        raise FileUnreadable(f"{label}:{error.line}: is not JSON") from None
     except RecursionError:
-        raise Unreadable(f"{label}: is nested too deeply") from None
+        raise FileUnreadable(f"{label}: is nested too deeply") from None
     if not isinstance(value, dict):
-        raise Unreadable(f"{label}: must hold an object with mcpServers or servers in it")
+        raise FileUnreadable(f"{label}: must hold an object with mcpServers or servers in it")
     found = {member.name: member for member in reader.objects[start].members}
     name = next((table for table in TABLES if table in found), None)
     if name is None or not isinstance(value[name], dict):
-        raise Unreadable(f"{label}: must hold an object with mcpServers or servers in it")
+        raise FileUnreadable(f"{label}: must hold an object with mcpServers or servers in it")
     table = reader.objects[found[name].start]
     seen: set[str] = set()
     for member in table.members:
         line = reader.line(member.at)
         if member.name in seen:
             # JSON itself would keep the last one and say nothing.
-            yield Server(member.name, line, {}, wrong=" is there twice")
+            yield ClientServer(member.name, line, {}, wrong=" is there twice")
         else:
             yield read_server(member.name, value[name][member.name], line, environ)
         seen.add(member.name)
 
 
-def read_server(name: str, entry: object, line: int, environ: Mapping[str, str]) -> Server:
+def read_server(name: str, entry: object, line: int, environ: Mapping[str, str]) -> ClientServer:
     """One server as the table of a backend."""
     if not isinstance(entry, dict):
-        return Server(name, line, {}, wrong=f" must be an object, not {shown(entry)}")
+        return ClientServer(name, line, {}, wrong=f" must be an object, not {shown(entry)}")
     try:
         table = {**reached(entry, environ), **flags(entry)}
         namespace = namespace_for(name)
     except LeftOut as error:
-        return Server(name, line, {}, left_out=str(error))
+        return ClientServer(name, line, {}, left_out=str(error))
     except BadValue as error:
-        return Server(name, line, {}, wrong=f".{error}")
+        return ClientServer(name, line, {}, wrong=f".{error}")
     if namespace != name:
         table["namespace"] = namespace
     meant = KNOWN | ADDRESSES.keys()
     extra = {"env", "cwd"} if "url" in table else {"headers"}
     ignored = [key for key in entry if key not in meant or (key in extra and entry[key])]
-    return Server(
+    return ClientServer(
         name,
         line,
         table,

@@ -7,11 +7,17 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from folkmoot.settings.gateway import GatewaySettings
-from folkmoot.settings.passing import InterceptorSettings, RecordSettings
-from folkmoot.settings.quotas import QuotaSettings
-from folkmoot.settings.rooms import KindSettings, LimitSettings, RoomSettings
-from folkmoot.settings.section import (
+from folkmoot.settings.sections import (
+    GatewaySettings,
+    InterceptorSettings,
+    KindSettings,
+    LimitSettings,
+    QuotaSettings,
+    RecordSettings,
+    RoomSettings,
+)
+from folkmoot.settings.types import (
+    Count,
     FilePath,
     FolderPath,
     Host,
@@ -19,622 +25,425 @@ from folkmoot.settings.section import (
     HttpUrl,
     Network,
     Origin,
-    Section,
+    SettingsTable,
+    is_loopback,
 )
-from folkmoot.settings.shapes import is_loopback
 
 
-class LogSettings(Section, frozen=True, kw_only=True):
+class LogSettings(SettingsTable, frozen=True, kw_only=True):
     """What the hub logs, and how."""
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="The least important message that is still logged."),
+        "The least important message that is still logged.",
     ] = "info"
     format: Annotated[
         Literal["auto", "text", "json"],
-        Meta(
-            description="How log lines look: text for people, JSON for programs; auto is text on a "
-            "terminal and JSON otherwise."
-        ),
+        "How log lines look: text for people, JSON for programs; auto is text on a terminal and "
+        "JSON otherwise.",
     ] = "auto"
     requests: Annotated[
         Literal["all", "failed", "none"],
-        Meta(
-            description="Which HTTP requests are logged; failed means those answered with 400 "
-            "or above. The metrics count all of them."
-        ),
+        "Which HTTP requests are logged; failed means those answered with 400 or above. The "
+        "metrics count all of them.",
     ] = "failed"
 
 
-class HttpSettings(Section, frozen=True, kw_only=True):
+class HttpSettings(SettingsTable, frozen=True, kw_only=True):
     """The HTTP server."""
 
     allowed_hosts: Annotated[
         tuple[HostPattern, ...],
-        Meta(
-            max_length=100,
-            description="Additional host names that requests may use, besides the loopback "
-            "names, the host the hub listens on and that of `public_url`; "
-            "`*.example.org` matches all its subdomains.",
-        ),
+        Meta(max_length=100),
+        "Additional host names that requests may use, besides the loopback names, the host the "
+        "hub listens on and that of `public_url`; `*.example.org` matches all its subdomains.",
     ] = ()
     allowed_origins: Annotated[
         tuple[Origin, ...],
-        Meta(
-            max_length=100,
-            description="Additional origins whose web pages may use the hub, besides those of "
-            "its own hosts (CORS).",
-        ),
+        Meta(max_length=100),
+        "Additional origins whose web pages may use the hub, besides those of its own hosts "
+        "(CORS).",
     ] = ()
     trusted_proxies: Annotated[
         tuple[Network, ...],
-        Meta(
-            max_length=100,
-            description="Proxies whose `X-Forwarded-For` is trusted; for all others the "
-            "address of the connection is used.",
-        ),
+        Meta(max_length=100),
+        "Proxies whose `X-Forwarded-For` is trusted; for all others the address of the connection "
+        "is used.",
     ] = ()
     shutdown_seconds: Annotated[
         float,
-        Meta(
-            ge=0,
-            le=600,
-            description="How long a stopping hub waits for requests in progress before it ends "
-            "them.",
-        ),
+        Meta(ge=0, le=600),
+        "How long a stopping hub waits for requests in progress before it ends them.",
     ] = 10.0
     max_connections: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Connections at the same time, open WebSockets included; further ones "
-            "get 503. A tenth is reserved for signed-in clients, and `/health` is "
-            "always answered.",
-        ),
+        Count,
+        "Connections at the same time, open WebSockets included; further ones get 503. A tenth is "
+        "reserved for signed-in clients, and `/health` is always answered.",
     ] = 1000
     max_connections_per_address: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Connections without an account that one address may have open, and "
-            "request bodies it may have half sent; beyond, its idle and slow ones are closed. "
-            "Those of `trusted_proxies` count by the address they forward.",
-        ),
+        Count,
+        "Connections without an account that one address may have open, and request bodies it may "
+        "have half sent; beyond, its idle and slow ones are closed. Those of `trusted_proxies` "
+        "count by the address they forward.",
     ] = 200
     max_connections_per_account: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Connections one account may have open, each WebSocket and stream "
-            "included; further ones are answered 429.",
-        ),
+        Count,
+        "Connections one account may have open, each WebSocket and stream included; further ones "
+        "are answered 429.",
     ] = 200
     max_body_bytes: Annotated[
         int,
-        Meta(
-            ge=1024,
-            le=1_073_741_824,
-            description="The largest request body that is read; larger ones are answered 413.",
-        ),
+        Meta(ge=1024, le=1_073_741_824),
+        "The largest request body that is read; larger ones are answered 413.",
     ] = 4_194_304
     max_anonymous_body_bytes: Annotated[
         int,
-        Meta(
-            ge=1024,
-            le=1_073_741_824,
-            description="The same for a request without a valid token. A hub that records "
-            "accepts at most 16 KiB.",
-        ),
+        Meta(ge=1024, le=1_073_741_824),
+        "The same for a request without a valid token. A hub that records accepts at most 16 KiB.",
     ] = 65_536
     max_body_values: Annotated[
         int,
-        Meta(
-            ge=100,
-            le=100_000_000,
-            description="The most JSON values (objects, lists, texts, numbers) in a request body "
-            "or room message; more are answered 413 before they are decoded. Everyone waits while "
-            "one message is decoded.",
-        ),
+        Meta(ge=100, le=100_000_000),
+        "The most JSON values (objects, lists, texts, numbers) in a request body or room message; "
+        "more are answered 413 before they are decoded. Everyone waits while one message is "
+        "decoded.",
     ] = 20_000
     max_anonymous_body_values: Annotated[
         int,
-        Meta(
-            ge=100,
-            le=100_000_000,
-            description="The same for a request without a valid token.",
-        ),
+        Meta(ge=100, le=100_000_000),
+        "The same for a request without a valid token.",
     ] = 2_000
     max_bodies_bytes: Annotated[
         int,
-        Meta(
-            ge=65_536,
-            le=1_099_511_627_776,
-            description="Bytes of the bodies of all requests in progress; an eighth of them is for "
-            "requests without a valid token, and one account may have a quarter. Beyond, requests "
-            "are answered 503 or 429.",
-        ),
+        Meta(ge=65_536, le=1_099_511_627_776),
+        "Bytes of the bodies of all requests in progress; an eighth of them is for requests "
+        "without a valid token, and one account may have a quarter. Beyond, requests are answered "
+        "503 or 429.",
     ] = 25_165_824
 
 
-class TlsSettings(Section, frozen=True, kw_only=True):
+class TlsSettings(SettingsTable, frozen=True, kw_only=True):
     """TLS of the hub's own: HTTPS and WSS on its port, and nothing else on it then."""
 
     certificate: Annotated[
         FilePath,
-        Meta(
-            description="The certificate in PEM form, followed by the intermediate "
-            "certificates; read at the start. Empty serves without TLS."
-        ),
+        "The certificate in PEM form, followed by the intermediate certificates; read at the "
+        "start. Empty serves without TLS.",
     ] = ""
     key: Annotated[
         FilePath,
-        Meta(
-            description="The certificate's private key in PEM form, without a password. Set both "
-            "or neither."
-        ),
+        "The certificate's private key in PEM form, without a password. Set both or neither.",
     ] = ""
 
 
-class McpSettings(Section, frozen=True, kw_only=True):
+class McpSettings(SettingsTable, frozen=True, kw_only=True):
     """The MCP endpoint `/mcp`."""
 
     names: Annotated[
         Literal["safe", "canonical"],
-        Meta(
-            description="How `tools/list` spells names when the URL does not say `?names=`: safe "
-            "is `msg_send`, which every model API takes; canonical is `msg/send`. A call may use "
-            "either."
-        ),
+        "How `tools/list` spells names when the URL does not say `?names=`: safe is `msg_send`, "
+        "which every model API takes; canonical is `msg/send`. A call may use either.",
     ] = "safe"
     max_sessions: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Sessions of the handshake era that may be open at the same time; further "
-            "ones are answered 503.",
-        ),
+        Count,
+        "Sessions of the handshake era that may be open at the same time; further ones are "
+        "answered 503.",
     ] = 10_000
     max_anonymous_sessions: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Sessions of the handshake era that may be open from one address "
-            "without an account; further ones get 429.",
-        ),
+        Count,
+        "Sessions of the handshake era that may be open from one address without an account; "
+        "further ones get 429.",
     ] = 200
     max_session_bytes: Annotated[
         int,
-        Meta(
-            ge=1_048_576,
-            le=1_099_511_627_776,
-            description="Memory that all sessions of the handshake era may take, by a careful "
-            "estimate; an eighth of it is for sessions without an account. When it "
-            "is full, the least recently used session without an account is closed "
-            "for a new one.",
-        ),
+        Meta(ge=1_048_576, le=1_099_511_627_776),
+        "Memory that all sessions of the handshake era may take, by a careful estimate; an eighth "
+        "of it is for sessions without an account. When it is full, the least recently used "
+        "session without an account is closed for a new one.",
     ] = 268_435_456
     session_idle_seconds: Annotated[
         int,
-        Meta(ge=1, le=86_400, description="How long a session may be idle before it is closed."),
+        Meta(ge=1, le=86_400),
+        "How long a session may be idle before it is closed.",
     ] = 1_800
     resume_seconds: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=3_600,
-            description="How long a call of the handshake era continues, and its stream is kept, "
-            "after its client's connection broke; the client gets the rest with `Last-Event-ID`. "
-            "0: such calls are cancelled, and streams can't be resumed.",
-        ),
+        Meta(ge=0, le=3_600),
+        "How long a call of the handshake era continues, and its stream is kept, after its "
+        "client's connection broke; the client gets the rest with `Last-Event-ID`. 0: such calls "
+        "are cancelled, and streams can't be resumed.",
     ] = 60
     max_stream_bytes: Annotated[
         int,
-        Meta(
-            ge=1_048_576,
-            le=1_099_511_627_776,
-            description="Memory that streams kept for resuming may take, by a careful estimate; an "
-            "account may have an eighth of it, a session a sixteenth. When it is full, the oldest "
-            "streams are dropped and their calls cancelled.",
-        ),
+        Meta(ge=1_048_576, le=1_099_511_627_776),
+        "Memory that streams kept for resuming may take, by a careful estimate; an account may "
+        "have an eighth of it, a session a sixteenth. When it is full, the oldest streams are "
+        "dropped and their calls cancelled.",
     ] = 67_108_864
 
 
-class EventSettings(Section, frozen=True, kw_only=True):
+class EventSettings(SettingsTable, frozen=True, kw_only=True):
     """Streams of events, at `/v1/events`."""
 
     max_streams: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Streams of events that may be open or kept; further ones are answered "
-            "503. Each open one is also a connection.",
-        ),
+        Count,
+        "Streams of events that may be open or kept; further ones are answered 503. Each open one "
+        "is also a connection.",
     ] = 1_000
     max_streams_per_account: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="The same for one account; further ones are answered 429.",
-        ),
+        Count,
+        "The same for one account; further ones are answered 429.",
     ] = 20
     resume_seconds: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=3_600,
-            description="How long a stream is kept after its connection broke; until then its "
-            "client gets the rest with `Last-Event-ID`.",
-        ),
+        Meta(ge=0, le=3_600),
+        "How long a stream is kept after its connection broke; until then its client gets the "
+        "rest with `Last-Event-ID`.",
     ] = 300
     max_bytes: Annotated[
         int,
-        Meta(
-            ge=1_048_576,
-            le=1_099_511_627_776,
-            description="Memory that the events of all streams may take; an account may have a "
-            "sixteenth of it. When it is full, the oldest streams that nobody reads are dropped.",
-        ),
+        Meta(ge=1_048_576, le=1_099_511_627_776),
+        "Memory that the events of all streams may take; an account may have a sixteenth of it. "
+        "When it is full, the oldest streams that nobody reads are dropped.",
     ] = 16_777_216
 
 
-class WebSettings(Section, frozen=True, kw_only=True):
+class WebSettings(SettingsTable, frozen=True, kw_only=True):
     """The pages for people, and browsers that are signed in there."""
 
     session_idle_seconds: Annotated[
         int,
-        Meta(
-            ge=900,
-            le=31_536_000,
-            description="How long a browser stays signed in without being used.",
-        ),
+        Meta(ge=900, le=31_536_000),
+        "How long a browser stays signed in without being used.",
     ] = 604_800
     session_seconds: Annotated[
         int,
-        Meta(
-            ge=900,
-            le=31_536_000,
-            description="How long a browser stays signed in at most; then it must sign in again.",
-        ),
+        Meta(ge=900, le=31_536_000),
+        "How long a browser stays signed in at most; then it must sign in again.",
     ] = 2_592_000
 
 
-class RateSettings(Section, frozen=True, kw_only=True):
+class RateSettings(SettingsTable, frozen=True, kw_only=True):
     """How often things may be done; `rate_limits` switches all of it."""
 
     register_per_hour: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Accounts one address may make in an hour. Requests from the hub's own "
-            "machine do not count while the hub has neither `public_url` nor "
-            "`http.trusted_proxies`, unless a proxy has passed them on.",
-        ),
+        Count,
+        "Accounts one address may make in an hour. Requests from the hub's own machine do not "
+        "count while the hub has neither `public_url` nor `http.trusted_proxies`, unless a proxy "
+        "has passed them on.",
     ] = 5
     refused_handles_per_hour: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Handles one address may try to register in an hour that are taken, "
-            "reserved or need another invite.",
-        ),
+        Count,
+        "Handles one address may try to register in an hour that are taken, reserved or need "
+        "another invite.",
     ] = 20
     recover_per_hour: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Wrong recovery codes for one handle from one address in an hour.",
-        ),
+        Count,
+        "Wrong recovery codes for one handle from one address in an hour.",
     ] = 5
     recover_address_per_hour: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Wrong recovery codes from one address in an hour, for any handles.",
-        ),
+        Count,
+        "Wrong recovery codes from one address in an hour, for any handles.",
     ] = 20
     recover_handle_per_day: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Wrong recovery codes for one handle in a day, from any address; "
-            "further attempts take two seconds each, and are never refused.",
-        ),
+        Count,
+        "Wrong recovery codes for one handle in a day, from any address; further attempts take "
+        "two seconds each, and are never refused.",
     ] = 1_000
     sign_in_per_hour: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Wrong tokens and one-time codes that one address may try to sign a "
-            "browser in with in an hour.",
-        ),
+        Count,
+        "Wrong tokens and one-time codes that one address may try to sign a browser in with in an "
+        "hour.",
     ] = 20
     missed_handles_per_hour: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Unknown or unreachable handles one user may try in an hour.",
-        ),
+        Count,
+        "Unknown or unreachable handles one user may try in an hour.",
     ] = 100
     send_per_minute: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Messages one user may send in a minute.")
+        Count,
+        "Messages one user may send in a minute.",
     ] = 60
     search_per_minute: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Searches one user may make in a minute.")
+        Count,
+        "Searches one user may make in a minute.",
     ] = 30
     invite_per_day: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Invites one user may make in a day.")
+        Count,
+        "Invites one user may make in a day.",
     ] = 10
     chat_person_per_minute: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Chat messages one person may send to a room per minute on average; a "
-            "burst may have a minute's worth.",
-        ),
+        Count,
+        "Chat messages one person may send to a room per minute on average; a burst may have a "
+        "minute's worth.",
     ] = 60
     chat_agent_per_minute: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Chat messages one agent may send to a room per minute on average; a "
-            "burst may have a minute's worth. A room's `loop_guard` stops agents that only answer "
-            "each other.",
-        ),
+        Count,
+        "Chat messages one agent may send to a room per minute on average; a burst may have a "
+        "minute's worth. A room's `loop_guard` stops agents that only answer each other.",
     ] = 60
     chat_guest_per_minute: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Chat messages one guest may send to a room per minute on average; a "
-            "burst may have a minute's worth.",
-        ),
+        Count,
+        "Chat messages one guest may send to a room per minute on average; a burst may have a "
+        "minute's worth.",
     ] = 10
     room_messages_per_second: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Messages of any kind, including chat, that one participant may send "
-            "to a room per second on average; a burst may have ten seconds' worth.",
-        ),
+        Count,
+        "Messages of any kind, including chat, that one participant may send to a room per second "
+        "on average; a burst may have ten seconds' worth.",
     ] = 20
     room_bytes_per_second: Annotated[
         int,
-        Meta(
-            ge=1024,
-            le=1_073_741_824,
-            description="Bytes of messages that one participant may send to a room per second "
-            "on average; a burst may have ten seconds' worth.",
-        ),
+        Meta(ge=1024, le=1_073_741_824),
+        "Bytes of messages that one participant may send to a room per second on average; a burst "
+        "may have ten seconds' worth.",
     ] = 1_048_576
     body_bytes_per_second: Annotated[
         int,
-        Meta(
-            ge=1024,
-            le=1_073_741_824,
-            description="Bytes of requests larger than `http.max_anonymous_body_bytes` that one "
-            "account may send per second on average; a burst may have ten seconds' worth.",
-        ),
+        Meta(ge=1024, le=1_073_741_824),
+        "Bytes of requests larger than `http.max_anonymous_body_bytes` that one account may send "
+        "per second on average; a burst may have ten seconds' worth.",
     ] = 524_288
     answers_per_second: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Answers to requests and progress messages that one participant may "
-            "send to a room per second on average; a burst may have ten seconds' "
-            "worth. They do not count towards `room_messages_per_second`.",
-        ),
+        Count,
+        "Answers to requests and progress messages that one participant may send to a room per "
+        "second on average; a burst may have ten seconds' worth. They do not count towards "
+        "`room_messages_per_second`.",
     ] = 100
     answer_bytes_per_second: Annotated[
         int,
-        Meta(
-            ge=1024,
-            le=1_073_741_824,
-            description="Bytes of answers and progress that one participant may send to a room "
-            "per second on average; a burst may have ten seconds' worth.",
-        ),
+        Meta(ge=1024, le=1_073_741_824),
+        "Bytes of answers and progress that one participant may send to a room per second on "
+        "average; a burst may have ten seconds' worth.",
     ] = 4_194_304
     guest_per_hour: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Invalid guest invitations that one address may try in an hour.",
-        ),
+        Count,
+        "Invalid guest invitations that one address may try in an hour.",
     ] = 20
 
 
-class MailSettings(Section, frozen=True, kw_only=True):
+class MailSettings(SettingsTable, frozen=True, kw_only=True):
     """Messages between people."""
 
     max_body_characters: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="The longest body of a message, and of an invite's message, in characters. "
-            "What a client encrypted itself may have four bytes for each. A request must also fit "
-            "in `http.max_body_bytes`.",
-        ),
+        Count,
+        "The longest body of a message, and of an invite's message, in characters. What a client "
+        "encrypted itself may have four bytes for each. A request must also fit in "
+        "`http.max_body_bytes`.",
     ] = 100_000
     keep_days: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=36_500,
-            description="Days after which a message is removed from both sides, read or not; 0 "
-            "keeps them until someone deletes them.",
-        ),
+        Meta(ge=0, le=36_500),
+        "Days after which a message is removed from both sides, read or not; 0 keeps them until "
+        "someone deletes them.",
     ] = 0
 
 
-class StoreSettings(Section, frozen=True, kw_only=True):
+class StoreSettings(SettingsTable, frozen=True, kw_only=True):
     """The database."""
 
     synchronous: Annotated[
         Literal["full", "normal"],
-        Meta(
-            description="full: everything that was acknowledged survives a power cut; normal: "
-            "the last moments before a power cut may be lost, but never the "
-            "database."
-        ),
+        "full: everything that was acknowledged survives a power cut; normal: the last moments "
+        "before a power cut may be lost, but never the database.",
     ] = "full"
-    readers: Annotated[
-        int, Meta(ge=1, le=32, description="Connections that read at the same time.")
-    ] = 2
+    readers: Annotated[int, Meta(ge=1, le=32), "Connections that read at the same time."] = 2
     queue: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000_000,
-            description="Writes that may wait for their commit; further ones are refused with "
-            "`store_overloaded`.",
-        ),
+        Count,
+        "Writes that may wait for their commit; further ones are refused with `store_overloaded`.",
     ] = 10_000
     empty_log_seconds: Annotated[
         int,
-        Meta(
-            ge=1,
-            le=60,
-            description="Seconds after a write until the write-ahead log is emptied, so that what "
-            "was deleted is in none of the database's files.",
-        ),
+        Meta(ge=1, le=60),
+        "Seconds after a write until the write-ahead log is emptied, so that what was deleted is "
+        "in none of the database's files.",
     ] = 30
 
 
-class AuditSettings(Section, frozen=True, kw_only=True):
+class AuditSettings(SettingsTable, frozen=True, kw_only=True):
     """The audit log in the database, which `folkmoot audit` reads."""
 
     keep_days: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=36_500,
-            description="Days after which an audit line is removed; 0 keeps them while there are "
-            "no more than `audit.keep_lines`.",
-        ),
+        Meta(ge=0, le=36_500),
+        "Days after which an audit line is removed; 0 keeps them while there are no more than "
+        "`audit.keep_lines`.",
     ] = 90
     keep_lines: Annotated[
         int,
-        Meta(
-            ge=1_000,
-            le=1_000_000_000,
-            description="Audit lines that are kept; the oldest beyond it are removed. A line takes "
-            "about 300 bytes, and more where `gateway.audit_arguments` records arguments.",
-        ),
+        Meta(ge=1_000, le=1_000_000_000),
+        "Audit lines that are kept; the oldest beyond it are removed. A line takes about 300 "
+        "bytes, and more where `gateway.audit_arguments` records arguments.",
     ] = 1_000_000
 
 
-class TelemetrySettings(Section, frozen=True, kw_only=True):
+class TelemetrySettings(SettingsTable, frozen=True, kw_only=True):
     """Metrics and traces."""
 
-    metrics: Annotated[
-        bool, Meta(description="Whether `/metrics` is served, in the format Prometheus reads.")
-    ] = True
+    metrics: Annotated[bool, "Whether `/metrics` is served, in the format Prometheus reads."] = True
     access: Annotated[
         Literal["operators", "everyone"],
-        Meta(
-            description="Who may read `/metrics` and the details of `/health/ready`. "
-            "operators: with the token, or on this machine while the hub has "
-            "neither `public_url` nor `http.trusted_proxies`. everyone: anyone who "
-            "can reach the hub."
-        ),
+        "Who may read `/metrics` and the details of `/health/ready`. operators: with the token, "
+        "or on this machine while the hub has neither `public_url` nor `http.trusted_proxies`. "
+        "everyone: anyone who can reach the hub.",
     ] = "operators"
     token: Annotated[
         str,
-        Meta(
-            max_length=1024,
-            description="The bearer token with which operators read them from elsewhere.",
-            extra={"secret": True},
-        ),
+        Meta(max_length=1024, extra={"secret": True}),
+        "The bearer token with which operators read them from elsewhere.",
     ] = ""
     token_file: Annotated[
         FilePath,
-        Meta(description="A file that holds this token; `telemetry.token` wins over it."),
+        "A file that holds this token; `telemetry.token` wins over it.",
     ] = ""
     otlp_endpoint: Annotated[
         HttpUrl,
-        Meta(
-            description="Where OpenTelemetry traces are sent, as OTLP over HTTP; empty sends none."
-        ),
+        "Where OpenTelemetry traces are sent, as OTLP over HTTP; empty sends none.",
     ] = ""
     service_name: Annotated[
         str,
-        Meta(
-            min_length=1,
-            max_length=100,
-            description="The name of this hub in traces.",
-        ),
+        Meta(min_length=1, max_length=100),
+        "The name of this hub in traces.",
     ] = "folkmoot"
 
 
-class Settings(Section, frozen=True, kw_only=True):
+class Settings(SettingsTable, frozen=True, kw_only=True):
     """Everything a hub can be told before it starts."""
 
     host: Annotated[
         Host,
-        Meta(
-            description="The address the hub listens on. 127.0.0.1 is only this machine; "
-            "0.0.0.0 or :: is all network interfaces."
-        ),
+        "The address the hub listens on. 127.0.0.1 is only this machine; 0.0.0.0 or :: is all "
+        "network interfaces.",
     ] = "127.0.0.1"
     port: Annotated[
-        int, Meta(ge=0, le=65535, description="The port the hub listens on; 0 chooses a free one.")
+        int,
+        Meta(ge=0, le=65535),
+        "The port the hub listens on; 0 chooses a free one.",
     ] = 8420
     data: Annotated[
         FolderPath,
-        Meta(
-            description="The data folder: database, key file and control socket. Created at "
-            "the first start; a relative path is relative to the working directory."
-        ),
+        "The data folder: database, key file and control socket. Created at the first start; a "
+        "relative path is relative to the working directory.",
     ] = "./.folkmoot"
     public_url: Annotated[
         HttpUrl,
-        Meta(description="The address at which clients reach the hub, when it is behind a proxy."),
+        "The address at which clients reach the hub, when it is behind a proxy.",
     ] = ""
     master_key: Annotated[
         str,
-        Meta(
-            max_length=1024,
-            description="The key that protects what is stored. When empty, the key file in the "
-            "data folder is used, and created at the first start.",
-            extra={"secret": True},
-        ),
+        Meta(max_length=1024, extra={"secret": True}),
+        "The key that protects what is stored. When empty, the key file in the data folder is "
+        "used, and created at the first start.",
     ] = ""
     registration: Annotated[
         Literal["auto", "open", "invite", "closed"],
-        Meta(
-            description="Who may register. open: everyone. invite: people with an invite. "
-            "closed: only people with an invite from the operator. auto: open "
-            "while the hub listens only on this machine and has no `public_url`, "
-            "otherwise invite."
-        ),
+        "Who may register. open: everyone. invite: people with an invite. closed: only people "
+        "with an invite from the operator. auto: open while the hub listens only on this machine "
+        "and has no `public_url`, otherwise invite.",
     ] = "auto"
     rate_limits: Annotated[
         Literal["on", "off"],
-        Meta(
-            description="Whether the limits of `[rates]` and `limits.frames_per_second` apply; "
-            "off is for tests and private networks."
-        ),
+        "Whether the limits of `[rates]` and `limits.frames_per_second` apply; off is for tests "
+        "and private networks.",
     ] = "on"
     log: LogSettings = field(default_factory=LogSettings)
     http: HttpSettings = field(default_factory=HttpSettings)

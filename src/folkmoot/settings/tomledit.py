@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from folkmoot.core.errors import SettingsUnwritable
-from folkmoot.settings.locate import Key, header, statements
+from folkmoot.settings.files import Key, header, statements
 
 BACKENDS = "backends"
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import SettingsError, TokensDiffer
-from folkmoot.settings.shapes import is_loopback
+from folkmoot.settings.types import is_loopback
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.guard import host_of, is_operator
 

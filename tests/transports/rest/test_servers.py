@@ -265,7 +265,7 @@ def test_a_server_that_does_not_answer_is_given_up_in_time_and_progress_is_told(
             assert "Nothing was saved" in events[1]
             assert "silent" not in here.config.read_text()
 
-    monkeypatch.setattr("folkmoot.settings.backends_load.BackendSpec", hurried_spec)
+    monkeypatch.setattr("folkmoot.settings.backend_tables.BackendSpec", hurried_spec)
     run(main())
 
 

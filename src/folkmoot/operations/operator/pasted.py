@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import CommandInvalid, InvalidName
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
-from folkmoot.settings.backends_load import check_table
+from folkmoot.settings.backend_tables import check_table
+from folkmoot.settings.files import FileUnreadable
 from folkmoot.settings.mcpservers import TABLES, servers_in
-from folkmoot.settings.sources import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from folkmoot.settings.backends import BackendSpec
-    from folkmoot.settings.mcpservers import Server
+    from folkmoot.settings.mcpservers import ClientServer
 
 LABEL: Final = "line"
 URL: Final = re.compile(r"https?://\S+", re.IGNORECASE)
@@ -98,11 +98,11 @@ def from_json(text: str, name: str, environ: Mapping[str, str]) -> Described:
     return Described(checked_name(name or server.name), table, notes)
 
 
-def read(text: str, environ: Mapping[str, str]) -> list[Server]:
+def read(text: str, environ: Mapping[str, str]) -> list[ClientServer]:
     """The servers of a text; what is wrong with it is told by its line."""
     try:
         return list(servers_in(text, LABEL, environ))
-    except Unreadable as error:
+    except FileUnreadable as error:
         told = re.sub(rf"^{LABEL}:(\d+): is not JSON$", r"Line \1 is not valid JSON", str(error))
         raise CommandInvalid(sentence(told.removeprefix(f"{LABEL}: "))) from None
 

@@ -16,7 +16,7 @@ from folkmoot.core.session import Era
 from folkmoot.core.strict import Limits
 from folkmoot.relay.upstream.isolation import isolated
 from folkmoot.relay.upstream.secrets import child_environment, headers_of, hide_address
-from folkmoot.settings.secretwords import masked_arguments
+from folkmoot.settings.fields import masked_arguments
 from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:

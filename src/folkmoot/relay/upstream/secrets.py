@@ -13,7 +13,7 @@ from typing import Final
 from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.transport import Headers
 from folkmoot.settings.backends import Secret, Value
-from folkmoot.settings.secretwords import promises_secret
+from folkmoot.settings.fields import is_secret_word
 from folkmoot.telemetry.redaction import redactor
 
 MOST_BYTES: Final = 64 * 1024
@@ -77,7 +77,7 @@ def _resolved(named: Mapping[str, Value], environ: Mapping[str, str], what: str)
             redactor.hide(secret)
             found[name] = value.around(secret)
         else:
-            if promises_secret(name):
+            if is_secret_word(name):
                 # Before it may stand a word for how it is meant, such as `Bearer`.
                 redactor.hide(value, value.rpartition(" ")[2])
             found[name] = value

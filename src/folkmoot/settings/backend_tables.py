@@ -1,4 +1,4 @@
-"""Reads the table of one backend, from whichever file it is in; all that is wrong is told."""
+"""Reads the table of one backend, from whichever file it is in."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from typing import Any
 from folkmoot.core.errors import InvalidName
 from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug, validate_namespace
-from folkmoot.settings import shapes
+from folkmoot.settings import types
 from folkmoot.settings.backends import BackendSpec, Secret, Value
-from folkmoot.settings.fields import BACKEND_FIELDS, BadValue, check, shown
-from folkmoot.settings.gathering import Gathering, Place, nearest
-from folkmoot.settings.secretwords import has_open_secret, masked_arguments, promises_secret
+from folkmoot.settings.fields import (
+    BACKEND_FIELDS,
+    BadValue,
+    check,
+    has_open_secret,
+    is_secret_word,
+    masked_arguments,
+    shown,
+)
+from folkmoot.settings.tables import GatewayTables, TablePlace, nearest
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
@@ -64,7 +71,7 @@ MISPLACED = {
 """Settings that mean something beside another one alone."""
 
 
-def read_backend(name: str, table: object, place: Place) -> BackendSpec | None:
+def read_backend(name: str, table: object, place: TablePlace) -> BackendSpec | None:
     """The backend a table describes; None when something is wrong with it, which is noted."""
     if not isinstance(table, dict):
         place.refuse((), f"{place.label} must be a table, not {shown(table)}")
@@ -94,14 +101,14 @@ def check_table(
 
     Relative paths in it are relative to the folder.
     """
-    gathering = Gathering()
-    place = Place(gathering, name, name, lambda *_: ("", 0), 0, folder)
+    gathering = GatewayTables()
+    place = TablePlace(gathering, name, name, lambda *_: ("", 0), 0, folder)
     spec = read_backend(name, table, place)
     problems = [problem.text.removeprefix(": ") for problem in gathering.problems]
     return spec, problems, [note.removeprefix(": ") for note in gathering.notes]
 
 
-def read_plain(key: str, value: object, place: Place) -> Any:
+def read_plain(key: str, value: object, place: TablePlace) -> Any:
     """A value that is checked by its type and shape alone."""
     field = BACKEND_FIELDS.get(key)
     if field is None:
@@ -114,7 +121,7 @@ def read_plain(key: str, value: object, place: Place) -> Any:
         raise BadValue(f"{place.name(key)} {error}") from None
 
 
-def read_command(key: str, value: object, place: Place) -> tuple[str, ...]:
+def read_command(key: str, value: object, place: TablePlace) -> tuple[str, ...]:
     """A program and its arguments; text is refused with the list it would be."""
     if isinstance(value, str):
         raise BadValue(f"{place.name(key)} must be a list: write it as {as_list(value)}")
@@ -133,13 +140,13 @@ def as_list(text: str) -> str:
     return f"[{', '.join(shown(word) for word in masked_arguments(words))}]"
 
 
-def read_folder(key: str, value: object, place: Place) -> str:
+def read_folder(key: str, value: object, place: TablePlace) -> str:
     """The path of a folder, made absolute."""
     text: str = read_plain(key, value, place)
     return absolute(text, place.folder) if text else ""
 
 
-def read_folders(key: str, value: object, place: Place) -> tuple[str, ...]:
+def read_folders(key: str, value: object, place: TablePlace) -> tuple[str, ...]:
     """The paths of folders, made absolute."""
     texts: tuple[str, ...] = read_plain(key, value, place)
     return tuple(absolute(text, place.folder) for text in texts)
@@ -150,7 +157,7 @@ def absolute(text: str, folder: Path) -> str:
     return str((folder / Path(text).expanduser()).absolute())
 
 
-def read_environment(key: str, value: object, place: Place) -> dict[str, Value]:
+def read_environment(key: str, value: object, place: TablePlace) -> dict[str, Value]:
     """Variables for a command."""
     return read_values(key, value, place, variable_fault)
 
@@ -162,7 +169,7 @@ def variable_fault(name: str, text: str | None) -> str | None:
     return "must not hold a null character" if text is not None and "\0" in text else None
 
 
-def read_headers(key: str, value: object, place: Place) -> dict[str, Value]:
+def read_headers(key: str, value: object, place: TablePlace) -> dict[str, Value]:
     """Headers for a server."""
     headers = read_values(key, value, place, header_fault)
     if len({name.lower() for name in headers}) < len(headers):
@@ -180,7 +187,7 @@ def header_fault(name: str, text: str | None) -> str | None:
 
 
 def read_values(
-    key: str, value: object, place: Place, fault: Callable[[str, str | None], str | None]
+    key: str, value: object, place: TablePlace, fault: Callable[[str, str | None], str | None]
 ) -> dict[str, Value]:
     """A table of texts and references; each that is wrong is noted at its own line."""
     field = BACKEND_FIELDS[key]
@@ -213,7 +220,7 @@ def read_value(label: str, value: object, folder: Path) -> Value:
         if each not in REFERENCE:
             hint = nearest(each, REFERENCE)
             raise BadValue(f"unknown setting '{shown(each)[1:-1]}' in {label}{hint}")
-    if not all(isinstance(each, str) and shapes.text(each) for each in value.values()):
+    if not all(isinstance(each, str) and types.text(each) for each in value.values()):
         raise BadValue(f"{label} must refer to a variable or a file by its name")
     variable, file = value.get("env"), value.get("file")
     if (variable is None) is (file is None):
@@ -221,13 +228,13 @@ def read_value(label: str, value: object, folder: Path) -> Value:
     if variable is not None and not VARIABLE.fullmatch(variable):
         raise BadValue(f"{label}.env must be the name of a variable, not {shown(variable)}")
     if file is not None:
-        if not shapes.path(file):
+        if not types.path(file):
             raise BadValue(f"{label}.file must be the path of a file")
         return Secret(**{**value, "file": absolute(file, folder)})
     return Secret(**value)
 
 
-READERS: Mapping[str, Callable[[str, object, Place], Any]] = {
+READERS: Mapping[str, Callable[[str, object, TablePlace], Any]] = {
     "command": read_command,
     "cwd": read_folder,
     "folders": read_folders,
@@ -237,7 +244,7 @@ READERS: Mapping[str, Callable[[str, object, Place], Any]] = {
 }
 
 
-def check_together(table: Mapping[str, Any], place: Place) -> None:
+def check_together(table: Mapping[str, Any], place: TablePlace) -> None:
     """Refuse what says two things, nothing, or something that would not be heeded."""
     given = table.keys() & {"command", "url"}
     if not given:
@@ -252,12 +259,12 @@ def check_together(table: Mapping[str, Any], place: Place) -> None:
             place.refuse((name,), f"{place.name(name)} can only be used with sandbox")
 
 
-def namespace_of(name: str, table: Mapping[str, Any], place: Place) -> str | None:
+def namespace_of(name: str, table: Mapping[str, Any], place: TablePlace) -> str | None:
     """The namespace: what is given, or the key of the table."""
     given = table.get("namespace", name)
     if not isinstance(given, str):
         return None
-    if len(name) > MOST_NAME or not shapes.text(name) or not name:
+    if len(name) > MOST_NAME or not types.text(name) or not name:
         place.refuse((), f"{place.label}: a name has 1 to {MOST_NAME} printable characters")
         return None
     try:
@@ -283,11 +290,11 @@ def proposed(slug: str) -> str | None:
         return error.nearest
 
 
-def note_secrets(values: Mapping[str, Any], place: Place) -> None:
+def note_secrets(values: Mapping[str, Any], place: TablePlace) -> None:
     """Say where a secret stands in the file itself."""
     for key in ("env", "headers"):
         for name, value in values.get(key, {}).items():
-            if isinstance(value, str) and value and promises_secret(name):
+            if isinstance(value, str) and value and is_secret_word(name):
                 place.note(
                     (key, name),
                     # Not "NAME: …", which a log would take for a secret itself.

@@ -1,14 +1,14 @@
-"""The shapes text settings take beyond their type: hosts, URLs and paths.
-
-A shape answers whether text has it; its docstring completes the sentence "… must be …".
-"""
+"""The types of settings beyond Python's: hosts, URLs, paths, networks, and how each is checked."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
 
 HOST = re.compile(r"[A-Za-z0-9_.:%-]{1,253}")
 HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
@@ -135,3 +135,36 @@ def http_url(value: str) -> bool:
         and port != 0
         and "@" not in url.netloc
     )
+
+
+Host = Annotated[str, Meta(extra={"shape": host})]
+FolderPath = Annotated[str, Meta(extra={"shape": path})]
+OptionalFolder = Annotated[str, Meta(extra={"shape": folder_path})]
+FilePath = Annotated[str, Meta(extra={"shape": file_path})]
+FilePaths = Annotated[str, Meta(extra={"shape": file_paths})]
+HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
+HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]
+Origin = Annotated[str, Meta(extra={"shape": origin})]
+Network = Annotated[str, Meta(extra={"shape": network})]
+Argument = Annotated[str, Meta(extra={"shape": argument})]
+NamespaceName = Annotated[str, Meta(extra={"shape": namespace})]
+ServerUrl = Annotated[str, Meta(extra={"shape": server_url})]
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+ToolPattern = Annotated[str, Meta(extra={"shape": tool_pattern})]
+
+
+SECRETS = frozenset({"master_key", "token"})
+"""The settings whose value is shown nowhere."""
+
+
+class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table of the settings file."""
+
+    def __repr__(self) -> str:
+        # The settings may end up in a log or a traceback; their secrets must not.
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({shown})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return [(name, "***" if name in SECRETS and value else value) for name, value in values]

@@ -1,4 +1,4 @@
-"""What is found of the gateway while settings are read: its parts, where they stand, what is wrong.
+"""The gateway's tables while they are read: their values, their problems, where each key stands.
 
 A *problem* makes the settings useless; a *note* is something their writer should know.
 """
@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from folkmoot.settings.backends import BackendSpec, GatewaySpec
 from folkmoot.settings.fields import shown
-from folkmoot.settings.sources import Problem
+from folkmoot.settings.files import Problem
 
 BARE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Gathering(Struct, kw_only=True):
+class GatewayTables(Struct, kw_only=True):
     """The gateway as far as it was read."""
 
     backends: dict[str, BackendSpec] = msgspec.field(default_factory=dict)
@@ -37,7 +37,7 @@ class Gathering(Struct, kw_only=True):
         """All of it, once nothing is wrong."""
         return GatewaySpec(backends=self.backends, groups=self.groups, grants=self.grants)
 
-    def add(self, spec: BackendSpec, place: Place) -> None:
+    def add(self, spec: BackendSpec, place: TablePlace) -> None:
         """Take a backend in, unless its name or its namespace is another's."""
         for other in self.backends.values():
             same = "namespace" if other.namespace == spec.namespace else "name"
@@ -50,10 +50,10 @@ class Gathering(Struct, kw_only=True):
         self.backends[spec.namespace] = spec
 
 
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """One table in one file: what it is called in sentences, and where its keys stand."""
 
-    gathering: Gathering
+    gathering: GatewayTables
     label: str
     path: str
     """By which `origins` knows it, such as `backends.github`."""
