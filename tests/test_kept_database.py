@@ -7,6 +7,7 @@ came and one who did not, a grant, and two open sessions.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,11 @@ def counts(path: Path) -> dict[str, int]:
         connection.close()
 
 
+def rows(path: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
 async def rest(there: Meeting, token: str, path: str = "/v1/rooms/square/messages") -> int:
     headers = {"authorization": f"Bearer {token}"}
     return (await ask(there.port, path, headers=headers)).status
@@ -102,6 +108,7 @@ def test_a_database_without_credentials_is_migrated_and_loses_no_row(tmp_path: P
     assert after.pop("credentials") == 4
     for table in ("browser_codes", "room_proposals", "room_grants", "decisions"):
         assert after.pop(table) == 0
+    assert rows(path, "SELECT copies_left FROM messages") == [(2,)]
     changed = {"schema_migrations": after["schema_migrations"], "audit": after["audit"]}
     assert changed["schema_migrations"] > before["schema_migrations"]
     assert {**after, **changed} == {**before, **changed}

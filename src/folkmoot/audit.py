@@ -228,14 +228,9 @@ async def insert(tx: Tx, rows: Sequence[Row]) -> None:
     """Within a unit: store rows, many with one statement."""
     if not rows:
         return
-    (last,) = (
-        await tx.fetch(
-            "UPDATE counters SET value = value + ? WHERE name = 'audit_id' RETURNING value",
-            (len(rows),),
-        )
-    )[0]
-    first = int(last) - len(rows) + 1
-    tx.publish(AUDIT, {"id": int(last)})
+    last = await tx.next_sequence("audit_id", len(rows))
+    first = last - len(rows) + 1
+    tx.publish(AUDIT, {"id": last})
     numbered: list[Sequence[SqlValue]] = [(first + n, *row) for n, row in enumerate(rows)]
     at = 0
     for count, sql in INSERTS:
@@ -314,7 +309,7 @@ async def prune(tx: Tx, before: float, keep: int, most: int = PRUNED_AT_ONCE) ->
     if keep:
         removed += await tx.execute(
             "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id <= "
-            "(SELECT value FROM counters WHERE name = 'audit_id') - ? ORDER BY id LIMIT ?)",
+            "(SELECT MAX(id) FROM audit) - ? ORDER BY id LIMIT ?)",
             (keep, most),
         )
     return removed

@@ -110,8 +110,8 @@ class Vault:
         wrapped = wrap(master, self._key)
 
         async def unit(tx: Tx) -> None:
-            held = await holders(tx)
-            await drop_wraps(tx, {held.settled, master.id})
+            await hold(tx, self.master_id)
+            await drop_wraps(tx, {self.master_id, master.id})
             await put(tx, WRAPPED + master.id, wrapped)
             await put_awaited(tx, master.id if awaited else None)
 
@@ -120,14 +120,20 @@ class Vault:
 
     async def settle_on(self, store: Store, master: Master) -> None:
         """Let a master key that was admitted be the only one."""
-        _, self.awaited_id = await store.write(settle(master, self._key))
+
+        async def unit(tx: Tx) -> str | None:
+            await hold(tx, self.master_id)
+            return (await do_settle(tx, master))[1]
+
+        self.awaited_id = await store.write(unit)
         self.master_id = master.id
 
     async def withdraw(self, store: Store) -> None:
         """Admit no master key but the one that was settled on."""
 
         async def unit(tx: Tx) -> None:
-            await drop_wraps(tx, {(await holders(tx)).settled})
+            await hold(tx, self.master_id)
+            await drop_wraps(tx, {self.master_id})
             await put_awaited(tx, None)
 
         await store.write(unit)
@@ -142,32 +148,52 @@ def settle(master: Master, fresh: bytes) -> Unit[tuple[bytes, str | None]]:
     wrapped = wrap(master, fresh)
 
     async def unit(tx: Tx) -> tuple[bytes, str | None]:
-        row = await tx.fetch_one("SELECT value FROM meta WHERE key = ?", (WRAPPED + master.id,))
-        if row is None:
-            await refuse_stranger(tx, master)
-            await put(tx, WRAPPED + master.id, wrapped)
-        data_key = unwrap(master, wrapped if row is None else str(row[0]))
-        held = await holders(tx)
-        # Who starts the hub with the present key once more has not yet put the new one in place.
-        awaited = held.awaited if held.settled == master.id else None
-        await drop_wraps(tx, {master.id, awaited})
-        await put(tx, MASTER_KEY_ID, master.id)
-        await put_awaited(tx, awaited)
-        return data_key, awaited
+        # Of those who start for the first time at the same moment, one settles on its key.
+        await put_once(tx, MASTER_KEY_ID, master.id)
+        return await do_settle(tx, master, wrapped)
 
     return unit
 
 
-async def refuse_stranger(tx: Tx, master: Master) -> None:
-    """Refuse a master key that opens nothing here, where another one does or should."""
-    recorded = (await holders(tx)).settled
-    wraps = await tx.fetch("SELECT key FROM meta WHERE key > ? AND key < ?", SPAN)
-    if wraps or recorded not in {None, master.id}:
-        raise KeyMismatch(
-            f"The master key {master.id} is not the one that opens this database ({recorded}).",
-            key_id=master.id,
-            recorded=recorded,
-        )
+async def do_settle(tx: Tx, master: Master, fresh: str | None = None) -> tuple[bytes, str | None]:
+    """Let a master key that opens the data key be the only one, but for one that is awaited.
+
+    A database that has no data key is given the `fresh` one, which is wrapped.
+    """
+    await hold(tx)
+    held = await holders(tx)
+    wraps: dict[str, str] = dict(await tx.fetch(WRAPS, SPAN))
+    if fresh is not None and not wraps and held.settled == master.id:
+        await put(tx, WRAPPED + master.id, fresh)
+        wraps = {WRAPPED + master.id: fresh}
+    if WRAPPED + master.id not in wraps:
+        raise mismatch(master.id, held.settled)
+    data_key = unwrap(master, wraps[WRAPPED + master.id])
+    # Who starts the hub with the present key once more has not yet put the new one in place.
+    awaited = held.awaited if held.settled == master.id else None
+    await drop_wraps(tx, {master.id, awaited})
+    await put(tx, MASTER_KEY_ID, master.id)
+    await put_awaited(tx, awaited)
+    return data_key, awaited
+
+
+async def hold(tx: Tx, settled: str | None = None) -> None:
+    """Let nobody else change the master key before this unit ends.
+
+    With the one that was settled on as far as is known: refuse if another was since.
+    """
+    await tx.execute("UPDATE meta SET value = value WHERE key = ?", (MASTER_KEY_ID,))
+    if settled is not None and (recorded := (await holders(tx)).settled) != settled:
+        raise mismatch(settled, recorded)
+
+
+def mismatch(key_id: str, recorded: str | None) -> KeyMismatch:
+    """What is said of a master key that is not the database's."""
+    return KeyMismatch(
+        f"The master key {key_id} is not the one that opens this database ({recorded}).",
+        key_id=key_id,
+        recorded=recorded,
+    )
 
 
 async def holders(tx: Tx) -> Holders:
@@ -181,13 +207,12 @@ async def holders(tx: Tx) -> Holders:
 
 SPAN = (WRAPPED, WRAPPED[:-1] + chr(ord(WRAPPED[-1]) + 1))
 """Between these lie the names of all rows that hold the data key."""
+WRAPS = "SELECT key, value FROM meta WHERE key > ? AND key < ?"
 
 
 async def drop_wraps(tx: Tx, kept: Collection[str | None]) -> None:
     """Leave no way to the data key but through these master keys."""
-    for name, value in await tx.fetch(
-        "SELECT key, value FROM meta WHERE key > ? AND key < ?", SPAN
-    ):
+    for name, value in await tx.fetch(WRAPS, SPAN):
         if str(name).removeprefix(WRAPPED) not in kept:
             # What is deleted may stay legible in the file, for whoever has the old key.
             blank = "0" * len(str(value))
@@ -201,6 +226,13 @@ async def put_awaited(tx: Tx, key_id: str | None) -> None:
         await tx.execute("DELETE FROM meta WHERE key = ?", (AWAITED_ID,))
     else:
         await put(tx, AWAITED_ID, key_id)
+
+
+async def put_once(tx: Tx, key: str, value: str) -> None:
+    """Set a row of what the database knows of itself, unless it is there."""
+    await tx.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", (key, value)
+    )
 
 
 async def put(tx: Tx, key: str, value: str) -> None:

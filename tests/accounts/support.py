@@ -56,6 +56,9 @@ class RecordingTx:
         self._statements.append((sql, params))
         return await self._tx.fetch_one(sql, params)
 
+    async def next_sequence(self, name: str, count: int = 1) -> int:
+        return await self._tx.next_sequence(name, count)
+
     def publish(self, subject: str, event: Any = None) -> None:
         self._tx.publish(subject, event)
 

@@ -41,6 +41,9 @@ class WeighingTx:
         row = await self._tx.fetch_one(sql, params)
         return None if row is None else self._store.weigh([row])[0]
 
+    async def next_sequence(self, name: str, count: int = 1) -> int:
+        return await self._tx.next_sequence(name, count)
+
     def publish(self, subject: str, event: Any = None) -> None:
         self._tx.publish(subject, event)
 

@@ -89,19 +89,22 @@ async def do_change_handle(
     tx: Tx, user_id: str, handle: str, now: int, reserved: ReservedNames
 ) -> HandleChange:
     """Give an account another handle and let the old one lead to it; it may take back its own."""
-    before = await access_own(tx, user_id)
+    await access_own(tx, user_id)
     if reserved.belongs_elsewhere(handle):
         raise HandleTaken
     if reserved.awaits(handle) and not await takes_back(tx, handle, user_id, now):
         raise HandleTaken
-    if not await queries.take_handle(tx, handle, user_id, now):
-        raise HandleTaken
     redirects = await queries.redirects_of(tx, user_id, now)
-    if len(redirects) >= MOST_REDIRECTS:
-        raise TooManyHandleChanges(retry_at=min(redirects.values()))
     until = now + REDIRECT_SECONDS
-    await queries.redirect_handle(tx, before.handle, until)
-    account = await queries.update_user(tx, user_id, {"handle": handle}, now)
+    # An account has one live handle at a time: the old one is given up before the new one is taken.
+    before = await queries.give_up_handle(tx, user_id, handle, until)
+    if before is None or not await queries.take_handle(tx, handle, user_id, now):
+        raise HandleTaken
+    if len(redirects.keys() - {handle}) >= MOST_REDIRECTS:
+        raise TooManyHandleChanges(retry_at=min(redirects.values()))
+    if not await queries.rename(tx, user_id, before, handle, now):
+        raise HandleTaken("Your handle was changed at the same moment. Try again.")
+    account = await access_own(tx, user_id)
     await queries.index_names(tx, account)
     publish_change(tx, account, "handle", await queries.redirects_of(tx, user_id, now))
-    return HandleChange(account, before.handle, handle, until)
+    return HandleChange(account, before, handle, until)

@@ -122,11 +122,46 @@ async def take_handle(tx: Tx, handle: str, user_id: str, now: int) -> bool:
     return taken == 1
 
 
-async def redirect_handle(tx: Tx, handle: str, until: int) -> None:
-    """Let a handle that was given up lead to its owner."""
-    await tx.execute(
-        "UPDATE handles SET kind = 'redirect', until = ? WHERE handle = ?", (until, handle)
+async def give_up_handle(tx: Tx, user_id: str, wanted: str, until: int) -> str | None:
+    """Let a user's handle lead to them for a while, and answer it; nothing if it is the wanted."""
+    row = await tx.fetch_one(
+        "UPDATE handles SET kind = 'redirect', until = ? "
+        "WHERE user_id = ? AND kind = 'live' AND handle <> ? RETURNING handle",
+        (until, user_id, wanted),
     )
+    return None if row is None else str(row[0])
+
+
+async def rename(tx: Tx, user_id: str, before: str, handle: str, now: int) -> bool:
+    """Write another handle into an account, unless someone else did so first."""
+    changed = await tx.execute(
+        "UPDATE users SET handle = ?, updated_at = ? WHERE id = ? AND handle = ?",
+        (handle, now, user_id, before),
+    )
+    return changed == 1
+
+
+async def reserve(tx: Tx, name: str, now: int) -> bool:
+    """Make a name a namespace, unless it is someone's, leads to someone or was so until lately."""
+    reserved = await tx.execute(
+        "INSERT INTO handles (handle, user_id, kind, until) VALUES (?, NULL, 'namespace', NULL) "
+        "ON CONFLICT (handle) DO UPDATE SET user_id = NULL, kind = 'namespace', until = NULL "
+        "WHERE handles.kind = 'namespace' OR (handles.kind <> 'live' AND handles.until <= ?)",
+        (name, now),
+    )
+    return reserved == 1
+
+
+async def namespaces(tx: Tx) -> frozenset[str]:
+    """The names that are namespaces."""
+    rows = await tx.fetch("SELECT handle FROM handles WHERE kind = 'namespace'")
+    return frozenset(name for (name,) in rows)
+
+
+async def release_others(tx: Tx, kept: frozenset[str]) -> None:
+    """Let all names be free that were namespaces, but for these."""
+    for name in sorted(await namespaces(tx) - kept):
+        await tx.execute("DELETE FROM handles WHERE handle = ? AND kind = 'namespace'", (name,))
 
 
 async def redirects_of(tx: Tx, user_id: str, now: int) -> dict[str, int]:
@@ -150,7 +185,11 @@ async def index_names(tx: Tx, account: Account) -> None:
             "DELETE FROM user_grams WHERE gram = ? AND user_id = ?", (gram, account.id)
         )
     for gram in wanted - present:
-        await tx.execute("INSERT INTO user_grams (gram, user_id) VALUES (?, ?)", (gram, account.id))
+        await tx.execute(
+            "INSERT INTO user_grams (gram, user_id) VALUES (?, ?) "
+            "ON CONFLICT (gram, user_id) DO NOTHING",
+            (gram, account.id),
+        )
 
 
 PERSON_ROW = (

@@ -46,10 +46,11 @@ async def insert_invite(
 
 async def replace_invite_for(tx: Tx, code_hash: str, handle: str, until: int, now: int) -> None:
     """Store an invite for a handle; an earlier one that nobody has claimed is void."""
-    await tx.execute("DELETE FROM invites WHERE handle = ? AND claimed_at IS NULL", (handle,))
     await tx.execute(
         "INSERT INTO invites (code_hash, created_by, pending, created_at, claimed_by, claimed_at, "
-        "handle, until) VALUES (?, NULL, NULL, ?, NULL, NULL, ?, ?)",
+        "handle, until) VALUES (?, NULL, NULL, ?, NULL, NULL, ?, ?) "
+        "ON CONFLICT (handle) WHERE claimed_at IS NULL AND handle IS NOT NULL DO UPDATE SET "
+        "code_hash = excluded.code_hash, created_at = excluded.created_at, until = excluded.until",
         (code_hash, now, handle, until),
     )
 
@@ -109,7 +110,7 @@ async def count_open(tx: Tx, user_id: str, most: int) -> int:
     """How many invites of a user nobody has claimed, counted up to so many."""
     row = await tx.fetch_one(
         "SELECT COUNT(*) FROM (SELECT 1 FROM invites WHERE created_by = ? AND claimed_at IS NULL "
-        "LIMIT ?) AS some",
+        "LIMIT ?) AS counted",
         (user_id, most),
     )
     return 0 if row is None else int(row[0])

@@ -228,6 +228,7 @@ async def do_recover(
     account = await access_own(tx, user_id)
     if account.suspended_at is not None:
         raise AccountSuspended
+    # Others who recover the account at the same moment wait here; the last one's token is left.
     account = await queries.update_user(tx, user_id, {}, now)
     await credentials.remove_all(tx, user_id)
     await credentials.insert(tx, made, hashed)

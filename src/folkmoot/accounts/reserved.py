@@ -34,16 +34,25 @@ class ReservedNames:
     async def reserve(self, store: Store, names: Iterable[str], now: int) -> dict[str, Standing]:
         """Let these be namespaces from now on, unless one of them is taken already.
 
-        Answers how it is with those that are. It is one unit of the writer's, so whoever registers
-        at the same moment either is seen by it or sees what is reserved.
+        Answers how it is with those that are. A namespace has a row among the handles, so whoever
+        registers at the same moment, at any hub, either has the name or finds it taken.
         """
         wanted = frozenset(names)
         fresh = wanted - self.namespaces
         self.namespaces |= fresh
-        taken = await store.write(lambda tx: taken_names(tx, sorted(wanted), now))
-        if taken:
+        try:
+            await store.write(lambda tx: do_reserve(tx, sorted(wanted), now))
+        except NamesTaken as error:
             self.namespaces -= fresh
-        return taken
+            return error.taken
+        return {}
+
+    async def keep_only(self, store: Store, names: Iterable[str]) -> None:
+        """Let these be all namespaces there are; others are free from now on."""
+        kept = frozenset(names)
+        if await store.read(queries.namespaces) - kept:
+            await store.write(lambda tx: queries.release_others(tx, kept))
+        self.namespaces = kept
 
 
 class Standing(NamedTuple):
@@ -70,7 +79,19 @@ async def takes_back(tx: Tx, handle: str, user_id: str, now: int) -> bool:
     return handle in await queries.redirects_of(tx, user_id, now)
 
 
-async def taken_names(tx: Tx, names: Iterable[str], now: int) -> dict[str, Standing]:
-    """Those of the names that are someone's, lead to someone, or were someone's until lately."""
-    found = {name: await standing(tx, name, now) for name in names}
-    return {name: kept for name, kept in found.items() if kept is not None}
+class NamesTaken(Exception):
+    """Some of the names are someone's, lead to someone, or were someone's until lately."""
+
+    def __init__(self, taken: dict[str, Standing]) -> None:
+        super().__init__()
+        self.taken = taken
+
+
+async def do_reserve(tx: Tx, names: Iterable[str], now: int) -> None:
+    """Make all of the names namespaces, or none of them."""
+    taken = {}
+    for name in names:
+        if not await queries.reserve(tx, name, now):
+            taken[name] = await standing(tx, name, now) or Standing("reserved", now, None)
+    if taken:
+        raise NamesTaken(taken)

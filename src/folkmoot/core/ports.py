@@ -79,6 +79,14 @@ class Tx(Protocol):
         """Run one statement and answer its first row, if there is one."""
         ...
 
+    async def next_sequence(self, name: str, count: int = 1) -> int:
+        """The next number of a sequence, or the last of so many; none is ever given twice.
+
+        Numbers of units that were undone may be missing. Those of two units that wait for one
+        another, because both change one row before they ask, are in the order of their commits.
+        """
+        ...
+
     def publish(self, subject: str, event: Any = None) -> None:
         """Have an event published once this unit is committed, before its caller is answered.
 

@@ -34,6 +34,10 @@ MOST_GRANTS: Final = 100_000
 """Grants on one hub: all of them are in memory. Groups in the settings have no such limit."""
 
 
+class NotGranted(Exception):
+    """What was to be revoked was not granted."""
+
+
 class Granting:
     """Changes and shows what people were granted; a change is on the disk before it holds.
 
@@ -160,22 +164,23 @@ class Granting:
     ) -> Revoked:
         async with self._changing:
             account = await self._store.read(lambda tx: self.find(tx, handle))
-            granted = self._rights.granted.get(account.id, {})
-            leaving = list(granted) if everything else []
-            for meanings in wanted:
-                found = [pattern for pattern in meanings if pattern in granted]
-                if not found:
-                    raise CommandInvalid(self._why_not(account, meanings[0]))
-                leaving += found
-            leaving = list(dict.fromkeys(leaving))
 
-            async def unit(tx: Tx) -> None:
-                for pattern in leaving:
-                    await queries.delete_grant(tx, account.id, pattern)
+            async def unit(tx: Tx) -> list[str]:
+                leaving = await queries.delete_all_grants(tx, account.id) if everything else []
+                for meanings in wanted:
+                    gone = [pattern for pattern in meanings if pattern in leaving]
+                    found = await queries.delete_grants(tx, account.id, meanings)
+                    if not found and not gone:
+                        raise NotGranted(meanings[0])
+                    leaving += found
                 await self._record(tx, self._lines("hub.revoke", account, leaving, by))
                 await queries.publish_grants(tx, account.id)
+                return leaving
 
-            await self._store.write(unit)
+            try:
+                leaving = await self._store.write(unit)
+            except NotGranted as error:
+                raise CommandInvalid(self._why_not(account, error.args[0])) from None
         self._log(self._lines("hub.revoke", account, leaving, by))
         return Revoked(account.handle, leaving)
 

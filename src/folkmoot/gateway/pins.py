@@ -33,6 +33,10 @@ MOST_TOLD: Final = 10
 """Changed tools that one line of the log names."""
 
 
+class PinnedMeanwhile(Exception):
+    """A pin is not what it was when tools were held against it."""
+
+
 class Pins:
     """The pins of all backends: hashes are kept at hand, definitions in the store.
 
@@ -98,19 +102,22 @@ class Pins:
         is the same here.
         """
         async with self._lock:
-            held, listed = await self._held(namespace), tuple(tools)
-            judging = await apart(
-                len(listed),
-                Judging,
-                namespace,
-                held,
-                listed,
-                trusted=trusted,
-                hold_new=hold_new,
-                whole=whole,
-            )
-            if judging.writes:
-                await self._write(namespace, judging)
+            listed = tuple(tools)
+            while True:
+                held = await self._held(namespace)
+                judging = await apart(
+                    len(listed),
+                    Judging,
+                    namespace,
+                    held,
+                    listed,
+                    trusted=trusted,
+                    hold_new=hold_new,
+                    whole=whole,
+                )
+                # Judged once more where another hub has changed a pin meanwhile.
+                if not judging.writes or await self._write(namespace, judging, held):
+                    break
             noted = await self._pinned(namespace) if judging.changed else {}
             return {
                 name: Judged(
@@ -120,21 +127,34 @@ class Pins:
                 for name, verdict in judging.verdicts.items()
             }
 
-    async def _write(self, namespace: str, found: Judging) -> None:
+    async def _write(self, namespace: str, found: Judging, held: dict[str, Pin]) -> bool:
+        """Store what was found, unless a pin is not what it was judged by any more."""
         now = int(self._clock.now())
+        new = [each for each in found.pin if each.name not in held]
+        again = [(each, held[each.name].hash) for each in found.pin if each.name in held]
+        noted = [(each, held[each.name].hash) for each in found.note]
+        back = [(name, held[name].hash) for name in found.back]
 
         async def unit(tx: Tx) -> None:
-            await queries.pin(tx, namespace, found.pin, now)
-            await queries.hold(tx, namespace, found.hold, now)
-            await queries.note_changes(tx, namespace, found.note, now)
-            await queries.forget_changes(tx, namespace, found.back)
+            done = await queries.pin(tx, namespace, new, now)
+            done += await queries.pin_again(tx, namespace, again, now)
+            done += await queries.hold(tx, namespace, found.hold, now)
+            done += await queries.note_changes(tx, namespace, noted, now)
+            done += await queries.forget_changes(tx, namespace, back)
+            if done != len(found.pin) + len(found.hold) + len(noted) + len(back):
+                raise PinnedMeanwhile
             self._publish(tx, namespace, accepted=False)
 
-        await self._store.write(unit)
+        try:
+            await self._store.write(unit)
+        except PinnedMeanwhile:
+            self._outdated.add(namespace)
+            return False
         _warn("tools have changed and are held back: %s", namespace, found.note)
         _warn("tools are new and are held back: %s", namespace, found.hold)
         if found.repinned:
             logger.info("a trusted backend changed tools: %s, %d", namespace, found.repinned)
+        return True
 
     async def _pinned(self, namespace: str) -> dict[str, Definition]:
         found = await self.changed(namespace)

@@ -51,12 +51,23 @@ async def insert_grant(tx: Tx, account_id: str, pattern: str, now: int) -> bool:
     return made == 1
 
 
-async def delete_grant(tx: Tx, account_id: str, pattern: str) -> bool:
-    """Remove a grant, and answer whether there was one."""
-    removed = await tx.execute(
-        "DELETE FROM hub_grants WHERE account_id = ? AND pattern = ?", (account_id, pattern)
+async def delete_grants(tx: Tx, account_id: str, patterns: list[str]) -> list[str]:
+    """Remove some grants of an account, and answer those that there were."""
+    rows = await tx.fetch(
+        "DELETE FROM hub_grants WHERE account_id = ? "  # noqa: S608
+        f"AND pattern IN ({marks(patterns)}) RETURNING pattern",
+        (account_id, *patterns),
     )
-    return removed == 1
+    found = {pattern for (pattern,) in rows}
+    return [pattern for pattern in patterns if pattern in found]
+
+
+async def delete_all_grants(tx: Tx, account_id: str) -> list[str]:
+    """Remove all grants of an account, and answer them."""
+    rows = await tx.fetch(
+        "DELETE FROM hub_grants WHERE account_id = ? RETURNING pattern, granted_at", (account_id,)
+    )
+    return [pattern for pattern, _ in sorted(rows, key=lambda row: (row[1], row[0]))]
 
 
 async def grant_counts(tx: Tx) -> dict[str, int]:

@@ -11,14 +11,10 @@ from folkmoot.core.ports import SqlValue, Tx
 ROWS_AT_ONCE: Final = (64, 8, 1)
 """A statement gives the interpreter away however much it does, so one should do much."""
 
+_UNLESS_PINNED: Final = " ON CONFLICT (namespace, name) DO NOTHING"
 _PIN: Final = "INSERT INTO pins (namespace, name, hash, definition, pinned_at) VALUES "
-_AGAIN: Final = (
-    " ON CONFLICT (namespace, name) DO UPDATE SET hash = excluded.hash, "
-    "definition = excluded.definition, pinned_at = excluded.pinned_at, "
-    "changed_hash = NULL, changed_definition = NULL, changed_at = NULL"
-)
 _PINS: Final = tuple(
-    (rows, _PIN + ", ".join(["(?, ?, ?, ?, ?)"] * rows) + _AGAIN) for rows in ROWS_AT_ONCE
+    (rows, _PIN + ", ".join(["(?, ?, ?, ?, ?)"] * rows) + _UNLESS_PINNED) for rows in ROWS_AT_ONCE
 )
 
 
@@ -27,7 +23,8 @@ _HOLD: Final = (
     "changed_definition, changed_at) VALUES "
 )
 _HOLDS: Final = tuple(
-    (rows, _HOLD + ", ".join(["(?, ?, '', '{}', ?, ?, ?, ?)"] * rows)) for rows in ROWS_AT_ONCE
+    (rows, _HOLD + ", ".join(["(?, ?, '', '{}', ?, ?, ?, ?)"] * rows) + _UNLESS_PINNED)
+    for rows in ROWS_AT_ONCE
 )
 
 
@@ -67,47 +64,76 @@ async def hashes(
     return [(row[0], row[1], row[2], row[3], row[4], row[5]) for row in rows]
 
 
-async def pin(tx: Tx, namespace: str, definite: Sequence[Definite], now: int) -> None:
-    """Pin definitions, the first time or anew, many with one statement."""
-    at = 0
+async def pin(tx: Tx, namespace: str, definite: Sequence[Definite], now: int) -> int:
+    """Pin definitions that are not pinned, many with one statement; how many it were."""
+    at = made = 0
     for rows, sql in _PINS:
         while len(definite) - at >= rows:
             batch = definite[at : at + rows]
             values: Iterable[Sequence[SqlValue]] = ((namespace, *each, now) for each in batch)
-            await tx.execute(sql, list(chain.from_iterable(values)))
+            made += await tx.execute(sql, list(chain.from_iterable(values)))
             at += rows
+    return made
 
 
-async def hold(tx: Tx, namespace: str, definite: Sequence[Definite], now: int) -> None:
+async def pin_again(
+    tx: Tx, namespace: str, definite: Iterable[tuple[Definite, str]], now: int
+) -> int:
+    """Pin what tools have become, if their pins still have the hash each was judged by."""
+    return sum(
+        [
+            await tx.execute(
+                "UPDATE pins SET hash = ?, definition = ?, pinned_at = ?, changed_hash = NULL, "
+                "changed_definition = NULL, changed_at = NULL "
+                "WHERE namespace = ? AND name = ? AND hash = ?",
+                (each.hash, each.definition, now, namespace, each.name, judged),
+            )
+            for each, judged in definite
+        ]
+    )
+
+
+async def hold(tx: Tx, namespace: str, definite: Sequence[Definite], now: int) -> int:
     """Keep new definitions that are not accepted: what they were before is nothing."""
-    at = 0
+    at = made = 0
     for rows, sql in _HOLDS:
         while len(definite) - at >= rows:
             values: list[SqlValue] = []
             for each in definite[at : at + rows]:
                 values += (namespace, each.name, now, each.hash, each.definition, now)
-            await tx.execute(sql, values)
+            made += await tx.execute(sql, values)
             at += rows
+    return made
 
 
-async def note_changes(tx: Tx, namespace: str, definite: Iterable[Definite], now: int) -> None:
-    """Keep what pinned tools have become."""
-    for each in definite:
-        await tx.execute(
-            "UPDATE pins SET changed_hash = ?, changed_definition = ?, changed_at = ? "
-            "WHERE namespace = ? AND name = ?",
-            (each.hash, each.definition, now, namespace, each.name),
-        )
+async def note_changes(
+    tx: Tx, namespace: str, definite: Iterable[tuple[Definite, str]], now: int
+) -> int:
+    """Keep what tools have become, if their pins still have the hash each was judged by."""
+    return sum(
+        [
+            await tx.execute(
+                "UPDATE pins SET changed_hash = ?, changed_definition = ?, changed_at = ? "
+                "WHERE namespace = ? AND name = ? AND hash = ?",
+                (each.hash, each.definition, now, namespace, each.name, judged),
+            )
+            for each, judged in definite
+        ]
+    )
 
 
-async def forget_changes(tx: Tx, namespace: str, names: Iterable[str]) -> None:
-    """These are again what was pinned."""
-    for name in names:
-        await tx.execute(
-            "UPDATE pins SET changed_hash = NULL, changed_definition = NULL, changed_at = NULL "
-            "WHERE namespace = ? AND name = ?",
-            (namespace, name),
-        )
+async def forget_changes(tx: Tx, namespace: str, names: Iterable[tuple[str, str]]) -> int:
+    """These are again what was pinned, if their pins still have the hash each was judged by."""
+    return sum(
+        [
+            await tx.execute(
+                "UPDATE pins SET changed_hash = NULL, changed_definition = NULL, "
+                "changed_at = NULL WHERE namespace = ? AND name = ? AND hash = ?",
+                (namespace, name, judged),
+            )
+            for name, judged in names
+        ]
+    )
 
 
 async def changed(tx: Tx, namespace: str = "") -> list[Changed]:

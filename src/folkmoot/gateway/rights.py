@@ -166,7 +166,8 @@ class HubRights:
             self._redirects = await self._read(
                 lambda tx: queries.redirects_from(tx, settled.named, now)
             )
-            reserved.awaited, reserved.namespaces = settled.named, settled.namespaces
+            await reserved.keep_only(self._store, settled.namespaces)
+            reserved.awaited = settled.named
             self._settled = settled
             self._common = Rights(distinct(settled.everyone).values())
             self._forget_everyone()

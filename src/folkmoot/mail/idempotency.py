@@ -39,6 +39,10 @@ class Answered(Struct, frozen=True, gc=False):
     sent: Sent
 
 
+class SentMeanwhile(Exception):
+    """The message of the same key was sent by another attempt at the same moment."""
+
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Answered).decode
 
@@ -96,5 +100,10 @@ class SentKeys:
         answer = self._sealer.seal(
             PURPOSE, attempt.key_hash, _encode(Answered(attempt.fingerprint, sent))
         )
-        await queries.forget_sent_keys(tx, attempt.now - KEPT_SECONDS)
-        await queries.put_sent_key(tx, attempt.user_id, attempt.key_hash, answer, attempt.now)
+        since = attempt.now - KEPT_SECONDS
+        await queries.forget_sent_keys(tx, since)
+        kept = await queries.put_sent_key(
+            tx, attempt.user_id, attempt.key_hash, answer, attempt.now, since
+        )
+        if not kept:
+            raise SentMeanwhile

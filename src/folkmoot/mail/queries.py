@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound
-from folkmoot.core.ports import Row, Tx
+from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.mail.model import Mode, Priority, State
 
 T = TypeVar("T")
 
 LIST_SIZES = (1, 4, 16, 64, 128)
 """Lists in statements are filled up to one of these, so that few statements have to be prepared."""
+
+DISORDER = 60
+"""Seconds by which times may run against the order of messages, where several write at once."""
 
 FORGOTTEN_AT_ONCE = 16
 """Keys of sent messages that one message removes when they are too old."""
@@ -50,42 +53,48 @@ class StoredMessage(NamedTuple):
     created_at: int
 
 
-class Place(NamedTuple):
-    """Where a new message goes: its sequence, when the one before it was sent, and its thread."""
+async def touch_thread(tx: Tx, pair: str, now: int, latest: int) -> tuple[str, int] | None:
+    """The thread of two people and the time of its next message: not before the one before it.
 
-    seq: int
-    last_at: int | None
-    thread_id: str | None
-
-
-async def take_place(tx: Tx, pair: str) -> Place:
-    """The next place in the order of all messages; whoever takes it commits before the next."""
-    rows = await tx.fetch(
-        "UPDATE counters SET value = value + 1 WHERE name = 'message_seq' RETURNING value, "
-        "(SELECT created_at FROM messages ORDER BY seq DESC LIMIT 1), "
-        "(SELECT id FROM threads WHERE pair = ?)",
-        (pair,),
+    A clock that was set back stands still, unless the last message is later than `latest`. Whoever
+    else writes to the thread waits until this unit ends, so its places are in the order of commits.
+    """
+    row = await tx.fetch_one(
+        "UPDATE threads SET updated_at = "
+        "CASE WHEN updated_at > ? AND updated_at <= ? THEN updated_at ELSE ? END "
+        "WHERE pair = ? RETURNING id, updated_at",
+        (now, latest, now, pair),
     )
-    return Place(*rows[0])
+    return None if row is None else (str(row[0]), int(row[1]))
+
+
+async def hold_thread(tx: Tx, thread_id: str) -> None:
+    """Let nobody else write to a thread, nor remove of it, until this unit ends."""
+    await tx.execute("UPDATE threads SET updated_at = updated_at WHERE id = ?", (thread_id,))
+
+
+async def next_place(tx: Tx) -> int:
+    """The next place in the order of all messages."""
+    return await tx.next_sequence("message_seq")
 
 
 async def newest_message(tx: Tx) -> tuple[int, int] | None:
-    """Sequence and time of the message that was stored last."""
+    """Place and time of the message that was stored last."""
     row = await tx.fetch_one("SELECT seq, created_at FROM messages ORDER BY seq DESC LIMIT 1")
     return None if row is None else (row[0], row[1])
 
 
 async def note_clock_step(tx: Tx, seq: int) -> None:
-    """Note that a message has an earlier time than the one before it: the clock was set back."""
+    """Note that from a message on times are earlier than before: the clock was set back."""
     await tx.execute("INSERT INTO clock_steps (seq) VALUES (?)", (seq,))
 
 
 async def place_before(tx: Tx, second: int) -> int:
     """The place after which no message is older than a second.
 
-    From one step of the clock to the next times never run against the order of messages, so each
+    From one step of the clock to the next times hardly run against the order of messages, so each
     stretch, the newest first, is searched by halving: about twenty index reads among a million
-    messages. Where the clock was set back, younger ones may lie before the place too.
+    messages. Younger ones may lie before the place too.
     """
     newest = await newest_message(tx)
     if newest is None:
@@ -93,7 +102,7 @@ async def place_before(tx: Tx, second: int) -> int:
     end = newest[0] + 1
     steps = await tx.fetch("SELECT seq FROM clock_steps WHERE seq < ? ORDER BY seq DESC", (end,))
     for (start,) in (*steps, (0,)):
-        place = await _place_within(tx, start, end, second)
+        place = await _place_within(tx, start, end, second + DISORDER)
         if place > start:
             return place
         end = start
@@ -101,7 +110,7 @@ async def place_before(tx: Tx, second: int) -> int:
 
 
 async def _place_within(tx: Tx, start: int, end: int, second: int) -> int:
-    """The place at which a second begins in a stretch of messages whose times never decrease."""
+    """The place at which a second begins in a stretch of messages, or another one near it."""
     low, high = start, end
     while low < high:
         middle = (low + high) // 2
@@ -114,12 +123,6 @@ async def _place_within(tx: Tx, start: int, end: int, second: int) -> int:
         else:
             low = row[0] + 1
     return low
-
-
-async def find_thread(tx: Tx, pair: str) -> str | None:
-    """The thread of two people."""
-    row = await tx.fetch_one("SELECT id FROM threads WHERE pair = ?", (pair,))
-    return None if row is None else str(row[0])
 
 
 async def insert_thread(
@@ -161,13 +164,10 @@ async def insert_message(tx: Tx, message: StoredMessage) -> None:
 
 
 async def note_message(tx: Tx, message: StoredMessage) -> dict[str, State]:
-    """Bring thread and members up to date, and answer each member's state.
+    """Bring the members of a thread up to date, and answer each one's state.
 
     A new message returns an archived thread to active, and a deleted one to whoever deleted it.
     """
-    await tx.execute(
-        "UPDATE threads SET updated_at = ? WHERE id = ?", (message.created_at, message.thread_id)
-    )
     rows = await tx.fetch(
         "UPDATE members SET last_seq = ?, last_at = ?, "
         "unread = unread + CASE WHEN user_id = ? THEN 1 ELSE 0 END, "
@@ -187,14 +187,18 @@ async def find_sent_key(tx: Tx, user_id: str, key_hash: str, since: int) -> str 
     return None if row is None else str(row[0])
 
 
-async def put_sent_key(tx: Tx, user_id: str, key_hash: str, answer: str, now: int) -> None:
-    """Keep what was answered under a key, in the place of what is too old to count."""
-    await tx.execute(
+async def put_sent_key(
+    tx: Tx, user_id: str, key_hash: str, answer: str, now: int, since: int
+) -> bool:
+    """Keep what was answered under a key, unless something was after a second."""
+    kept = await tx.execute(
         "INSERT INTO sent_keys (user_id, key_hash, answer, created_at) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (user_id, key_hash) "
-        "DO UPDATE SET answer = excluded.answer, created_at = excluded.created_at",
-        (user_id, key_hash, answer, now),
+        "DO UPDATE SET answer = excluded.answer, created_at = excluded.created_at "
+        "WHERE sent_keys.created_at <= ?",
+        (user_id, key_hash, answer, now, since),
     )
+    return kept == 1
 
 
 async def forget_sent_keys(tx: Tx, until: int) -> None:
@@ -255,12 +259,14 @@ async def has_copy(tx: Tx, user_id: str, seq: int) -> bool:
     return row is not None
 
 
-async def set_state(tx: Tx, user_id: str, thread_id: str, state: State) -> None:
-    """Put a thread into a state, for one member."""
-    await tx.execute(
-        "UPDATE members SET state = ? WHERE thread_id = ? AND user_id = ?",
-        (state, thread_id, user_id),
+async def set_state(tx: Tx, user_id: str, thread_id: str, state: State) -> bool:
+    """Put a thread that someone has into a state; whether it was in another."""
+    changed = await tx.execute(
+        "UPDATE members SET state = ? "
+        "WHERE thread_id = ? AND user_id = ? AND last_seq > 0 AND state <> ?",
+        (state, thread_id, user_id, state),
     )
+    return changed == 1
 
 
 async def mark_copies(tx: Tx, user_id: str, seqs: Sequence[int], now: int) -> int:
@@ -268,27 +274,31 @@ async def mark_copies(tx: Tx, user_id: str, seqs: Sequence[int], now: int) -> in
 
     The cost grows with their number, whatever else is stored.
     """
-    # A column that no other index has keeps SQLite from reading one of them from end to end.
+    params: tuple[SqlValue, ...] = (user_id, *filled(seqs))
     rows = await tx.fetch(
-        f"SELECT seq, thread_id, unread FROM copies WHERE {among(seqs)}",  # noqa: S608
-        (user_id, *filled(seqs)),
+        f"SELECT thread_id, unread FROM copies WHERE {among(seqs)}",  # noqa: S608
+        params,
     )
-    unread = [row[0] for row in rows if row[2]]
-    if unread:
-        await tx.execute(
-            f"UPDATE copies SET unread = 0 WHERE {among(unread)}",  # noqa: S608
-            (user_id, *filled(unread)),
-        )
-    threads: dict[str, int] = {}
-    for _, thread_id, was_unread in rows:
-        threads[thread_id] = threads.get(thread_id, 0) + was_unread
-    for thread_id, count in threads.items():
-        await tx.execute(
-            "UPDATE members SET unread = unread - ?, last_read_at = ? "
-            "WHERE thread_id = ? AND user_id = ?",
-            (count, now, thread_id, user_id),
-        )
-    return len(unread)
+    threads = dict.fromkeys((thread_id for thread_id, _ in rows), 0)
+    # Counted by what this very statement has changed: another reader may do the same.
+    marked = await tx.fetch(
+        f"UPDATE copies SET unread = 0 WHERE {among(seqs)} AND unread = 1 RETURNING thread_id",  # noqa: S608
+        params,
+    )
+    for (thread_id,) in marked:
+        threads[thread_id] += 1
+    # In one order, so that two who do so never wait for each other.
+    for thread_id, count in sorted(threads.items()):
+        await _count_read(tx, user_id, thread_id, count, now)
+    return len(marked)
+
+
+async def _count_read(tx: Tx, user_id: str, thread_id: str, count: int, now: int) -> None:
+    await tx.execute(
+        "UPDATE members SET unread = unread - ?, last_read_at = ? "
+        "WHERE thread_id = ? AND user_id = ?",
+        (count, now, thread_id, user_id),
+    )
 
 
 async def places_of(tx: Tx, thread_id: str, message_ids: Sequence[str]) -> list[int]:
@@ -301,27 +311,14 @@ async def places_of(tx: Tx, thread_id: str, message_ids: Sequence[str]) -> list[
     return [row[0] for row in rows]
 
 
-async def mark_thread(tx: Tx, user_id: str, member: Member, now: int) -> None:
-    """Mark everything in a thread read.
-
-    The cost grows with what is unread: the search goes back from the newest and ends with the last
-    unread one.
-    """
-    rows: list[Row] = []
-    if member.unread:
-        rows = await tx.fetch(
-            "SELECT seq FROM copies WHERE user_id = ? AND thread_id = ? AND unread = 1 "
-            "ORDER BY seq DESC LIMIT ?",
-            (user_id, member.thread_id, member.unread),
-        )
-    for (seq,) in rows:
-        await tx.execute(
-            "UPDATE copies SET unread = 0 WHERE user_id = ? AND seq = ?", (user_id, seq)
-        )
-    await tx.execute(
-        "UPDATE members SET unread = 0, last_read_at = ? WHERE thread_id = ? AND user_id = ?",
-        (now, member.thread_id, user_id),
+async def mark_thread(tx: Tx, user_id: str, thread_id: str, now: int) -> int:
+    """Mark everything in a thread read, and answer how much was not. The cost grows with that."""
+    marked = await tx.execute(
+        "UPDATE copies SET unread = 0 WHERE user_id = ? AND thread_id = ? AND unread = 1",
+        (user_id, thread_id),
     )
+    await _count_read(tx, user_id, thread_id, marked, now)
+    return marked
 
 
 def among(seqs: Sequence[int]) -> str:

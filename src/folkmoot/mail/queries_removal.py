@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.mail.queries import LIST_SIZES, filled
 from folkmoot.quotas import MAIL_SIZE, subtract_mail
+
+LAST_SEQ: Final = (
+    "(SELECT MAX(c.seq) FROM copies c "
+    "WHERE c.user_id = members.user_id AND c.thread_id = members.thread_id)"
+)
 
 
 class Side(NamedTuple):
@@ -45,21 +51,19 @@ async def set_subject(tx: Tx, thread_id: str, subject: str) -> None:
 
 async def delete_copy(tx: Tx, user_id: str, seq: int) -> None:
     """Remove someone's copy of a message, and the message if it was the last one."""
-    rows = await tx.fetch(
+    row = await tx.fetch_one(
         "DELETE FROM copies WHERE user_id = ? AND seq = ? RETURNING thread_id, unread",
         (user_id, seq),
     )
-    for thread_id, unread in rows:
-        if unread:
-            await tx.execute(
-                "UPDATE members SET unread = unread - 1 WHERE thread_id = ? AND user_id = ?",
-                (thread_id, user_id),
-            )
-    await _delete_messages(
-        tx,
-        "seq = ? AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
-        seq,
-    )
+    if row is None:
+        return
+    thread_id, unread = row
+    if unread:
+        await tx.execute(
+            "UPDATE members SET unread = unread - 1 WHERE thread_id = ? AND user_id = ?",
+            (thread_id, user_id),
+        )
+    await _take_off(tx, [seq])
 
 
 async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
@@ -67,12 +71,27 @@ async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
 
     The cost grows with the length of the thread.
     """
-    await tx.execute("DELETE FROM copies WHERE user_id = ? AND thread_id = ?", (user_id, thread_id))
-    await _delete_messages(
-        tx,
-        "thread_id = ? AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.seq = messages.seq)",
-        thread_id,
+    rows = await tx.fetch(
+        "DELETE FROM copies WHERE user_id = ? AND thread_id = ? RETURNING seq", (user_id, thread_id)
     )
+    most = LIST_SIZES[-1]
+    seqs = sorted(row[0] for row in rows)
+    for start in range(0, len(seqs), most):
+        await _take_off(tx, seqs[start : start + most])
+
+
+async def _take_off(tx: Tx, seqs: list[int]) -> None:
+    """Count that these messages have one copy less, and remove those of which none is left.
+
+    Each copy is taken off by whoever removed it, once, however many remove copies at this moment.
+    """
+    places = filled(seqs)
+    marks = ", ".join("?" * len(places))
+    await tx.execute(
+        f"UPDATE messages SET copies_left = copies_left - 1 WHERE seq IN ({marks})",  # noqa: S608
+        places,
+    )
+    await _delete_messages(tx, f"seq IN ({marks}) AND copies_left <= 0", *places)
 
 
 async def delete_sent(tx: Tx, user_id: str, thread_id: str) -> None:
@@ -131,16 +150,11 @@ async def has_message(tx: Tx, seq: int) -> bool:
 
 async def settle_last(tx: Tx, user_id: str, thread_id: str, first: tuple[int, int]) -> None:
     """Set what someone's last copy in a thread is; with none, the thread is as new as it began."""
-    row = await tx.fetch_one(
-        "SELECT c.seq, x.created_at FROM copies c CROSS JOIN messages x "
-        "WHERE x.seq = c.seq AND c.user_id = ? AND c.thread_id = ? ORDER BY c.seq DESC LIMIT 1",
-        (user_id, thread_id),
-    )
-    seq, at = first if row is None else row
     await tx.execute(
-        "UPDATE members SET last_seq = ?, last_at = ? "
+        f"UPDATE members SET last_seq = COALESCE({LAST_SEQ}, ?), "  # noqa: S608
+        f"last_at = COALESCE((SELECT x.created_at FROM messages x WHERE x.seq = {LAST_SEQ}), ?) "
         "WHERE thread_id = ? AND user_id = ? AND last_seq > 0",
-        (seq, at, thread_id, user_id),
+        (*first, thread_id, user_id),
     )
 
 

@@ -19,6 +19,7 @@ class Remover:
 
     async def remove_copy(self, tx: Tx, user_id: str, thread_id: str, seq: int) -> None:
         """Remove someone's copy of a message. The cost does not depend on what is stored."""
+        await queries.hold_thread(tx, thread_id)
         await queries_removal.delete_copy(tx, user_id, seq)
         thread = await queries_removal.read_thread(tx, thread_id)
         if thread is None:
@@ -31,6 +32,7 @@ class Remover:
 
     async def remove_thread(self, tx: Tx, user_id: str, thread_id: str) -> None:
         """Remove someone's side of a thread; what the other side has stays."""
+        await queries.hold_thread(tx, thread_id)
         await queries_removal.delete_copies(tx, user_id, thread_id)
         await queries_removal.leave_thread(tx, user_id, thread_id)
         await queries_removal.delete_thread_if_empty(tx, thread_id)
@@ -47,6 +49,7 @@ class Remover:
         """
         sides = await queries_removal.sides_of(tx, account.id)
         for side in sides:
+            await queries.hold_thread(tx, side.thread_id)
             await queries_removal.delete_sent(tx, account.id, side.thread_id)
             await queries_removal.delete_copies(tx, account.id, side.thread_id)
             await queries_removal.delete_member(tx, account.id, side.thread_id)

@@ -98,11 +98,6 @@ def pair_of(one: str, other: str) -> str:
     return ":".join(sorted((one, other)))
 
 
-def time_of(now: int, last_at: int | None) -> int:
-    """The time of a message: not before that of the one before it, unless the clock is far off."""
-    return last_at if last_at is not None and now < last_at <= now + MOST_SKEW else now
-
-
 class Sender:
     """Stores messages; everything here runs within a unit."""
 
@@ -110,6 +105,13 @@ class Sender:
         self._keys = keys
         self._subjects = subjects
         self._quotas = quotas
+        self.latest: int | None = None
+        """The latest time of a message, as far as is known; nothing before one was looked for."""
+
+    def note_time(self, created_at: int) -> None:
+        """Note the time of a message that is stored; one that is far earlier is a clock's step."""
+        if self.latest is None or not 0 <= self.latest - created_at <= queries.DISORDER:
+            self.latest = created_at
 
     async def store(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
         """Store a letter as `deliver` does, unless the sender or the hub has too much already."""
@@ -121,14 +123,9 @@ class Sender:
 
     async def deliver(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
         """Store a letter with a copy for each side. The cost does not depend on what is stored."""
-        pair = pair_of(sender.id, recipient.id)
-        seq, last_at, thread_id = await queries.take_place(tx, pair)
-        now = time_of(letter.now, last_at)
-        if last_at is not None and now < last_at:
+        seq, thread_id, now = await self._place(tx, sender, recipient, letter)
+        if self.latest is not None and now < self.latest - queries.DISORDER:
             await queries.note_clock_step(tx, seq)
-        if thread_id is None:
-            subject = Subject(seq, subject_of(letter.content))
-            thread_id = await self._begin_thread(tx, pair, subject, sender, recipient, now)
         if letter.reply_to is not None:
             await check_reply_to(tx, sender, thread_id, letter.reply_to)
         message = StoredMessage(
@@ -148,17 +145,23 @@ class Sender:
         used = await add_mail(tx, sender.id, size)
         return Stored(message, states.get(recipient.id) == "muted", size, used)
 
-    async def _begin_thread(
-        self, tx: Tx, pair: str, subject: Subject, sender: Account, recipient: Account, now: int
-    ) -> str:
-        """The thread of the two, which begins with their first message."""
-        thread_id = new_id()
-        sealed = self._subjects.seal(thread_id, subject)
-        if await queries.insert_thread(tx, thread_id, pair, sealed, sender.id, now):
-            await queries.insert_members(tx, thread_id, sender.id, recipient.id, now)
-            return thread_id
-        # Another process was quicker.
-        return await queries.find_thread(tx, pair) or thread_id
+    async def _place(
+        self, tx: Tx, sender: Account, recipient: Account, letter: Letter
+    ) -> tuple[int, str, int]:
+        """The place of a message, its thread, which begins with the first message, and its time."""
+        pair = pair_of(sender.id, recipient.id)
+        while True:
+            thread = await queries.touch_thread(tx, pair, letter.now, letter.now + MOST_SKEW)
+            # Taken while the thread is held, so that what comes later has a later place.
+            seq = await queries.next_place(tx)
+            if thread is not None:
+                return seq, *thread
+            thread_id = new_id()
+            subject = Subject(seq, subject_of(letter.content))
+            sealed = self._subjects.seal(thread_id, subject)
+            if await queries.insert_thread(tx, thread_id, pair, sealed, sender.id, letter.now):
+                await queries.insert_members(tx, thread_id, sender.id, recipient.id, letter.now)
+                return seq, thread_id, letter.now
 
     async def _enclose(
         self, tx: Tx, sender: Account, recipient: Account, content: Content

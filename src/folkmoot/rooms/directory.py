@@ -14,6 +14,7 @@ from folkmoot.core.errors import (
     RoomForbidden,
     RoomNameTaken,
     RoomNotFound,
+    RoomUnavailable,
     TooManyRooms,
     UserNotFound,
 )
@@ -97,21 +98,19 @@ class Directory:
         return record, role_in(record, membership, visitor)
 
     async def remember(
-        self, record: RoomRecord, membership: Membership | None, visitor: Visitor, role: Role
+        self, record: RoomRecord, membership: Membership | None, visitor: Visitor
     ) -> None:
         """Let an account that comes in be a member from now on."""
         if visitor.account is None or (membership is not None and membership.state == "member"):
             return
         account = visitor.principal.account_id
-        joined = Membership(record.id, account, role, "member")
 
         async def unit(tx: Tx) -> None:
-            now = await queries.membership(tx, record.id, account)
-            # Put out while it was at the door.
-            if now is not None and now.state == "banned":
+            # Put out while it was at the door, unless the account is gone.
+            if not await queries.join(tx, record.id, account) and await queries.handles_of(
+                tx, (account,)
+            ):
                 raise RoomForbidden("You were removed from this room.")
-            if await queries.handles_of(tx, (account,)):
-                await queries.put_membership(tx, joined)
 
         await self._store.write(unit)
 
@@ -208,6 +207,7 @@ class Directory:
         async with live.changing:
             # Read again: another change may have come first.
             record, role = await self.find_in(visitor, name)
+            require_owner(role)
             changed = await self._change(visitor, record, live, patch)
         return await self.shown(changed, role)
 
@@ -244,7 +244,8 @@ class Directory:
         check_rights(changed.capabilities, changed.grants)
 
         async def also(tx: Tx) -> None:
-            await queries.update_room(tx, changed)
+            if not await queries.update_room(tx, changed):
+                raise RoomUnavailable("Another hub changed the room at the same moment. Try again.")
             new = [id_ for id_, held in changed.grants.items() if record.grants.get(id_) != held]
             await _invite(tx, record.id, new)
             await self._put_owners(tx, record, resolved.owners)
@@ -362,5 +363,4 @@ def _role_shown(visitor: Visitor, membership: Membership | None) -> Role | None:
 async def _invite(tx: Tx, room_id: RoomId, accounts: Iterable[str]) -> None:
     """Let those who are granted something come in, unless they were put out."""
     for account in accounts:
-        if await queries.membership(tx, room_id, account) is None:
-            await queries.put_membership(tx, Membership(room_id, account, Role.MEMBER, "invited"))
+        await queries.invite(tx, room_id, account, banned=False)

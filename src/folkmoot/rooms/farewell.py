@@ -17,10 +17,17 @@ async def leave_all_rooms(tx: Tx, account: Account) -> None:
     """Within the deletion of an account: what it is to rooms, and what it may do there, is gone."""
     for room_id in await queries.remove_account(tx, account.id):
         await queries_backends.forget_account(tx, room_id, account.id)
-        record = await queries.room_by_id(tx, room_id)
-        if record is not None and account.id in record.grants:
-            grants = {id_: held for id_, held in record.grants.items() if id_ != account.id}
-            await queries.update_room(tx, msgspec.structs.replace(record, grants=grants))
+        # Read again where another change of the room came first.
+        while not await _drop_grants(tx, room_id, account.id):
+            pass
+
+
+async def _drop_grants(tx: Tx, room_id: RoomId, account_id: str) -> bool:
+    record = await queries.room_by_id(tx, room_id)
+    if record is None or account_id not in record.grants:
+        return True
+    grants = {id_: held for id_, held in record.grants.items() if id_ != account_id}
+    return await queries.update_room(tx, msgspec.structs.replace(record, grants=grants))
 
 
 async def remove_if_deserted(store: Store, record: RoomRecord) -> bool:
@@ -30,14 +37,7 @@ async def remove_if_deserted(store: Store, record: RoomRecord) -> bool:
     """
     if record.access == "open" or not await store.read(lambda tx: is_deserted(tx, record.id)):
         return False
-
-    async def unit(tx: Tx) -> bool:
-        deserted = await is_deserted(tx, record.id)
-        if deserted:
-            await queries.delete_room(tx, record.id)
-        return deserted
-
-    return await store.write(unit)
+    return await store.write(lambda tx: queries.delete_if_deserted(tx, record.id))
 
 
 async def is_deserted(tx: Tx, room_id: RoomId) -> bool:

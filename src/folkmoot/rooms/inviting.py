@@ -9,16 +9,9 @@ from folkmoot.core.errors import InvitationInvalid, InviteNotOpen, NameRefused, 
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
-from folkmoot.rooms.machine import Invite, Role
+from folkmoot.rooms.machine import Invite
 from folkmoot.rooms.machine.wire import moment
-from folkmoot.rooms.model import (
-    Guest,
-    Invitation,
-    Membership,
-    OpenInvitation,
-    RoomId,
-    RoomRecord,
-)
+from folkmoot.rooms.model import Guest, Invitation, OpenInvitation, RoomId, RoomRecord
 from folkmoot.rooms.spec import check_name
 
 
@@ -63,10 +56,7 @@ class Inviter:
         async def unit(tx: Tx) -> Invited:
             record = await _room(tx, name)
             account = await self._accounts.reachable(tx, by, handle or "")
-            known = await queries.membership(tx, record.id, account.id)
-            if known is None or known.state == "banned":
-                invited = Membership(record.id, account.id, Role.MEMBER, "invited")
-                await queries.put_membership(tx, invited)
+            await queries.invite(tx, record.id, account.id, banned=True)
             return Invited(record.id, account.id, Invitation(name, handle=account.handle))
 
         return await self._store.write(unit)

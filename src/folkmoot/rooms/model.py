@@ -128,6 +128,8 @@ class RoomRecord(Struct, frozen=True):
     updated_at: int
     oldest_seq: int | None = None
     """From where some messages before `first_seq` are kept, if any are."""
+    version: int = 0
+    """How often it was changed."""
     last_seq: int = 0
     """Of the messages that are stored; what a room in memory alone has said is not among them."""
     owners: tuple[str, ...] = ()

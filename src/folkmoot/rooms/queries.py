@@ -21,9 +21,9 @@ LIST_SIZES: Final = (1, 8, 64, 256)
 
 ROOM: Final = (
     "r.id, r.name, r.epoch, r.access, r.durable, r.capabilities, r.grants, r.policy, r.first_seq, "
-    "r.oldest_seq, r.created_by, r.created_at, r.updated_at, "
+    "r.oldest_seq, r.created_by, r.created_at, r.updated_at, r.version, "
     "(SELECT MAX(x.seq) FROM room_messages x WHERE x.room_id = r.id), "
-    "(SELECT json_group_array(o.account_id) FROM room_members o "
+    "(SELECT string_agg(o.account_id, ' ') FROM room_members o "
     "WHERE o.room_id = r.id AND o.role = 'owner')"
 )
 
@@ -31,7 +31,6 @@ _encode = msgspec.json.Encoder().encode
 _capabilities = msgspec.json.Decoder(tuple[Source, ...] | None).decode
 _grants = msgspec.json.Decoder(dict[str, tuple[Source, ...]]).decode
 _policy = msgspec.json.Decoder(RoomPolicy).decode
-_owners = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Seen(NamedTuple):
@@ -48,17 +47,9 @@ class Snapshot(NamedTuple):
     seq: int
 
 
-async def new_room_id(tx: Tx) -> RoomId:
-    """The number of a new room; none is ever given twice."""
-    rows = await tx.fetch(
-        "UPDATE counters SET value = value + 1 WHERE name = 'room_id' RETURNING value"
-    )
-    return int(rows[0][0])
-
-
 async def insert_room(tx: Tx, room: RoomRecord) -> RoomRecord | None:
     """Store a new room, whose `id` is given here; nothing where another has its name."""
-    room = msgspec.structs.replace(room, id=await new_room_id(tx))
+    room = msgspec.structs.replace(room, id=await tx.next_sequence("room_id"))
     inserted = await tx.execute(
         "INSERT INTO rooms (id, name, epoch, access, durable, capabilities, grants, policy, "
         "first_seq, created_by, created_at, updated_at) "
@@ -131,11 +122,14 @@ async def count_owned(tx: Tx, account_id: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-async def update_room(tx: Tx, room: RoomRecord) -> None:
-    """Store what can change of a room: access, epoch, rights, policy and whom it counts for."""
-    await tx.execute(
+async def update_room(tx: Tx, room: RoomRecord) -> bool:
+    """Store what can change of a room: access, epoch, rights, policy and whom it counts for.
+
+    Not if another change of the room was stored since its record was read.
+    """
+    changed = await tx.execute(
         "UPDATE rooms SET access = ?, epoch = ?, capabilities = ?, grants = ?, policy = ?, "
-        "created_by = ?, updated_at = ? WHERE id = ?",
+        "created_by = ?, updated_at = ?, version = version + 1 WHERE id = ? AND version = ?",
         (
             room.access,
             room.epoch,
@@ -145,13 +139,29 @@ async def update_room(tx: Tx, room: RoomRecord) -> None:
             room.created_by,
             room.updated_at,
             room.id,
+            room.version,
         ),
     )
+    return changed == 1
 
 
 def publish_change(tx: Tx, room_id: RoomId, by: str = "", *, gone: bool = False) -> None:
     """Have every hub told that a room is not what it was; `by` is the one that knows already."""
     tx.publish(subject(ROOMS, str(room_id)), {"by": by, "gone": gone})
+
+
+async def delete_if_deserted(tx: Tx, room_id: RoomId) -> bool:
+    """Remove a room that has no member, nobody who was invited, and no guest."""
+    removed = await tx.execute(
+        "DELETE FROM rooms WHERE id = ? AND access <> 'open' "
+        "AND NOT EXISTS (SELECT 1 FROM room_members m "
+        "WHERE m.room_id = rooms.id AND m.state <> 'banned') "
+        "AND NOT EXISTS (SELECT 1 FROM room_guests g WHERE g.room_id = rooms.id)",
+        (room_id,),
+    )
+    if removed:
+        publish_change(tx, room_id, gone=True)
+    return removed == 1
 
 
 async def delete_room(tx: Tx, room_id: RoomId) -> None:
@@ -223,10 +233,45 @@ async def put_membership(tx: Tx, member: Membership) -> None:
     await publish_membership(tx, member.room_id, member.account_id, member.state)
 
 
-async def remove_membership(tx: Tx, room_id: RoomId, account_id: str) -> bool:
-    """Let an account be nothing to a room; whether it was something."""
+async def join(tx: Tx, room_id: RoomId, account_id: str) -> bool:
+    """Let an account be a member of a room, unless it was put out or is gone.
+
+    What else it is to the room, it stays.
+    """
+    joined = await tx.execute(
+        "INSERT INTO room_members (room_id, account_id, role, state) "
+        "SELECT r.id, u.id, 'member', 'member' FROM rooms r CROSS JOIN users u "
+        "WHERE r.id = ? AND u.id = ? "
+        "ON CONFLICT (room_id, account_id) DO UPDATE SET state = 'member' "
+        "WHERE room_members.state <> 'banned'",
+        (room_id, account_id),
+    )
+    if joined:
+        await publish_membership(tx, room_id, account_id, "member")
+    return joined == 1
+
+
+async def invite(tx: Tx, room_id: RoomId, account_id: str, *, banned: bool) -> bool:
+    """Let an account come into a room that it is nothing to, or, if asked, was put out of."""
+    again = "DO UPDATE SET role = 'member', state = 'invited' WHERE room_members.state = 'banned'"
+    invited = await tx.execute(
+        "INSERT INTO room_members (room_id, account_id, role, state) "  # noqa: S608
+        "SELECT r.id, u.id, 'member', 'invited' FROM rooms r CROSS JOIN users u "
+        "WHERE r.id = ? AND u.id = ? "
+        f"ON CONFLICT (room_id, account_id) {again if banned else 'DO NOTHING'}",
+        (room_id, account_id),
+    )
+    if invited:
+        await publish_membership(tx, room_id, account_id, "invited")
+    return invited == 1
+
+
+async def leave(tx: Tx, room_id: RoomId, account_id: str) -> bool:
+    """Let an account be nothing to a room, unless it is an owner or was put out."""
     removed = await tx.execute(
-        "DELETE FROM room_members WHERE room_id = ? AND account_id = ?", (room_id, account_id)
+        "DELETE FROM room_members WHERE room_id = ? AND account_id = ? "
+        "AND state <> 'banned' AND role <> 'owner'",
+        (room_id, account_id),
     )
     if removed:
         await publish_membership(tx, room_id, account_id, None)
@@ -366,6 +411,7 @@ def _record(row: Row) -> RoomRecord:
         by,
         at,
         to,
+        version,
         last,
         owners,
     ) = row
@@ -383,9 +429,10 @@ def _record(row: Row) -> RoomRecord:
         created_by=by,
         created_at=at,
         updated_at=to,
+        version=version,
         # Where nothing is kept any more, the next message is the first.
         last_seq=first - 1 if last is None else last,
-        owners=_owners(owners),
+        owners=tuple((owners or "").split()),
     )
 
 

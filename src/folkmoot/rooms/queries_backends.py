@@ -38,7 +38,7 @@ async def put(tx: Tx, room_id: RoomId, namespaces: Iterable[str], by: str, now: 
     for namespace in sorted(wanted - had):
         await tx.execute(
             "INSERT INTO room_backends (room_id, namespace, added_by, added_at) "
-            "VALUES (?, ?, ?, ?)",
+            "VALUES (?, ?, ?, ?) ON CONFLICT (room_id, namespace) DO NOTHING",
             (room_id, namespace, by, now),
         )
 

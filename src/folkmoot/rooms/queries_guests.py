@@ -111,7 +111,7 @@ async def named(tx: Tx, room_id: RoomId, name: str) -> str | None:
 async def count_in(tx: Tx, room_id: RoomId, most: int) -> int:
     """How many guests a room has, counted up to so many."""
     row = await tx.fetch_one(
-        "SELECT COUNT(*) FROM (SELECT 1 FROM room_guests WHERE room_id = ? LIMIT ?) AS some",
+        "SELECT COUNT(*) FROM (SELECT 1 FROM room_guests WHERE room_id = ? LIMIT ?) AS counted",
         (room_id, most),
     )
     return 0 if row is None else int(row[0])
@@ -120,7 +120,7 @@ async def count_in(tx: Tx, room_id: RoomId, most: int) -> int:
 async def count_by(tx: Tx, account_id: str, most: int) -> int:
     """How many guests an account has invited, counted up to so many."""
     row = await tx.fetch_one(
-        "SELECT COUNT(*) FROM (SELECT 1 FROM room_guests WHERE invited_by = ? LIMIT ?) AS some",
+        "SELECT COUNT(*) FROM (SELECT 1 FROM room_guests WHERE invited_by = ? LIMIT ?) AS counted",
         (account_id, most),
     )
     return 0 if row is None else int(row[0])

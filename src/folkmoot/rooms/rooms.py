@@ -31,7 +31,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import Clock, Event, Store, Tx
+from folkmoot.core.ports import Clock, Event, Store
 from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
@@ -240,7 +240,7 @@ class Rooms(Listing):
         """Let someone come in; an account that was not a member of an open room becomes one."""
         record, membership = await self.find(visitor, name)
         role = role_in(record, membership, visitor)
-        await self.remember(record, membership, visitor, role)
+        await self.remember(record, membership, visitor)
         live = await self._live.load(record)
         await live.prepare(visitor.principal.account_id)
         return Admission(live, role)
@@ -422,7 +422,7 @@ class Rooms(Listing):
         """Be in a room without a connection, until one leaves or does nothing for long."""
         record, membership = await self.find(visitor, name)
         role = role_in(record, membership, visitor)
-        await self.remember(record, membership, visitor, role)
+        await self.remember(record, membership, visitor)
         live = await self._live.load(record)
         await live.prepare(visitor.principal.account_id)
         self._visits.begin(record.id, live, visitor, role)
@@ -443,13 +443,7 @@ class Rooms(Listing):
         if live is not None:
             await live.settled()
         if membership is not None and membership.role is not Role.OWNER:
-
-            async def unit(tx: Tx) -> None:
-                current = await queries.membership(tx, record.id, account)
-                if current is not None and current.state != "banned":
-                    await queries.remove_membership(tx, record.id, account)
-
-            await self._store.write(unit)
+            await self._store.write(lambda tx: queries.leave(tx, record.id, account))
             live = self._live.get(record.id)
             if live is not None and not STRANGERS_COME_IN[record.access]:
                 live.remove(account, CloseCode.NOT_ALLOWED)

@@ -38,6 +38,8 @@ REFUSED = frozenset(
 )
 """What would outlast a unit, or take others with it."""
 
+NEXT = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING value"
+
 LOOKS = frozenset(
     {
         "foreign_key_list",
@@ -155,6 +157,13 @@ class SqliteTx:
         except apsw.Error as error:
             raise self._failure(error) from error
         return row
+
+    async def next_sequence(self, name: str, count: int = 1) -> int:
+        """The next number of a sequence, or the last of so many: a counter, as one alone writes."""
+        row = await self.fetch_one(NEXT, (count, name))
+        if row is None:
+            raise StatementFailed(f"There is no sequence {name}.")
+        return int(row[0])
 
     def publish(self, subject: str, event: Any = None) -> None:
         """Have an event published once this unit is committed; what is wrong with it fails it."""

@@ -1,0 +1,654 @@
+"""Units that must hold with more than one writer: two at once, in every order of their statements.
+
+Each actor has parts of its own, as a hub of its own would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from folkmoot.accounts import Account, Accounts
+from folkmoot.accounts.reserved import ReservedNames
+from folkmoot.core.errors import CommandInvalid, HandleTaken, KeyMismatch
+from folkmoot.core.ports import Tx, Unit
+from folkmoot.gateway.granting import Granting
+from folkmoot.gateway.pins import Pins
+from folkmoot.gateway.rights import HubRights
+from folkmoot.keys import MasterKey
+from folkmoot.mail import Mail
+from folkmoot.rooms import queries, queries_backends
+from folkmoot.rooms.farewell import leave_all_rooms
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import Membership, RoomRecord
+from folkmoot.vault import Vault
+from tests.contract.interleaving import Interleaver, broken_orders
+from tests.gateway.support import tool
+from tests.mail.support import BOOKS, NOON, StillClock
+from tests.rooms.storehouse import record
+
+pytestmark = pytest.mark.requirement("store.many-writers")
+
+SECONDS = 60
+KEY = MasterKey(bytes(range(32)))
+OTHER_KEY = MasterKey(bytes(range(1, 33)))
+
+Action = Callable[[], Awaitable[Any]]
+
+
+class Hub:
+    """The parts of a hub that shares its database with others."""
+
+    def __init__(self, store: Interleaver, clock: StillClock, vault: Vault) -> None:
+        self.store = store
+        self.reserved = ReservedNames()
+        self.accounts = Accounts(store, clock, vault, policy="open", reserved=self.reserved)
+        self.mail = Mail(store, store.bus, clock, self.accounts, vault)
+        self.pins = Pins(store, clock)
+
+
+class World:
+    """A database with people, and as many hubs on it as are asked for."""
+
+    def __init__(self, *, row_locks: bool) -> None:
+        self.store = Interleaver(row_locks=row_locks)
+        self.clock = StillClock()
+        self.vault = Vault(secrets.token_bytes(32), "test")
+
+    def hub(self) -> Hub:
+        return Hub(self.store, self.clock, self.vault)
+
+    def hubs(self) -> tuple[Hub, Hub]:
+        return self.hub(), self.hub()
+
+    async def people(self, *handles: str) -> list[Account]:
+        hub = self.hub()
+        return [(await hub.accounts.register(handle)).account for handle in handles]
+
+    def none(self, sql: str, *params: Any) -> bool:
+        return not self.store.rows(sql, *params)
+
+    def mail_holds(self, told: Sequence[Any]) -> bool:
+        """Whether all that is kept of mail is what would be counted."""
+        return all(map(self.none, BOOKS.values()))
+
+
+def in_world(body: Callable[[World], Awaitable[list[int]]], *, row_locks: bool = False) -> None:
+    """Have no order of the statements break what must hold."""
+
+    async def main() -> None:
+        async with asyncio.timeout(SECONDS):
+            assert await body(World(row_locks=row_locks)) == []
+
+    asyncio.run(main())
+
+
+def succeeded(told: Sequence[Any]) -> list[Any]:
+    return [each for each in told if not isinstance(each, BaseException)]
+
+
+@pytest.mark.parametrize("keys", [(KEY, KEY), (KEY, OTHER_KEY)], ids=["one key", "two keys"])
+def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterKey]) -> None:
+    async def body(world: World) -> list[int]:
+        def actions() -> list[Action]:
+            return [lambda key=key: Vault.load(world.store, key) for key in keys]  # type: ignore[misc]
+
+        def holds(told: list[Any]) -> bool:
+            if keys[0] != keys[1]:
+                return sorted(type(each).__name__ for each in told) == ["KeyMismatch", "Vault"]
+            one, two = told
+            return bool(two.open("p", "r", one.seal("p", "r", b"words")) == b"words")
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_a_change_of_the_master_key_and_a_start_leave_a_way_to_the_data() -> None:
+    async def body(world: World) -> list[int]:
+        store = world.store
+        first = await Vault.load(store, KEY)
+        sealed = first.seal("p", "r", b"words")
+
+        async def change() -> None:
+            vault = await Vault.load(store, KEY)
+            await vault.admit(store, OTHER_KEY)
+            await vault.settle_on(store, OTHER_KEY)
+
+        async def holds(told: list[Any]) -> bool:
+            [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
+            [key] = [each for each in (KEY, OTHER_KEY) if each.id == recorded]
+            return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
+
+        return await broken_orders(store, lambda: [change, lambda: Vault.load(store, KEY)], holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_two_changes_of_the_master_key_leave_a_way_to_the_data() -> None:
+    third = MasterKey(bytes(range(2, 34)))
+
+    async def body(world: World) -> list[int]:
+        store = world.store
+        sealed = (await Vault.load(store, KEY)).seal("p", "r", b"words")
+
+        def change(key: MasterKey) -> Action:
+            async def act() -> None:
+                vault = await Vault.load(store, KEY)
+                await vault.admit(store, key)
+                await vault.settle_on(store, key)
+
+            return act
+
+        async def holds(told: list[Any]) -> bool:
+            assert all(each is None or isinstance(each, KeyMismatch) for each in told), told
+            [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
+            [key] = [each for each in (KEY, OTHER_KEY, third) if each.id == recorded]
+            return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
+
+        return await broken_orders(store, lambda: [change(OTHER_KEY), change(third)], holds)
+
+    in_world(body, row_locks=True)
+
+
+@pytest.mark.requirement("handle.unique")
+def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
+    async def body(world: World) -> list[int]:
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.reserved.reserve(world.store, ["github"], NOON),
+                lambda: two.accounts.register("github"),
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            taken, registered = told
+            return (taken == {}) == isinstance(registered, HandleTaken)
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+def test_an_account_that_changes_its_handle_twice_at_once_has_one() -> None:
+    async def body(world: World) -> list[int]:
+        [ann] = await world.people("ann")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.accounts.change_handle(ann, "anna"),
+                lambda: two.accounts.change_handle(ann, "anne"),
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            live = "SELECT handle FROM handles WHERE kind = 'live'"
+            return len(succeeded(told)) >= 1 and (
+                world.store.rows(live) == world.store.rows("SELECT handle FROM users")
+            )
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have() -> None:
+    async def body(world: World) -> list[int]:
+        [ann] = await world.people("ann")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.accounts.set_profile(ann, display_name="Zoe"),
+                lambda: two.accounts.set_profile(ann, display_name="Quentin"),
+            ]
+
+        async def holds(told: list[Any]) -> bool:
+            [[name]] = world.store.rows("SELECT display_name FROM users")
+            other = {"Zoe": "Quentin", "Quentin": "Zoe"}[name]
+            hub = world.hub()
+            found = [await hub.accounts.search(ann, text) for text in (name, other)]
+            return succeeded(told) == told and [len(each) for each in found] == [1, 0]
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_of_two_invites_for_a_handle_one_is_open() -> None:
+    async def body(world: World) -> list[int]:
+        def actions() -> list[Action]:
+            return [lambda hub=hub: hub.accounts.invite_for("support") for hub in world.hubs()]  # type: ignore[misc]
+
+        def holds(told: list[Any]) -> bool:
+            return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM invites")) == 1
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+def test_of_two_recoveries_one_token_is_left() -> None:
+    async def body(world: World) -> list[int]:
+        code = (await world.hub().accounts.register("ann")).recovery_code
+
+        def actions() -> list[Action]:
+            return [lambda hub=hub: hub.accounts.recover("ann", code) for hub in world.hubs()]  # type: ignore[misc]
+
+        def holds(told: list[Any]) -> bool:
+            return (
+                succeeded(told) == told and len(world.store.rows("SELECT 1 FROM credentials")) == 1
+            )
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_two_first_sights_of_a_tool_are_one_new_and_one_changed() -> None:
+    async def body(world: World) -> list[int]:
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.pins.judge("docs", [tool("read")]),
+                lambda: two.pins.judge("docs", [tool("read", description="Another.")]),
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            return sorted(each["read"].verdict for each in told) == ["changed", "new"]
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged() -> None:
+    """Otherwise a change that is accepted at this moment would be held back as one of itself."""
+
+    async def body(world: World) -> list[int]:
+        await world.hub().pins.judge("docs", [tool("read")])
+        await world.hub().pins.judge("docs", [tool("read", description="Another.")])
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+
+            async def accept() -> None:
+                await one.pins.load()
+                await one.pins.accept("docs")
+
+            async def look() -> Any:
+                await two.pins.load()
+                return await two.pins.judge("docs", [tool("read", description="A third.")])
+
+            return [accept, look]
+
+        def holds(told: list[Any]) -> bool:
+            same = "SELECT 1 FROM pins WHERE changed_hash = hash"
+            return told[1]["read"].verdict == "changed" and world.none(same)
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+async def with_mail(world: World, count: int = 2) -> list[Account]:
+    ann, bob = await world.people("ann", "bob")
+    mail = world.hub().mail
+    for number in range(count):
+        await mail.send(ann, "bob", body=f"number {number}")
+    return [ann, bob]
+
+
+@pytest.mark.requirement("thread.unread-per-message")
+@pytest.mark.parametrize("whole", [False, True], ids=["messages", "thread"])
+def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool) -> None:
+    async def body(world: World) -> list[int]:
+        _, bob = await with_mail(world)
+        [[thread]] = world.store.rows("SELECT id FROM threads")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.mark_delivered(bob, (1, 2)),
+                lambda: (
+                    two.mail.mark_read(bob, thread)
+                    if whole
+                    else two.mail.mark_delivered(bob, (1, 2))
+                ),
+            ]
+
+        return await broken_orders(world.store, actions, world.mail_holds)
+
+    in_world(body)
+
+
+@pytest.mark.requirement("thread.unread-per-message")
+def test_what_comes_while_a_thread_is_marked_read_stays_counted() -> None:
+    async def body(world: World) -> list[int]:
+        ann, bob = await with_mail(world)
+        [[thread]] = world.store.rows("SELECT id FROM threads")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.mark_read(bob, thread),
+                lambda: two.mail.send(ann, "bob", body="another"),
+            ]
+
+        return await broken_orders(world.store, actions, world.mail_holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_two_who_write_to_each_other_first_share_a_thread_in_order() -> None:
+    async def body(world: World) -> list[int]:
+        ann, bob = await world.people("ann", "bob")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.send(ann, "bob", body="one"),
+                lambda: two.mail.send(bob, "ann", body="two"),
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            threads = world.store.rows("SELECT id FROM threads")
+            return succeeded(told) == told and len(threads) == 1 and world.mail_holds(told)
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_a_message_goes_with_its_last_copy() -> None:
+    async def body(world: World) -> list[int]:
+        ann, bob = await with_mail(world, 1)
+        [[message]] = world.store.rows("SELECT id FROM messages")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.delete_message(ann, message),
+                lambda: two.mail.delete_message(bob, message),
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            return world.none("SELECT 1 FROM messages") and world.mail_holds(told)
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["message", "thread"])
+def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: bool) -> None:
+    async def body(world: World) -> list[int]:
+        _, bob = await with_mail(world, 1)
+        [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.delete_message(bob, message),
+                lambda: (
+                    two.mail.delete_thread(bob, thread)
+                    if whole
+                    else two.mail.delete_message(bob, message)
+                ),
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            kept = world.store.rows("SELECT copies_left FROM messages")
+            return kept == [(1,)] and world.mail_holds(told)
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+def test_what_comes_while_the_last_message_is_removed_is_the_last() -> None:
+    async def body(world: World) -> list[int]:
+        ann, bob = await with_mail(world)
+        [[message]] = world.store.rows("SELECT id FROM messages WHERE seq = 2")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.delete_message(bob, message),
+                lambda: two.mail.send(ann, "bob", body="another"),
+            ]
+
+        return await broken_orders(world.store, actions, world.mail_holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_what_comes_while_a_thread_is_removed_brings_it_back() -> None:
+    async def body(world: World) -> list[int]:
+        ann, bob = await with_mail(world)
+        [[thread]] = world.store.rows("SELECT id FROM threads")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.delete_thread(bob, thread),
+                lambda: two.mail.send(ann, "bob", body="another"),
+            ]
+
+        return await broken_orders(world.store, actions, world.mail_holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_a_message_under_one_key_is_sent_once() -> None:
+    async def body(world: World) -> list[int]:
+        ann, _ = await world.people("ann", "bob")
+
+        def actions() -> list[Action]:
+            return [
+                lambda hub=hub: hub.mail.send(ann, "bob", body="one", idempotency_key="k")  # type: ignore[misc]
+                for hub in world.hubs()
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            same = len({each.message_id for each in succeeded(told)}) == 1
+            sent = world.store.rows("SELECT COUNT(*) FROM messages") == [(1,)]
+            return succeeded(told) == told and same and sent
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_a_thread_that_is_removed_at_this_moment_is_not_archived() -> None:
+    async def body(world: World) -> list[int]:
+        _, bob = await with_mail(world)
+        [[thread]] = world.store.rows("SELECT id FROM threads")
+
+        def actions() -> list[Action]:
+            one, two = world.hubs()
+            return [
+                lambda: one.mail.delete_thread(bob, thread),
+                lambda: two.mail.archive(bob, thread),
+            ]
+
+        def holds(told: list[Any]) -> bool:
+            return world.none("SELECT 1 FROM members WHERE last_seq = 0 AND state <> 'active'")
+
+        return await broken_orders(world.store, actions, holds)
+
+    in_world(body)
+
+
+def test_what_is_revoked_twice_at_once_is_revoked_once() -> None:
+    async def body(world: World) -> list[int]:
+        await world.people("ann")
+        settings = None
+
+        async def granting() -> Granting:
+            hub = world.hub()
+            rights = await HubRights.open(world.store, world.clock, hub.accounts, settings)
+            return Granting(rights, world.store, world.clock, hub.accounts)
+
+        await (await granting()).grant("ann", ["mcp.request.tools/call:files:*"])
+
+        async def revoke() -> Any:
+            return await (await granting()).revoke("ann", ["mcp.request.tools/call:files:*"])
+
+        def holds(told: list[Any]) -> bool:
+            refused = [each for each in told if isinstance(each, CommandInvalid)]
+            lines = world.store.rows("SELECT 1 FROM audit WHERE action = 'hub.revoke'")
+            return len(succeeded(told)) == len(refused) == len(lines) == 1
+
+        return await broken_orders(world.store, lambda: [revoke, revoke], holds)
+
+    in_world(body)
+
+
+async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, list[Account]]:
+    people = await world.people("ann", "bob")
+
+    async def unit(tx: Tx) -> RoomRecord:
+        room = await queries.insert_room(tx, record(access=access, created_by=people[0].id))
+        assert room is not None
+        owner = Membership(room.id, people[0].id, Role.OWNER, "member")
+        await queries.put_membership(tx, owner)
+        return room
+
+    return await world.store.write(unit), people
+
+
+def units(world: World, *both: Unit[Any]) -> Callable[[], list[Action]]:
+    return lambda: [lambda unit=unit: world.store.write(unit) for unit in both]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("what", ["join", "invite", "leave"])
+@pytest.mark.parametrize("row_locks", [False, True], ids=["free", "locks"])
+def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: bool) -> None:
+    async def body(world: World) -> list[int]:
+        room, (_, bob) = await with_room(world)
+        await world.store.write(lambda tx: queries.join(tx, room.id, bob.id))
+
+        async def meanwhile(tx: Tx) -> None:
+            if what == "join":
+                await queries.join(tx, room.id, bob.id)
+            elif what == "invite":
+                await queries.invite(tx, room.id, bob.id, banned=False)
+            else:
+                await queries.leave(tx, room.id, bob.id)
+
+        def holds(told: list[Any]) -> bool:
+            states = world.store.rows("SELECT state FROM room_members WHERE account_id = ?", bob.id)
+            return states == [("banned",)]
+
+        both = units(world, meanwhile, lambda tx: queries.expel(tx, room.id, bob.id))
+        return await broken_orders(world.store, both, holds)
+
+    in_world(body, row_locks=row_locks)
+
+
+def test_of_two_changes_of_a_room_none_is_lost() -> None:
+    async def body(world: World) -> list[int]:
+        room, _ = await with_room(world)
+
+        def change(**parts: Any) -> Unit[bool]:
+            async def unit(tx: Tx) -> bool:
+                known = await queries.room_by_id(tx, room.id)
+                assert known is not None
+                return await queries.update_room(tx, replace(known, **parts))
+
+            return unit
+
+        def holds(told: list[Any]) -> bool:
+            [kept] = world.store.rows("SELECT access, epoch, version FROM rooms")
+            expected = ("open" if told[0] else "invite", "e2" if told[1] else "e1", sum(told))
+            return any(told) and kept == expected
+
+        both = units(world, change(access="open"), change(epoch="e2"))
+        return await broken_orders(world.store, both, holds)
+
+    in_world(body)
+
+
+def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None:
+    async def body(world: World) -> list[int]:
+        room, (_, bob) = await with_room(world)
+        held = {bob.id: ("chat",)}
+
+        async def give(tx: Tx) -> None:
+            await queries.join(tx, room.id, bob.id)
+            known = await queries.room_by_id(tx, room.id)
+            assert known is not None
+            assert await queries.update_room(tx, replace(known, grants=held))
+
+        await world.store.write(give)
+
+        async def change(tx: Tx) -> bool:
+            known = await queries.room_by_id(tx, room.id)
+            assert known is not None
+            return await queries.update_room(tx, replace(known, epoch="e2"))
+
+        def holds(told: list[Any]) -> bool:
+            return world.store.rows("SELECT grants FROM rooms") == [("{}",)]
+
+        both = units(world, change, lambda tx: leave_all_rooms(tx, bob))
+        return await broken_orders(world.store, both, holds)
+
+    in_world(body)
+
+
+def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> None:
+    async def body(world: World) -> list[int]:
+        room, (ann, bob) = await with_room(world)
+        world.store.connection.execute("DELETE FROM room_members WHERE account_id = ?", (ann.id,))
+
+        def holds(told: list[Any]) -> bool:
+            invited, removed = told
+            return (
+                bool(invited != removed) and len(world.store.rows("SELECT 1 FROM rooms")) == invited
+            )
+
+        both = units(
+            world,
+            lambda tx: queries.invite(tx, room.id, bob.id, banned=True),
+            lambda tx: queries.delete_if_deserted(tx, room.id),
+        )
+        return await broken_orders(world.store, both, holds)
+
+    in_world(body)
+
+
+def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
+    async def body(world: World) -> list[int]:
+        room, (ann, _) = await with_room(world)
+
+        def put(*names: str) -> Unit[None]:
+            return lambda tx: queries_backends.put(tx, room.id, names, ann.id, NOON)
+
+        def holds(told: list[Any]) -> bool:
+            kept = {name for (name,) in world.store.rows("SELECT namespace FROM room_backends")}
+            return told == [None, None] and kept >= {"files"} and kept <= {"files", "docs"}
+
+        return await broken_orders(
+            world.store, units(world, put("files"), put("files", "docs")), holds
+        )
+
+    in_world(body)
+
+
+def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own() -> None:
+    async def body(world: World) -> list[int]:
+        def make(name: str) -> Unit[Any]:
+            return lambda tx: queries.insert_room(tx, record(name))
+
+        def holds(told: list[Any]) -> bool:
+            return len({each.id for each in told}) == 2
+
+        return await broken_orders(world.store, units(world, make("one"), make("two")), holds)
+
+    in_world(body)
