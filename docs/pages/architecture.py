@@ -36,8 +36,8 @@ from folkmoot.telemetry.traces import QUEUE
 from folkmoot.transports.bodies import STRANGERS_SHARE as BODIES_SHARE
 from folkmoot.transports.events.follower import MOST_WAITING as MOST_EVENTS_WAITING
 from folkmoot.transports.events.follower import MOST_WAITING_BYTES as MOST_EVENTS_BYTES
-from folkmoot.transports.mcp import session_rows
-from folkmoot.transports.mcp.declared import MOST_BYTES as MOST_DECLARED
+from folkmoot.transports.mcp import session_ids
+from folkmoot.transports.mcp.admission import MOST_BYTES as MOST_DECLARED
 from folkmoot.transports.mcp.sessions import SESSION_BYTES
 from folkmoot.transports.mcp.sessions import STRANGERS_SHARE as SESSIONS_SHARE
 
@@ -130,8 +130,8 @@ def bounds() -> str:
             [
                 "stored states of sessions",
                 (
-                    f"{session_rows.MOST_ROWS:,} of one account, and of those in which "
-                    f"accounts were made; {session_rows.MOST_BYTES // 1024} KiB each"
+                    f"{session_ids.MOST_ROWS:,} of one account, and of those in which "
+                    f"accounts were made; {session_ids.MOST_BYTES // 1024} KiB each"
                 ),
                 "the oldest are forgotten",
             ],

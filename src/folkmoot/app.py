@@ -46,9 +46,9 @@ from folkmoot.pipeline import Pipeline
 from folkmoot.proxy.tape.folder import TapeLibrary
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
-from folkmoot.relay.behind import Behind
-from folkmoot.relay.passing import Passing
+from folkmoot.relay.hub_gateway import Behind
 from folkmoot.relay.room_backends import RoomBackends
+from folkmoot.relay.tap import Passing
 from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec

@@ -120,8 +120,7 @@ def test_a_server_that_is_silent_to_discovery_is_an_older_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from folkmoot.clock import SystemClock
-    from folkmoot.relay.assemble import Server
-    from folkmoot.relay.proxy import ProxyOptions
+    from folkmoot.relay.proxy import ProxyOptions, Server
 
     monkeypatch.setattr(caller, "PROBE_SECONDS", 0.2)
 

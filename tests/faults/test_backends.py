@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.relay.upstream import line
+from folkmoot.relay.upstream import links
 from tests.faults.backends import is_there, operator, trouble
 from tests.harness import ask, run
 from tests.mcp_harness import until
@@ -27,7 +27,7 @@ IN_DOUBT = "What was asked may or may not have been done."
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a server tried again soon."""
-    monkeypatch.setattr(line, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
 
 
 @both_kinds

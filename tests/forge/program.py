@@ -40,7 +40,7 @@ LOADED = (
     "folkmoot.offline",
     "folkmoot.rotation",
     "folkmoot.names.lint.runner",
-    "folkmoot.relay.assemble",
+    "folkmoot.relay.proxy",
     "folkmoot.relay.play",
     "folkmoot.relay.tape_server",
     "folkmoot.settings.backend_tables",

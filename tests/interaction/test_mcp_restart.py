@@ -15,7 +15,7 @@ from folkmoot.app import Hub
 from folkmoot.clock import SystemClock
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.transports.mcp.notices import INBOX
-from folkmoot.transports.mcp.sealed_ids import short_hash
+from folkmoot.transports.mcp.session_ids import short_hash
 from tests.harness import Answer, run
 from tests.interaction.test_mail_sessions import WHOAMI, call, not_found, open_session, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until

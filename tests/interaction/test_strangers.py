@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core import strict
-from folkmoot.transports.mcp.declared import MOST_BYTES, reduce_declared
+from folkmoot.transports.mcp.admission import MOST_BYTES, reduce_declared
 from tests.harness import Answer, ask, reached, read_answer, run
 from tests.mcp_harness import META, MODERN, Meeting, meeting, rpc
 

@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import Side, read_tape
-from folkmoot.relay.assemble import Server, assembled
+from folkmoot.relay.proxy import Server, assembled
 from folkmoot.relay.recording import Recording
 from tests.conformance.node import Node, node_or_skip
 from tests.conformance.suite import REVISIONS, Outcome, hub, run_suite

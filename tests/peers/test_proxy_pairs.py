@@ -14,7 +14,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import Side
-from folkmoot.relay.assemble import Server, assembled
+from folkmoot.relay.proxy import Server, assembled
 from tests.conformance.node import node_or_skip
 from tests.harness import run
 from tests.peers.clients import MODERN, Ears, client_of, command_of

@@ -12,8 +12,7 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.tape import Side, read_tape
-from folkmoot.relay.assemble import Server, assembled
-from folkmoot.relay.proxy import Proxy, Upstream
+from folkmoot.relay.proxy import Proxy, Server, Upstream, assembled
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import Steps
 from folkmoot.relay.tape_server import Replay

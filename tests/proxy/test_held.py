@@ -34,8 +34,7 @@ from folkmoot.datafolder.sockets import proxy_socket, running_proxies, runtime_f
 from folkmoot.operations import Services
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
-from folkmoot.relay.assemble import tell
-from folkmoot.relay.proxy_operator import ProxyOperator
+from folkmoot.relay.proxy import ProxyOperator, tell
 from folkmoot.transports.operator_app import operator_app
 from folkmoot.transports.operator_socket import OperatorSocket
 from tests.harness import run

@@ -20,7 +20,7 @@ from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.sessions import SessionManager
-from folkmoot.relay.carrying import carry
+from folkmoot.relay.pump import carry
 from folkmoot.relay.steps import Steps
 
 TO_SERVER, TO_CLIENT = MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import Side
-from folkmoot.relay.assemble import Server, ServerTransport, assembled
-from folkmoot.relay.proxy import Proxy, ProxyOptions
+from folkmoot.relay.proxy import Proxy, ProxyOptions, Server, ServerTransport, assembled
 from tests.harness import Answer, ask
 
 BOTH = "application/json, text/event-stream"

@@ -9,7 +9,7 @@ import pytest
 from folkmoot.core.message import Request
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.headers import VERSION_MEMBER, as_value
-from folkmoot.relay.contexts import mirrored
+from folkmoot.relay.exchanges import mirrored
 
 
 def call(**arguments: Any) -> Request:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import SettingsError
-from folkmoot.relay.upstream.following import Following
+from folkmoot.relay.upstream.settings_follower import Following
 from folkmoot.settings import GatewaySpec, load
 from folkmoot.settings.files import is_private
 from tests.harness import run

@@ -31,7 +31,7 @@ from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.server.stdio import StdioFront
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.sessions import SessionManager
-from folkmoot.relay.carrying import carry
+from folkmoot.relay.pump import carry
 from folkmoot.relay.steps import Steps
 from folkmoot.taskgroups import group
 

@@ -74,7 +74,7 @@ def call_backend(
     async def run() -> bool:
         # Half a second to import, which help and errors need not wait for.
         from folkmoot.clock import SystemClock
-        from folkmoot.relay.behind import own_files
+        from folkmoot.relay.hub_gateway import own_files
         from folkmoot.relay.upstream.connecting import Connecting
 
         hidden = (*own_files(loaded.settings), *loaded.files)

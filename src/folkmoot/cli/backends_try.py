@@ -109,7 +109,7 @@ async def reach(spec: BackendSpec, loaded: Loaded | None) -> Tried:
     # Half a second to import, which help and errors need not wait for.
     from folkmoot.clock import SystemClock
     from folkmoot.gateway.trial import FirstSight, tried
-    from folkmoot.relay.behind import own_files
+    from folkmoot.relay.hub_gateway import own_files
     from folkmoot.relay.upstream.fleet import Fleet
 
     unseen: Any = FirstSight()

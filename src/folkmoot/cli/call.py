@@ -147,8 +147,7 @@ def call(
     async def run() -> bool:
         # Half a second to import, which help and errors need not wait for.
         from folkmoot.clock import SystemClock
-        from folkmoot.relay.assemble import Server
-        from folkmoot.relay.proxy import ProxyOptions
+        from folkmoot.relay.proxy import ProxyOptions, Server
 
         server = Server(tuple(command), url, transport, headers)  # type: ignore[arg-type]
         async with server.upstream(SystemClock(), ProxyOptions()) as there:

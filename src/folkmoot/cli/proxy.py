@@ -125,8 +125,7 @@ def proxy(
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.carrier import PROXY_LIMITS
     from folkmoot.proxy.tape import Side
-    from folkmoot.relay.assemble import DecisionPlace, Interception, Server, assembled
-    from folkmoot.relay.proxy import ProxyOptions
+    from folkmoot.relay.proxy import DecisionPlace, Interception, ProxyOptions, Server, assembled
     from folkmoot.relay.recording import Recording
     from folkmoot.telemetry import logs
 

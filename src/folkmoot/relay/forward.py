@@ -30,10 +30,9 @@ from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.server.responses import WATCH_SECONDS, Watching
 from folkmoot.mcp.wire import ACCEPT_BOTH, SESSION_HEADER, VERSION_HEADER, readable_id
-from folkmoot.relay.contexts import Contexts, mirrored
 from folkmoot.relay.conversation import Talks
 from folkmoot.relay.era_switch import EraSwitch
-from folkmoot.relay.replies import Answering, Replies, say_json, settle
+from folkmoot.relay.exchanges import Answering, Contexts, Replies, mirrored, say_json, settle
 from folkmoot.relay.steps import TO_SERVER, Envelope, Steps, answer_of
 from folkmoot.taskgroups import Interruptible, group
 from folkmoot.transports.bodies import read_body, replaying

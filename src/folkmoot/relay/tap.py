@@ -1,4 +1,4 @@
-"""The interceptors and the tape of `/mcp`: its messages pass the same steps as a proxy's.
+"""The interceptors and the tape of a hub: what is said at `/mcp` passes the steps of a proxy.
 
 Who asks is made out before, so that rules can name them; whatever an interceptor makes of a message
 is judged by policy afterwards. A hub that neither records nor intercepts has none of this.
@@ -6,34 +6,50 @@ is judged by policy afterwards. A hub that neither records nor intercepts has no
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from folkmoot.core.errors import MessageError
 from folkmoot.core.message import Request, decode_message, encode_message
+from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.mcp import wire
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
 from folkmoot.mcp.wire import readable_id
-from folkmoot.relay.contexts import Contexts, mirrored
-from folkmoot.relay.replies import JSON, Replies, say_json, settle
-from folkmoot.relay.steps import TO_SERVER, answer_of
+from folkmoot.operations.concealment import ConcealingRecorder, conceal
+from folkmoot.operations.finder import taken_out
+from folkmoot.proxy.chain import Chain
+from folkmoot.proxy.held import HeldMessages
+from folkmoot.proxy.plugins import load_plugins
+from folkmoot.proxy.rules import Rules
+from folkmoot.proxy.sessions import SessionLimits, SessionManager
+from folkmoot.proxy.tape import Side
+from folkmoot.relay.conversation import Talks
+from folkmoot.relay.exchanges import JSON, Contexts, Replies, mirrored, say_json, settle
+from folkmoot.relay.recording import Recording
+from folkmoot.relay.steps import TO_SERVER, Steps, answer_of
+from folkmoot.taskgroups import aside
 from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import replaying
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY
-from folkmoot.transports.mcp.sealed_ids import shown_header
+from folkmoot.transports.mcp.session_ids import shown_header
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from starlette.types import Message, Receive, Scope, Send
 
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.policy import Principal
-    from folkmoot.core.strict import Limits
-    from folkmoot.relay.conversation import Talk, Talks
-    from folkmoot.relay.steps import Envelope, Steps
+    from folkmoot.core.ports import Bus, Clock, Interceptor
+    from folkmoot.proxy.interceptors.base import Groups
+    from folkmoot.relay.conversation import Talk
+    from folkmoot.relay.steps import Envelope
+    from folkmoot.settings import Settings
     from folkmoot.transports.mcp.arrivals import Exchange
 
 LENGTH: Final = b"content-length"
@@ -236,3 +252,85 @@ async def _gone() -> Message:
 
 async def _say_nothing(_: Message) -> None:
     pass
+
+
+NESTING = 256
+
+
+class Passing:
+    """The recorder and the interceptors of one hub, as its settings have them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        bus: Bus,
+        interceptors: Sequence[Interceptor] = (),
+    ) -> None:
+        self._settings = settings
+        self._given = interceptors
+        self._clock = clock
+        self._rules: Rules | None = None
+        self.held = HeldMessages(clock, bus)
+        self.interceptors = Chain()
+        """Empty until they are loaded."""
+        self._canonical: Callable[[str], str] = str
+        self.tap: Tap | None = None
+        """What everything said at `/mcp` passes, if there is anything to do."""
+
+    def load(self, canonical: Callable[[str], str], groups: Groups) -> None:
+        """Read the rules and load the plugins.
+
+        `canonical` is the one name of a tool, and `groups` has the groups that someone is in.
+        """
+        self._canonical = canonical
+        chosen = self._settings.interceptors
+        found: list[Interceptor] = []
+        if chosen.rules:
+            path = Path(chosen.rules).expanduser()
+            self._rules = Rules.load(path, clock=self._clock, canonical=canonical, groups=groups)
+            found += self._rules.interceptors
+        found += load_plugins(chosen.plugins)
+        found += self._given
+        self.interceptors = Chain(found, self.held, conceal)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Record, and follow the file of rules, while entered."""
+        async with AsyncExitStack() as stack:
+            beside = await stack.enter_async_context(aside())
+            if self._rules is not None:
+                beside.run(self._rules.watch())
+            recording = self._recording()
+            recorder = None
+            if recording.wanted:
+                recorder = recording.begin(self._clock, Side("http"), Side("hub"))
+                stack.callback(recorder.close)
+            if recorder is not None or self.interceptors.interceptors:
+                sessions = SessionManager(self._clock, self._session_limits())
+                beside.run(sessions.run())
+                kept = None if recorder is None else ConcealingRecorder(recorder)
+                steps = Steps(self.interceptors, kept, self._clock)
+                talks = Talks(sessions, self._clock)
+                limits = Limits(self._settings.http.max_body_bytes, NESTING)
+                meant = partial(taken_out, canonical=self._canonical)
+                self.tap = Tap(steps, talks, limits, meant)
+            yield
+
+    def _recording(self) -> Recording:
+        chosen = self._settings.record
+        return Recording(
+            folder=Path(chosen.folder).expanduser() if chosen.folder else None,
+            best_effort=chosen.best_effort,
+            compress=chosen.compress or None,
+            paths=chosen.redact,
+            tape_bytes=chosen.tape_bytes,
+        )
+
+    def _session_limits(self) -> SessionLimits:
+        chosen: Any = self._settings.mcp
+        return SessionLimits(
+            idle_seconds=chosen.session_idle_seconds,
+            absolute_seconds=float("inf"),
+            most=chosen.max_sessions,
+        )

@@ -173,7 +173,7 @@ class RecordedServer:
 
     @asynccontextmanager
     async def _taped(self) -> AsyncIterator[str]:
-        from folkmoot.relay.assemble import Server, assembled
+        from folkmoot.relay.proxy import Server, assembled
         from folkmoot.relay.recording import Recording
 
         marked = self._marked

@@ -9,8 +9,8 @@ import pytest
 
 from folkmoot.core.message import message_from
 from folkmoot.mcp.eras import EraBridge, ToServer
-from folkmoot.mcp.eras.listening import MOST_REOPENED
 from folkmoot.mcp.eras.rounds import MOST_ROUNDS
+from folkmoot.mcp.eras.subscriptions import MOST_REOPENED
 from folkmoot.mcp.wire import MOST_OPEN
 from tests.mcp.eras.script import (
     ADA,

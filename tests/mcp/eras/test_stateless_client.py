@@ -9,7 +9,7 @@ import pytest
 from folkmoot.core.message import ProtocolMessage, message_from
 from folkmoot.mcp.eras import EraBridge, ToClient
 from folkmoot.mcp.eras.calls import MOST_ASKED, MOST_PARKED
-from folkmoot.mcp.eras.listening import MOST_LISTENS
+from folkmoot.mcp.eras.subscriptions import MOST_LISTENS
 from folkmoot.mcp.wire import MOST_OPEN
 from tests.mcp.eras.script import (
     BOX,

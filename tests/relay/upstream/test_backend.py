@@ -23,7 +23,7 @@ from folkmoot.core.session import Era
 from folkmoot.gateway.history import BOUNDS
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
-from folkmoot.relay.upstream import line, pool, requests, watching
+from folkmoot.relay.upstream import links, requests, watching
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.settings.backends import Secret
 from tests.harness import run
@@ -137,7 +137,7 @@ def test_only_so_many_calls_are_in_flight_at_once() -> None:
 def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(line, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     program = tmp_path / "server"
 
     async def test() -> None:
@@ -172,7 +172,7 @@ def _quoted(word: str) -> str:
 def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(line, "LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
 
     async def test() -> None:
         async with running(spec()) as there:
@@ -292,7 +292,7 @@ def test_each_person_may_have_a_connection_of_their_own(monkeypatch: pytest.Monk
 def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(links, "IDLE_SECONDS", 0.1)
 
     async def test() -> None:
         async with running(spec(per_user=True)) as there:
@@ -308,7 +308,7 @@ def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
 def test_a_connection_that_took_long_to_open_is_used_before_it_is_closed_as_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(links, "IDLE_SECONDS", 0.001)
 
     async def test() -> None:
         async with running(spec(per_user=True)) as there:
@@ -445,7 +445,7 @@ def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: P
 def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(line, "LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
 
     async def test() -> None:
         ours: dict[str, str] = {}

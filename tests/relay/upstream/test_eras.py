@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.session import Era
 from folkmoot.gateway.ports import BackendState
-from folkmoot.relay.upstream import line, pool
+from folkmoot.relay.upstream import links
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import reached, run
 from tests.mcp.client.places import Asked, Place
@@ -139,7 +139,7 @@ def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_first() -
 
 
 def test_a_link_beside_the_first_is_closed_when_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(links, "IDLE_SECONDS", 0.05)
 
     async def test() -> None:
         server = Both(*ERAS)
@@ -176,7 +176,7 @@ def fixed(place: Place, era: Any) -> BackendSpec:
 
 
 def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
 
     async def test() -> None:
         server, old = Both(*ERAS), Both("handshake")

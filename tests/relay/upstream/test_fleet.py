@@ -15,7 +15,7 @@ from folkmoot.core.errors import BackendUnavailable, BackendUnknown
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import Backend
 from folkmoot.relay.upstream import backend as backends
-from folkmoot.relay.upstream import line
+from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.model import Changes
 from tests.harness import run
@@ -109,7 +109,7 @@ def test_a_server_can_be_reached_anew() -> None:
 def test_what_fails_in_one_server_is_no_other_ones_business(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(line, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     judge = backends.LiveBackend._judge
 
     def faulty(backend: backends.LiveBackend) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import CommandFailed, SettingsError
-from folkmoot.relay.upstream.following import Following
+from folkmoot.relay.upstream.settings_follower import Following
 from folkmoot.settings import GatewaySpec, load
 from tests.harness import run
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from folkmoot.core.errors import BackendBusy, BackendFailed, BackendUnavailable
 from folkmoot.gateway.ports import BackendState
-from folkmoot.relay.upstream import line
+from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.requests import Unanswered
@@ -202,7 +202,7 @@ def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(
 def test_a_server_that_comes_back_on_its_port_is_used_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(line, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
 
     async def test() -> None:
         server, again = Sessions(), Sessions()

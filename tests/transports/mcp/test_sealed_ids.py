@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.transports.mcp.sealed_ids import LONGEST, SealedIds, short_hash
+from folkmoot.transports.mcp.session_ids import LONGEST, SealedIds, short_hash
 from folkmoot.vault import Vault
 
 KEY, CREDENTIAL = b"k" * 32, "ab" * 32

@@ -77,9 +77,8 @@ def play(
     secrets = dict(map(read_secret, secret or ()))
     from folkmoot.clock import SystemClock
     from folkmoot.proxy.tape import read_tape
-    from folkmoot.relay.assemble import Server
     from folkmoot.relay.play import play as play_tape
-    from folkmoot.relay.proxy import ProxyOptions
+    from folkmoot.relay.proxy import ProxyOptions, Server
 
     recorded = read_tape(file)
     server = Server(tuple(command or ()), upstream or "", transport, headers)  # type: ignore[arg-type]

@@ -131,7 +131,7 @@ async def serve_stdio(replay: Replay, steps: Steps) -> None:
     # Without all that HTTP needs, which takes longer to import than most tests to run.
     from folkmoot.mcp.server.stdio import StdioFront
     from folkmoot.proxy.sessions import SessionManager
-    from folkmoot.relay.carrying import carry
+    from folkmoot.relay.pump import carry
 
     tell_waiting("for HTTP clients, use --listen")
     front = StdioFront(steps.clock)

@@ -16,7 +16,6 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.listening import Listening
 from folkmoot.mcp.eras.rounds import Call, Rounds, pause
 from folkmoot.mcp.eras.shapes import (
     UNKNOWN_PEER,
@@ -25,6 +24,7 @@ from folkmoot.mcp.eras.shapes import (
     without_tasks,
 )
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.subscriptions import Listening
 from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
 from folkmoot.mcp.wire import (
     error_answer,

@@ -27,7 +27,6 @@ from folkmoot.mcp.eras.calls import (
     offers,
     unanswered,
 )
-from folkmoot.mcp.eras.listening import Listens
 from folkmoot.mcp.eras.shapes import (
     UNKNOWN_PEER,
     as_handshake,
@@ -35,6 +34,7 @@ from folkmoot.mcp.eras.shapes import (
     for_stateless,
 )
 from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.subscriptions import Listens
 from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
 from folkmoot.mcp.wire import error_answer, members_of, meta_of, params_of, refusal
 

@@ -41,6 +41,7 @@ from folkmoot.mcp.eras.rounds import Question
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
 from folkmoot.mcp.server.heads import check_wishes, claimed
 from folkmoot.mcp.server.responses import Reply, say
+from folkmoot.mcp.server.resumable import SessionStreams
 from folkmoot.mcp.server.service import (
     Answer,
     Asked,
@@ -49,7 +50,6 @@ from folkmoot.mcp.server.service import (
     method_unknown,
     written,
 )
-from folkmoot.mcp.server.session_streams import SessionStreams
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import cancellation, members_of
 

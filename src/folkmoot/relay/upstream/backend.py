@@ -26,8 +26,7 @@ from folkmoot.mcp.wire import AS_TASK, TASK_IDS, TASKS_GET
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.health import Health, given_up, named, retry_after, view_of
-from folkmoot.relay.upstream.line import Line, wait_after
-from folkmoot.relay.upstream.pool import IDLE_SECONDS, STATE, Affinity, Key, Pool
+from folkmoot.relay.upstream.links import IDLE_SECONDS, STATE, Affinity, Key, Line, Pool, wait_after
 from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
 from folkmoot.relay.upstream.watching import Spot, Taking, Watching
 

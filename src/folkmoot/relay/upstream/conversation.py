@@ -25,7 +25,7 @@ from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.peer import CallState, Peer
 from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.upstream import requests
-from folkmoot.relay.upstream.hearing import Hearing
+from folkmoot.relay.upstream.link_reader import Hearing
 from folkmoot.relay.upstream.requests import Heard, Late, Listen, Unanswered, Waiting
 from folkmoot.taskgroups import aside
 

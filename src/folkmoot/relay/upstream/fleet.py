@@ -17,7 +17,7 @@ from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import Conversation
 from folkmoot.relay.upstream.inventory import drain
-from folkmoot.relay.upstream.line import wait_after
+from folkmoot.relay.upstream.links import wait_after
 from folkmoot.relay.upstream.model import BackendView, Changes
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.taskgroups import group

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
 from folkmoot.mcp.wire import CHANGES, URIS, members_of
 from folkmoot.relay.upstream.inventory import Looking, drain_all, kept
-from folkmoot.relay.upstream.line import wait_after
+from folkmoot.relay.upstream.links import wait_after
 from folkmoot.relay.upstream.requests import Late, Unanswered
 
 if TYPE_CHECKING:

@@ -24,11 +24,10 @@ from folkmoot.operations.concealment import conceal_call
 from folkmoot.taskgroups import aside
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
+from folkmoot.transports.mcp.admission import MOST_BYTES, answer_invalid, reduce_declared
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.calls import Calls
-from folkmoot.transports.mcp.declared import MOST_BYTES, reduce_declared
-from folkmoot.transports.mcp.invalid_token import answer_invalid
 from folkmoot.transports.mcp.resumption import Resumption
 from folkmoot.transports.mcp.sessions import Session, Sessions
 

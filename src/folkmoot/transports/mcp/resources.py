@@ -12,9 +12,9 @@ from folkmoot.gateway.asking import READ
 from folkmoot.mcp.server.service import Answer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
 from folkmoot.operations.mail import APP_META, APP_TYPE, INBOX_APP, inbox_page
+from folkmoot.transports.mcp.admission import text_in
 from folkmoot.transports.mcp.lists import app_type
 from folkmoot.transports.mcp.notices import INBOX, Resubscriptions
-from folkmoot.transports.mcp.params import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -16,8 +16,7 @@ import msgspec
 
 from folkmoot.core.errors import SessionNotFound, StoreError
 from folkmoot.core.policy import NOBODY
-from folkmoot.transports.mcp.sealed_ids import SealedIds, full_hash
-from folkmoot.transports.mcp.session_rows import SessionRows, State
+from folkmoot.transports.mcp.session_ids import SealedIds, SessionRows, State, full_hash
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, Session, Sessions
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from folkmoot.accounts.ports import Sealer
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Clock, Store
-    from folkmoot.transports.mcp.sealed_ids import Claims
+    from folkmoot.transports.mcp.session_ids import Claims
 
 logger = logging.getLogger("folkmoot.mcp")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.mcp.server.sessions import HandshakeSession
-from folkmoot.transports.mcp.sealed_ids import short_hash
+from folkmoot.transports.mcp.session_ids import short_hash
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock

@@ -20,7 +20,7 @@ from folkmoot.gateway.asking import CALL, CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
 from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import Answer, method_unknown
-from folkmoot.transports.mcp.params import object_in, text_in
+from folkmoot.transports.mcp.admission import object_in, text_in
 
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal

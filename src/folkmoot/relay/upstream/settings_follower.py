@@ -1,4 +1,4 @@
-"""Following: the servers behind the hub as the settings file has them, whatever becomes of it."""
+"""The servers behind the hub as the settings file has them, whatever becomes of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hearing: what comes of a server over one link, and whom it belongs to."""
+"""The reading side of one link: what comes of a server, and whom it belongs to."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Changes of lists and resources, from either era to the other.
 
-`Listening` is the one `subscriptions/listen` behind all that a handshake client wants to hear of.
-A listen cannot be changed. So a new one is opened, and the old one ends when the new one is
-acknowledged: nothing is missed between them, and of two that tell the same only one is heard.
-`Listens` are those of stateless clients, told by the notifications of a handshake server.
+`HandshakeSubscription` is the one `subscriptions/listen` behind all that a handshake client wants
+to hear of. A listen cannot be changed. So a new one is opened, and the old one ends when the new
+one is acknowledged: nothing is missed between them, and of two that tell the same only one is
+heard. `StatelessSubscriptions` are those of stateless clients, told by the notifications of a
+handshake server.
 """
 
 from __future__ import annotations

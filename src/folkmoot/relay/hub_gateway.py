@@ -1,4 +1,4 @@
-"""What stands behind one hub: the servers, what they offer, and who may use it."""
+"""The gateway of a hub: the servers behind it, what they offer, and who may use it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
 from folkmoot.operations.table import NEEDS
 from folkmoot.relay.upstream.fleet import Fleet
-from folkmoot.relay.upstream.following import Following
+from folkmoot.relay.upstream.settings_follower import Following
 from folkmoot.settings import GatewaySpec
 from folkmoot.taskgroups import aside
 

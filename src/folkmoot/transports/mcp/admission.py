@@ -1,0 +1,264 @@
+"""What is seen to before a request is served: its params, its declarations, and its token.
+
+A client may declare anything under `capabilities` and `clientInfo`, and a session keeps it for as
+long as it is open. Declarations of usual size pass as they are; of longer ones only the members
+remain that the hub or a backend acts on.
+
+Nobody with a wrong or dead token is treated as if they had none: only registering and recovering
+work. The stateless era is answered 401. In the handshake era a session opens, so that its user can
+be told in a result and can recover there. Both may list the tools that still work: clients do that
+around a call, and would lose a fresh token.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from folkmoot.core.errors import (
+    AccountSuspended,
+    BodyTooLarge,
+    InvalidJson,
+    ParamsInvalid,
+    TokenInvalid,
+    TokenRefused,
+)
+from folkmoot.mcp.wire import (
+    APPS_EXTENSION,
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    INITIALIZE,
+    PING,
+    TOOLS_CALL,
+    TOOLS_LIST,
+)
+from folkmoot.operations.dispatch import failure
+from folkmoot.operations.finder import CALL_TOOL
+from folkmoot.transports.answers import JsonResponse, challenge
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from folkmoot.names import NameStyle
+    from folkmoot.operations import Catalogue
+    from folkmoot.transports.mcp.arrivals import Exchange
+
+
+def text_in(params: dict[str, Any], name: str) -> str:
+    """A member that must be a string."""
+    value = params.get(name)
+    if type(value) is not str:
+        raise ParamsInvalid(f"{name} must be a string.")
+    return value
+
+
+def object_in(params: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """A member that is an object where it is given."""
+    value = params.get(name)
+    if value is not None and type(value) is not dict:
+        raise ParamsInvalid(f"{name} must be an object.")
+    return value
+
+
+def texts_in(params: dict[str, Any], name: str) -> dict[str, str] | None:
+    """A member that is an object of strings where it is given."""
+    value = object_in(params, name)
+    if value is not None and any(type(each) is not str for each in value.values()):
+        raise ParamsInvalid(f"Every member of {name} must be a string.")
+    return value
+
+
+def check_completion(params: dict[str, Any]) -> None:
+    """Refuse a wish for a completion that does not say of what."""
+    ref, argument = object_in(params, "ref") or {}, object_in(params, "argument") or {}
+    kinds = {"ref/prompt": "name", "ref/resource": "uri"}
+    kind = ref.get("type")
+    if type(kind) is not str or kind not in kinds:
+        raise ParamsInvalid("ref must name a prompt or a resource.")
+    text_in(ref, kinds[kind])
+    text_in(argument, "name")
+    text_in(argument, "value")
+    texts_in(object_in(params, "context") or {}, "arguments")
+
+
+MOST_BYTES: Final = 1_024
+"""Of a declaration that is kept as it is; those of usual clients have a few hundred."""
+FLAGS: Final = ("elicitation", "roots", "sampling", "tasks")
+"""The capabilities that somebody may ask a client for."""
+NAMES: Final = ("name", "title", "version")
+MOST_OF_ONE: Final = 128
+"""Bytes of one member of a long declaration."""
+OPENING: Final = ("protocolVersion", "capabilities", "clientInfo")
+EMPTY: Final = Raw(b"{}")
+
+
+class _Call(Struct):
+    method: Any = None
+    params: Raw = Raw(b"null")
+
+
+_call = msgspec.json.Decoder(_Call).decode
+_whole = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def reduce_declared(body: bytes) -> bytes:
+    """A message whose declarations are short: the same, unless they were long."""
+    if len(body) <= MOST_BYTES:
+        return body
+    try:
+        call = _call(body)
+        params = _whole(call.params)
+        if call.method == INITIALIZE:
+            return _with_params(body, _opening(params))
+        meta = _whole(params.get("_meta", EMPTY))
+    except msgspec.ValidationError:
+        # Whoever reads it next refuses it: what is declared stands in objects.
+        return body
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InvalidJson("The message is not valid JSON.") from None
+    if _size(meta, (CAPABILITIES_KEY, CLIENT_KEY)) <= MOST_BYTES:
+        return body
+    reduced = _reduced(meta, CAPABILITIES_KEY, CLIENT_KEY)
+    return _with_params(body, {**params, "_meta": Raw(_encode(reduced))})
+
+
+def _opening(params: dict[str, Raw]) -> dict[str, Raw]:
+    """The params of `initialize`; a session keeps nothing else of them."""
+    known: dict[str, Raw] = {name: params[name] for name in OPENING if name in params}
+    if _size(known, OPENING) > MOST_BYTES:
+        known = _reduced(known, "capabilities", "clientInfo")
+    if _size(known, OPENING) > MOST_BYTES:
+        raise BodyTooLarge(
+            f"What a client declares of itself may have at most {MOST_BYTES:,} bytes.",
+            limit=MOST_BYTES,
+        )
+    return known
+
+
+def _size(members: dict[str, Raw], names: tuple[str, ...]) -> int:
+    return sum(len(bytes(members[name])) for name in names if name in members)
+
+
+def _reduced(members: dict[str, Raw], capabilities: str, client: str) -> dict[str, Raw]:
+    changed = dict(members)
+    if capabilities in members:
+        declared = _whole(members[capabilities])
+        kept: dict[str, Raw] = {
+            name: _short(declared[name], EMPTY) for name in FLAGS if name in declared
+        }
+        apps = _whole(declared.get("extensions", EMPTY)).get(APPS_EXTENSION)
+        if apps is not None:
+            kept["extensions"] = Raw(_encode({APPS_EXTENSION: _short(apps, EMPTY)}))
+        changed[capabilities] = Raw(_encode(kept))
+    if client in members:
+        info = _whole(members[client])
+        named = {name: _short(info[name], Raw(b'""')) for name in NAMES if name in info}
+        changed[client] = Raw(_encode(named))
+    return changed
+
+
+def _short(raw: Raw, otherwise: Raw) -> Raw:
+    return raw if len(bytes(raw)) <= MOST_OF_ONE else otherwise
+
+
+def _with_params(body: bytes, params: dict[str, Raw]) -> bytes:
+    return _encode({**_whole(body), "params": Raw(_encode(params))})
+
+
+PASSED: Final = frozenset({INITIALIZE, PING})
+"""Requests of a session that tell nothing of anyone."""
+UNCACHED: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""What the stateless era adds to a list."""
+
+
+class Named(Struct):
+    """A call, as far as its name goes."""
+
+    name: str = ""
+    arguments: Raw = Raw(b"{}")
+
+
+class Asked(Struct):
+    """A message, as far as it decides what is answered."""
+
+    method: str = ""
+    id: str | int | UnsetType = UNSET
+    params: Raw = Raw(b"{}")
+
+
+_asked: msgspec.json.Decoder[Asked] = msgspec.json.Decoder(Asked)
+_named: msgspec.json.Decoder[Named] = msgspec.json.Decoder(Named)
+
+
+def answer_invalid(exchange: Exchange, body: bytes | None, catalogue: Catalogue) -> Response | None:
+    """The answer to a request whose token is not valid; None where it may go on regardless."""
+    if exchange.scope["method"] == "DELETE":
+        return None
+    asked = read_message(body or b"")
+    error = AccountSuspended() if exchange.suspended else TokenInvalid()
+    if asked is None:
+        return unauthorized(None, error)
+    if asked.method == TOOLS_CALL and is_public(asked.params, catalogue):
+        return None
+    told: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.id}
+    if asked.method == TOOLS_LIST and asked.id is not UNSET:
+        listed = {"tools": public_tools(catalogue, exchange.names, error)}
+        told["result"] = listed if exchange.handshake else {**UNCACHED, **listed}
+        return JsonResponse(told)
+    if not exchange.handshake or (exchange.session is None and asked.method != INITIALIZE):
+        return unauthorized(asked.id, error)
+    if asked.method in PASSED or not asked.method or asked.id is UNSET:
+        return None
+    if asked.method == TOOLS_CALL:
+        text = failure(error).text()
+        told["result"] = {"content": [{"type": "text", "text": text}], "isError": True}
+    else:
+        told["error"] = error.as_jsonrpc()
+    return JsonResponse(told)
+
+
+def unauthorized(message_id: str | int | UnsetType | None, error: TokenRefused) -> Response:
+    """The refusal of a request that no session has opened a way for."""
+    told = {
+        "jsonrpc": "2.0",
+        "id": None if message_id is UNSET else message_id,
+        "error": error.as_jsonrpc(),
+    }
+    return JsonResponse(told, error.http, {"www-authenticate": challenge(error)})
+
+
+def read_message(body: bytes) -> Asked | None:
+    """The message in a body; None where there is none."""
+    try:
+        return _asked.decode(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_public(params: Raw, catalogue: Catalogue) -> bool:
+    """Whether a call, or the call inside it, is of a tool that works without an account."""
+    try:
+        named = _named.decode(params)
+        tool = catalogue.find(named.name)
+        if tool is not None and tool.name == CALL_TOOL:
+            tool = catalogue.find(_named.decode(named.arguments).name)
+    except (ValueError, RecursionError):
+        return False
+    return tool is not None and tool.public and not tool.finder
+
+
+def public_tools(
+    catalogue: Catalogue, style: NameStyle, error: TokenRefused
+) -> list[dict[str, Any]]:
+    """The tools that work without an account, each saying why it is one of the few listed."""
+    return [
+        {**shown, "description": f"{error.message} {shown['description']}"}
+        for shown in (
+            catalogue.listed(tool, style)
+            for tool in catalogue.tools
+            if tool.public and not tool.finder
+        )
+    ]
