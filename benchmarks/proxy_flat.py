@@ -31,7 +31,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.message import decode_message
 from folkmoot.core.transport import UNKNOWN, Headers
 from folkmoot.proxy.sessions import SessionManager
-from folkmoot.relay.conversation import Talks
+from folkmoot.relay.conversation import HttpConversations
 from folkmoot.relay.steps import TO_CLIENT, TO_SERVER
 
 MOST_ENVELOPE = 0.01
@@ -60,7 +60,7 @@ message = "Not here."
 def envelope(calls: Sequence[float]) -> None:
     """Print which part of a call over HTTP is spent on the envelopes of its two messages."""
     clock = SystemClock()
-    talk = Talks(SessionManager(clock), clock).of(Headers((("mcp-session-id", "1"),)))
+    talk = HttpConversations(SessionManager(clock), clock).of(Headers((("mcp-session-id", "1"),)))
     asked = decode_message(call(1))
     told = decode_message(answer(call(1)) or b"")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.pages.markdown import code, table
-from folkmoot.mcp.eras.table import SUBJECTS, UNBRIDGED, Refusal
+from folkmoot.mcp.eras.table import SUBJECTS, UNBRIDGED, EraRefusal
 
 
 def _subjects() -> str:
@@ -16,7 +16,7 @@ def _subjects() -> str:
 
 
 def _refusals() -> str:
-    return table(("who is told", "the error"), ((r.told.value, r.sentence) for r in Refusal))
+    return table(("who is told", "the error"), ((r.told.value, r.sentence) for r in EraRefusal))
 
 
 def _unbridged() -> str:

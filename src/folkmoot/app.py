@@ -46,9 +46,9 @@ from folkmoot.pipeline import Pipeline
 from folkmoot.proxy.tape.folder import TapeLibrary
 from folkmoot.quotas import NEAR, Disk, Quotas
 from folkmoot.ratelimits import RateLimits
-from folkmoot.relay.hub_gateway import Behind
+from folkmoot.relay.hub_gateway import HubGateway
 from folkmoot.relay.room_backends import RoomBackends
-from folkmoot.relay.tap import Passing
+from folkmoot.relay.tap import HubInterception
 from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
@@ -159,9 +159,9 @@ class Hub:
             settings.http.allowed_origins,
         )
         self._limits = RateLimits(self.clock, rate_limits(settings))
-        self._passing = Passing(settings, self.clock, self.bus, interceptors)
+        self._passing = HubInterception(settings, self.clock, self.bus, interceptors)
         given = GatewaySpec() if loaded is None else loaded.gateway
-        self.behind = Behind(settings, self.clock, gateway or given, loaded)
+        self.behind = HubGateway(settings, self.clock, gateway or given, loaded)
         self._users = 0
         self._traces: Traces | None = None
         self._server: HttpServer | None = None

@@ -28,8 +28,8 @@ from folkmoot.core.session import ANONYMOUS
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.sessions import Session
-from folkmoot.relay.conversation import Conversation
+from folkmoot.proxy.sessions import ProxySession
+from folkmoot.relay.conversation import ProxyConversation
 from tests.harness import serving
 from tests.mcp_harness import META, settings
 
@@ -117,7 +117,7 @@ class Desk:
         self.places = places
         self.said: list[str] = []
         self.hands_over = True
-        self._conversation = Conversation(Session(account.handle, ANONYMOUS, 0.0, 0.0))
+        self._conversation = ProxyConversation(ProxySession(account.handle, ANONYMOUS, 0.0, 0.0))
         self._passed: MessageEnvelope[Any] | None = None
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:

@@ -120,12 +120,12 @@ def test_a_server_that_is_silent_to_discovery_is_an_older_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from folkmoot.clock import SystemClock
-    from folkmoot.relay.proxy import ProxyOptions, Server
+    from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
     monkeypatch.setattr(caller, "PROBE_SECONDS", 0.2)
 
     async def main() -> None:
-        server = Server(tuple(start("silent")))
+        server = ProxiedServer(tuple(start("silent")))
         async with (
             server.upstream(SystemClock(), ProxyOptions()) as there,
             caller.calling(there.connect) as one,

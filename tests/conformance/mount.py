@@ -15,7 +15,7 @@ from folkmoot.core.message import ErrorObject, Notification
 from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.eras.shapes import for_stateless
 from folkmoot.mcp.server.heads import check_marked
-from folkmoot.mcp.server.service import Answer, Asked, Service
+from folkmoot.mcp.server.service import McpAnswer, McpRequest, McpService
 from folkmoot.transports.mcp.resources import account_of
 from tests.conformance.fixtures import Fixtures
 from tests.conformance.fixtures.asked import Asked as FixtureAsked
@@ -46,12 +46,12 @@ def let_listen(listener: Any) -> None:
 class Mounted:
     """Answers what the fixtures know; the hub answers the rest."""
 
-    def __init__(self, hub: Service, fixtures: Fixtures, server_info: dict[str, Any]) -> None:
+    def __init__(self, hub: McpService, fixtures: Fixtures, server_info: dict[str, Any]) -> None:
         self._hub = hub
         self._fixtures = fixtures
         self._server_info = server_info
 
-    async def perform(self, asked: Asked) -> Answer:
+    async def perform(self, asked: McpRequest) -> McpAnswer:
         """Answer one request."""
         method = asked.request.method
         call = self._fixtures.finds(method, asked.params)
@@ -62,14 +62,14 @@ class Mounted:
         try:
             result = await call(as_fixtures_take_it(asked))
         except Refused as error:
-            return Answer(error=ErrorObject(error.code, error.message, error.data))
-        return Answer(for_stateless(method, result, self._server_info))
+            return McpAnswer(error=ErrorObject(error.code, error.message, error.data))
+        return McpAnswer(for_stateless(method, result, self._server_info))
 
-    def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
+    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
         """The answer to a request that cannot be done."""
         return self._hub.refusal(asked, error)
 
-    def _check(self, asked: Asked) -> None:
+    def _check(self, asked: McpRequest) -> None:
         tool = self._fixtures.tools[asked.params["name"]]
         if tool.needs_account:
             account_of(asked.caller)
@@ -77,7 +77,7 @@ class Mounted:
             marked = dict(marked_in(tool.schema))
             check_marked(marked, asked.params.get("arguments"), asked.repeated)
 
-    def _added(self, method: str, answer: Answer) -> Answer:
+    def _added(self, method: str, answer: McpAnswer) -> McpAnswer:
         """A list of the hub's with what is ours behind it."""
         if method in self._fixtures.lists and type(answer.result) is msgspec.Raw:
             member, ours = self._fixtures.lists[method]
@@ -86,7 +86,7 @@ class Mounted:
         return answer
 
 
-def as_fixtures_take_it(asked: Asked) -> FixtureAsked:
+def as_fixtures_take_it(asked: McpRequest) -> FixtureAsked:
     """A request of the hub's as the fixtures take it."""
 
     async def tell(method: str, params: dict[str, Any]) -> None:

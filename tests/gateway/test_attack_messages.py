@@ -12,12 +12,12 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import Notification
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.server.responses import Reply
+from folkmoot.mcp.server.responses import HttpReply
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import members_of
 from folkmoot.relay.upstream import requests
 from folkmoot.relay.upstream.connecting import Connecting
-from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import BackendSpec
 from tests.gateway.scripted import turn
@@ -49,7 +49,7 @@ def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
 
     async def main() -> None:
         connecting = Connecting(spec, SystemClock(), {})
-        async with Conversation.opened(connecting.link, seconds=30) as conversation:
+        async with BackendConversation.opened(connecting.link, seconds=30) as conversation:
             for name in ("values", "digits", "bytes"):
                 with pytest.raises(Unanswered) as refused:
                     await conversation.request(
@@ -103,7 +103,7 @@ def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes() -> Non
                 written.append(message["body"])
 
         async with asyncio.TaskGroup() as tasks:
-            reply = Reply(send, tasks)
+            reply = HttpReply(send, tasks)
             reply.say({"data": "first"}, Weight.LOG)
             await turn()
             for number in range(100):

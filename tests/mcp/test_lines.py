@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import MessageTooLarge
-from folkmoot.mcp.framing import KEPT, Lines, one_line
+from folkmoot.mcp.framing import KEPT, LineSplitter, one_line
 
 LINE = st.binary(min_size=1, max_size=40).filter(
     lambda line: not set(b"\n\r") & set(line) and not line.isspace()
 )
 
 
-def taken(lines: Lines) -> list[bytes]:
+def taken(lines: LineSplitter) -> list[bytes]:
     found = []
     while (line := lines.take()) is not None:
         found.append(line)
@@ -28,7 +28,7 @@ def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
     wanted: list[bytes], end: bytes, data: st.DataObject
 ) -> None:
     stream = b"".join(line + end for line in wanted)
-    lines = Lines(limit=64)
+    lines = LineSplitter(limit=64)
     found = []
     while stream:
         cut = data.draw(st.integers(1, len(stream)))
@@ -42,14 +42,14 @@ def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
 
 
 def test_blank_lines_are_passed_over() -> None:
-    lines = Lines(limit=64)
+    lines = LineSplitter(limit=64)
     lines.feed(b"\n \r\n\t\na\n\n")
     assert taken(lines) == [b"a"]
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int) -> None:
-    lines = Lines(limit=10)
+    lines = LineSplitter(limit=10)
     stream = b"x" * 50 + b"\n" + b"short\n"
     found: list[bytes] = []
     told = 0
@@ -70,7 +70,7 @@ def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int
 
 @pytest.mark.parametrize("step", [1, 100, 700, 5000])
 def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int) -> None:
-    lines = Lines(limit=1500)
+    lines = LineSplitter(limit=1500)
     stream = b"begin" + b"x" * 3000 + b"end"
     for at in range(0, len(stream), step):
         lines.feed(stream[at : at + step])
@@ -83,7 +83,7 @@ def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int) -> None:
 
 def test_a_long_line_in_many_pieces_takes_linear_time() -> None:
     def seconds(pieces: int) -> float:
-        lines = Lines(limit=2**30)
+        lines = LineSplitter(limit=2**30)
         started = time.process_time()
         for _ in range(pieces):
             lines.feed(b"x" * 1000)

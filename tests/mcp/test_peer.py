@@ -13,17 +13,17 @@ from folkmoot.core.errors import ServerUnreachable, TooManyInFlight
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.mcp import peer as peers
 from folkmoot.mcp.peer import (
-    Ask,
-    Call,
+    AskEffect,
     CallState,
-    Drop,
-    Dropped,
+    DropEffect,
+    DropReason,
     Effect,
-    Pass,
+    PassEffect,
     Peer,
-    Resolve,
+    PeerCall,
+    ResolveEffect,
     Tag,
-    Tell,
+    TellEffect,
 )
 from folkmoot.mcp.wire import (
     ACKNOWLEDGED,
@@ -39,7 +39,7 @@ FORM = {"elicitation": {"form": {}}}
 CALL = "tools/call"
 
 
-def asked(peer: Peer, id_: int, method: str = CALL, **options: Any) -> Call:
+def asked(peer: Peer, id_: int, method: str = CALL, **options: Any) -> PeerCall:
     return peer.request(Request(id=id_, method=method), options.pop("now", 0.0), **options)
 
 
@@ -63,20 +63,20 @@ def question(id_: int = 1) -> Request:
     return Request(id=id_, method="elicitation/create", params={"message": "?"})
 
 
-def heard(effect: Effect) -> Call | Dropped | None:
+def heard(effect: Effect) -> PeerCall | DropReason | None:
     """Whom an effect is for, or why it is for nobody."""
-    if isinstance(effect, Drop):
+    if isinstance(effect, DropEffect):
         return effect.why
-    return None if isinstance(effect, Pass) else effect.call
+    return None if isinstance(effect, PassEffect) else effect.call
 
 
 def test_a_call_is_answered_once() -> None:
     peer = Peer()
     call = asked(peer, 1)
-    assert peer.receive(answer(1), None, 0) == Resolve(call, answer(1))
+    assert peer.receive(answer(1), None, 0) == ResolveEffect(call, answer(1))
     assert call.state is CallState.DONE
-    assert heard(peer.receive(answer(1), None, 0)) is Dropped.UNASKED
-    assert heard(peer.receive(Response(id=None, result={}), None, 0)) is Dropped.UNASKED
+    assert heard(peer.receive(answer(1), None, 0)) is DropReason.UNASKED
+    assert heard(peer.receive(Response(id=None, result={}), None, 0)) is DropReason.UNASKED
     assert len(peer) == 0
 
 
@@ -85,7 +85,7 @@ def test_ids_and_tokens_are_told_apart_with_their_type(token: Any) -> None:
     peer = Peer()
     asked(peer, 1, token=1)
     listen = asked(peer, 3, LISTEN)
-    assert heard(peer.receive(progress(token), None, 0)) is Dropped.UNASKED
+    assert heard(peer.receive(progress(token), None, 0)) is DropReason.UNASKED
     named = 3.0 if token == 1 else token
     assert heard(peer.receive(changed(named, ACKNOWLEDGED), None, 0)) is None
     assert listen.state is CallState.OPEN
@@ -96,11 +96,11 @@ def test_progress_and_log_messages_go_to_their_call_by_token_and_by_tag() -> Non
     one, two = asked(peer, 1, token=1, level="info"), asked(peer, 2, token="t", level="error")
     assert heard(peer.receive(progress("t"), 1, 0)) is two
     assert heard(peer.receive(log(), 1, 0)) is one
-    assert heard(peer.receive(log("debug"), 1, 0)) is Dropped.UNWANTED
+    assert heard(peer.receive(log("debug"), 1, 0)) is DropReason.UNWANTED
     assert heard(peer.receive(log("no such level"), 2, 0)) is two
-    assert heard(peer.receive(log(), 2, 0)) is Dropped.UNWANTED
-    assert heard(peer.receive(log(), None, 0)) is Dropped.UNTIED
-    assert heard(peer.receive(log(), 99, 0)) is Dropped.UNTIED
+    assert heard(peer.receive(log(), 2, 0)) is DropReason.UNWANTED
+    assert heard(peer.receive(log(), None, 0)) is DropReason.UNTIED
+    assert heard(peer.receive(log(), 99, 0)) is DropReason.UNTIED
 
 
 def test_what_is_said_of_a_cancelled_call_reaches_nobody_until_it_is_answered() -> None:
@@ -108,12 +108,12 @@ def test_what_is_said_of_a_cancelled_call_reaches_nobody_until_it_is_answered() 
     left = asked(peer, 1, owner="ann", level="debug", token=1)
     peer.cancel(left, 5)
     other = asked(peer, 2, owner="bob", level="debug", capabilities=FORM)
-    assert heard(peer.receive(log(), None, 6)) is Dropped.UNTIED
-    assert heard(peer.receive(log(), 1, 6)) is Dropped.CANCELLED
-    assert heard(peer.receive(progress(1), None, 6)) is Dropped.CANCELLED
+    assert heard(peer.receive(log(), None, 6)) is DropReason.UNTIED
+    assert heard(peer.receive(log(), 1, 6)) is DropReason.CANCELLED
+    assert heard(peer.receive(progress(1), None, 6)) is DropReason.CANCELLED
     assert heard(peer.receive(question(), None, 6)) is None
     assert (peer.stale(6), peer.stale(5 + peers.ANSWER_SECONDS)) == (False, True)
-    assert heard(peer.receive(answer(1), None, 6)) is Dropped.CANCELLED
+    assert heard(peer.receive(answer(1), None, 6)) is DropReason.CANCELLED
     assert heard(peer.receive(log(), None, 6)) is other
     assert heard(peer.receive(question(), None, 6)) is other
     assert not peer.stale(1000)
@@ -147,10 +147,10 @@ def test_a_parked_call_hears_nothing_until_it_is_taken_up_again() -> None:
     peer.park(call)
     assert peer.parked
     assert peer.late(100) == ([], None)
-    assert heard(peer.receive(progress(1), 1, 0)) is Dropped.UNWANTED
+    assert heard(peer.receive(progress(1), 1, 0)) is DropReason.UNWANTED
     peer.resume(call, 100, level=None, capabilities=FORM, seconds=5, slot="again")
     assert heard(peer.receive(progress(1), 1, 101)) is call
-    assert heard(peer.receive(log(), 1, 101)) is Dropped.UNWANTED
+    assert heard(peer.receive(log(), 1, 101)) is DropReason.UNWANTED
     assert (call.slot, peer.parked) == ("again", False)
     assert peer.late(103) == ([], 106)
 
@@ -159,8 +159,8 @@ def test_a_subscription_hears_what_names_it_from_when_it_was_agreed_to() -> None
     peer = Peer()
     listen = asked(peer, 1, LISTEN)
     other = asked(peer, 2, level="info")
-    assert heard(peer.receive(changed(1), None, 0)) is Dropped.CANCELLED
-    assert heard(peer.receive(log(), None, 0)) is Dropped.UNTIED
+    assert heard(peer.receive(changed(1), None, 0)) is DropReason.CANCELLED
+    assert heard(peer.receive(log(), None, 0)) is DropReason.UNTIED
     assert heard(peer.receive(changed(1, ACKNOWLEDGED), None, 0)) is listen
     assert heard(peer.receive(changed(1), None, 0)) is listen
     assert heard(peer.receive(log(), None, 0)) is other
@@ -190,7 +190,7 @@ def test_an_answer_made_here_leaves_the_call_remembered_if_the_other_side_may_be
         assert isinstance(call.error, ServerUnreachable)
     asked(peer, 3, owner="bob")
     assert heard(peer.receive(question(), None, 0)) is None
-    assert heard(peer.receive(answer(1), None, 0)) is Dropped.CANCELLED
+    assert heard(peer.receive(answer(1), None, 0)) is DropReason.CANCELLED
     assert heard(peer.receive(question(), None, 0)) is not None
 
 
@@ -232,11 +232,11 @@ class Talk(RuleBasedStateMachine):
         super().__init__()
         self.peer = Peer()
         self.now = 0.0
-        self.known: dict[int, Call] = {}
+        self.known: dict[int, PeerCall] = {}
         """What the other side has not answered."""
         self.ids = 0
 
-    def _pick(self, which: int) -> Call:
+    def _pick(self, which: int) -> PeerCall:
         return list(self.known.values())[which % len(self.known)]
 
     @rule(
@@ -282,7 +282,7 @@ class Talk(RuleBasedStateMachine):
         del self.known[int(call.id)]
         left = call.state is CallState.CANCELLED
         effect = self.peer.receive(answer(call.id), None, self.now)
-        assert heard(effect) is (Dropped.CANCELLED if left else call)
+        assert heard(effect) is (DropReason.CANCELLED if left else call)
 
     @precondition(lambda self: self.known)
     @rule(which=st.integers(0, 20), tagged=st.booleans(), level=st.sampled_from(LEVELS))
@@ -292,10 +292,10 @@ class Talk(RuleBasedStateMachine):
         effect = self.peer.receive(log(level), tag, self.now)
         wanted = call.wants(LEVELS.index(level))
         if tagged or len(self.known) == 1:
-            assert isinstance(effect, Tell) is wanted
-        if isinstance(effect, Tell) and effect.call is call:
+            assert isinstance(effect, TellEffect) is wanted
+        if isinstance(effect, TellEffect) and effect.call is call:
             assert wanted
-        elif isinstance(effect, Tell):
+        elif isinstance(effect, TellEffect):
             # What someone has left behind may be told to the same person in another call.
             assert call.state is CallState.CANCELLED
             assert call.owner == effect.call.owner != ""
@@ -306,7 +306,7 @@ class Talk(RuleBasedStateMachine):
         call = self._pick(which)
         effect = self.peer.receive(progress(call.id), None, self.now)
         waits = call.state is CallState.OPEN and call.token is not None
-        assert heard(effect) is call if waits else isinstance(effect, Drop)
+        assert heard(effect) is call if waits else isinstance(effect, DropEffect)
 
     @precondition(lambda self: any(call.method in ASKING for call in self.known.values()))
     @rule(which=st.integers(0, 20), tagged=st.booleans())
@@ -314,7 +314,7 @@ class Talk(RuleBasedStateMachine):
         asking = [call for call in self.known.values() if call.method in ASKING]
         call = asking[which % len(asking)]
         effect = self.peer.receive(question(), call.id if tagged else None, self.now)
-        assert isinstance(effect, Ask)
+        assert isinstance(effect, AskEffect)
         there = call.state in peers.WORKING
         if tagged:
             assert effect.call is (call if there else None)

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import MessageTooLarge
-from folkmoot.mcp.framing import Event, EventReader, encode_event
+from folkmoot.mcp.framing import EventReader, SseEvent, encode_event
 
 LIMIT = 1024 * 1024
 
 
-def read(raw: bytes, size: int | None = None, limit: int = LIMIT) -> list[Event]:
+def read(raw: bytes, size: int | None = None, limit: int = LIMIT) -> list[SseEvent]:
     reader, size = EventReader(limit), size or max(len(raw), 1)
     pieces = (raw[at : at + size] for at in range(0, len(raw), size))
     return [event for piece in pieces for event in reader.feed(piece)]
@@ -40,35 +40,35 @@ def test_every_line_end_is_understood_wherever_the_bytes_are_cut(end: bytes, siz
         b"",
     ]
     assert read(end.join(lines), size) == [
-        Event(b'{"a":\n1}', "7", "message", 1.5),
-        Event(b""),
-        Event(b" two"),
+        SseEvent(b'{"a":\n1}', "7", "message", 1.5),
+        SseEvent(b""),
+        SseEvent(b" two"),
     ]
 
 
 def test_an_event_without_data_is_given_when_it_helps_to_connect_again() -> None:
     assert read(b"id: 3\n\nretry: 10\n\nevent: ping\n\n: nothing\n\nid:\n\n") == [
-        Event(b"", "3"),
-        Event(b"", retry=0.01),
-        Event(b"", ""),
+        SseEvent(b"", "3"),
+        SseEvent(b"", retry=0.01),
+        SseEvent(b"", ""),
     ]
 
 
 def test_what_an_event_names_is_not_the_next_ones() -> None:
-    assert read(b"id: 1\nevent: a\nretry: 1\ndata: x\n\ndata: y\n\n")[1] == Event(b"y")
+    assert read(b"id: 1\nevent: a\nretry: 1\ndata: x\n\ndata: y\n\n")[1] == SseEvent(b"y")
 
 
 def test_an_event_that_is_cut_off_is_not_given() -> None:
-    assert read(b"data: x\n\ndata: y\n") == [Event(b"x")]
+    assert read(b"data: x\n\ndata: y\n") == [SseEvent(b"x")]
 
 
 @pytest.mark.parametrize("field", [b"retry: soon", b"retry: -1", b"retry: " + b"9" * 5000])
 def test_a_retry_that_is_no_number_is_ignored(field: bytes) -> None:
-    assert read(field + b"\ndata: x\n\n") == [Event(b"x")]
+    assert read(field + b"\ndata: x\n\n") == [SseEvent(b"x")]
 
 
 def test_an_id_with_a_null_in_it_is_ignored() -> None:
-    assert read(b"id: a\0b\ndata: x\n\n") == [Event(b"x")]
+    assert read(b"id: a\0b\ndata: x\n\n") == [SseEvent(b"x")]
 
 
 @pytest.mark.parametrize("raw", [b"data: " + b"x" * 101, b"data: x\n" * 20, b": " + b"c" * 101])
@@ -78,7 +78,7 @@ def test_an_event_larger_than_the_limit_is_refused_before_it_is_whole(raw: bytes
 
 
 def test_comments_without_end_are_no_event() -> None:
-    assert read(b": still here\n" * 1000 + b"data: x\n\n", 100, limit=100) == [Event(b"x")]
+    assert read(b": still here\n" * 1000 + b"data: x\n\n", 100, limit=100) == [SseEvent(b"x")]
 
 
 def test_fifty_megabytes_in_small_pieces_are_read_in_linear_time() -> None:
@@ -95,7 +95,7 @@ def test_fifty_megabytes_in_small_pieces_are_read_in_linear_time() -> None:
 
 def test_what_would_end_a_line_is_left_out_of_id_and_type() -> None:
     raw = encode_event(b"x", event_id="1\r\ndata: y\0", event_type="a\nb")
-    assert read(raw) == [Event(b"x", "1data: y", "ab")]
+    assert read(raw) == [SseEvent(b"x", "1data: y", "ab")]
 
 
 _field = st.text().filter(lambda text: not set(text) & set("\r\n\0")).map(str.strip)
@@ -104,7 +104,7 @@ _field = st.text().filter(lambda text: not set(text) & set("\r\n\0")).map(str.st
 @given(
     events=st.lists(
         st.builds(
-            Event,
+            SseEvent,
             st.binary().filter(lambda data: b"\r" not in data),
             st.none() | _field,
             st.none() | _field,
@@ -114,7 +114,7 @@ _field = st.text().filter(lambda text: not set(text) & set("\r\n\0")).map(str.st
     ),
     size=st.integers(1, 40),
 )
-def test_what_is_written_is_what_is_read(events: list[Event], size: int) -> None:
+def test_what_is_written_is_what_is_read(events: list[SseEvent], size: int) -> None:
     raw = b"".join(
         encode_event(e.data, event_id=e.event_id, event_type=e.event_type, retry=e.retry)
         for e in events
@@ -123,4 +123,4 @@ def test_what_is_written_is_what_is_read(events: list[Event], size: int) -> None
 
 
 def test_lines_of_data_are_kept_whichever_way_they_end() -> None:
-    assert read(encode_event(b"a\r\nb\rc\n")) == [Event(b"a\nb\nc\n")]
+    assert read(encode_event(b"a\r\nb\rc\n")) == [SseEvent(b"a\nb\nc\n")]

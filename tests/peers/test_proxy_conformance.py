@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import Side, read_tape
-from folkmoot.relay.proxy import Server, assembled
+from folkmoot.relay.proxy import ProxiedServer, assembled
 from folkmoot.relay.recording import Recording
 from tests.conformance.node import Node, node_or_skip
 from tests.conformance.suite import REVISIONS, Outcome, hub, run_suite
@@ -24,7 +24,7 @@ def through_proxy(node: Node, url: str, revision: str, folder: Path) -> Outcome:
     async def main() -> Outcome:
         async with (
             assembled(
-                Server(url=url, transport="http"),
+                ProxiedServer(url=url, transport="http"),
                 SystemClock(),
                 client=Side("http"),
                 recording=Recording(file=folder / "tape.jsonl"),

@@ -14,7 +14,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import Side
-from folkmoot.relay.proxy import Server, assembled
+from folkmoot.relay.proxy import ProxiedServer, assembled
 from tests.conformance.node import node_or_skip
 from tests.harness import run
 from tests.peers.clients import MODERN, Ears, client_of, command_of
@@ -41,7 +41,7 @@ async def proxied(server: Place, front: Transport, *, forked: bool) -> AsyncIter
         given = ("--", *server.command) if server.command else ("--upstream", server.url)
         yield command_of("proxy", *given, forked=forked)
         return
-    upstream = Server(server.command, server.url)
+    upstream = ProxiedServer(server.command, server.url)
     async with (
         assembled(upstream, SystemClock(), client=Side("http")) as proxy,
         proxy.listening("127.0.0.1", 0) as url,

@@ -12,7 +12,7 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.tape import Side, read_tape
-from folkmoot.relay.proxy import Proxy, Server, Upstream, assembled
+from folkmoot.relay.proxy import ProxiedServer, Proxy, Upstream, assembled
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import Steps
 from folkmoot.relay.tape_server import Replay
@@ -89,7 +89,7 @@ def test_a_session_over_http_is_served_again_on_every_transport_without_its_id(
     async def record(server: Place) -> dict[str, Any]:
         async with (
             assembled(
-                Server(url=server.url),
+                ProxiedServer(url=server.url),
                 SystemClock(),
                 client=Side("http"),
                 recording=Recording(file=path, key_file=tmp_path / "key"),

@@ -8,7 +8,7 @@ from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnve
 from folkmoot.core.message import Notification, ProtocolMessage, Request, Response
 from folkmoot.core.session import ANONYMOUS, Era, SessionState
 from folkmoot.core.timing import TimingContext
-from folkmoot.proxy.sessions import Session, SessionLimits, SessionManager
+from folkmoot.proxy.sessions import ProxySession, SessionLimits, SessionManager
 
 TO_SERVER, TO_CLIENT = MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT
 
@@ -84,7 +84,7 @@ def test_what_is_idle_or_old_ends_and_what_is_used_stays() -> None:
     clock, ended = Hands(), []
     sessions = manager(clock, idle_seconds=10, absolute_seconds=100)
 
-    def opened(name: str) -> Session:
+    def opened(name: str) -> ProxySession:
         return sessions.open(name, end=lambda: ended.append(name))
 
     opened("idle")

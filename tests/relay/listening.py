@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import Side
-from folkmoot.relay.proxy import Proxy, ProxyOptions, Server, ServerTransport, assembled
+from folkmoot.relay.proxy import ProxiedServer, Proxy, ProxyOptions, ServerTransport, assembled
 from tests.harness import Answer, ask
 
 BOTH = "application/json, text/event-stream"
@@ -40,7 +40,7 @@ async def listening(
     options: ProxyOptions | None = None,
 ) -> AsyncIterator[Listening]:
     """A proxy, while entered."""
-    server = Server(command, url, transport)
+    server = ProxiedServer(command, url, transport)
     async with (
         assembled(server, SystemClock(), client=Side("http"), options=options) as proxy,
         proxy.listening("127.0.0.1", 0) as where,

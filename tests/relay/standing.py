@@ -14,7 +14,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.ports import Interceptor
 from folkmoot.mcp.client.http import HttpLink
 from folkmoot.mcp.client.target import HttpTarget
-from folkmoot.mcp.framing import Event, EventReader
+from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.ports import Carried
 from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
@@ -64,15 +64,15 @@ class Reading:
         self.status = answer.status_code
         self._chunks = answer.aiter_bytes()
         self._reader = EventReader(2**27)
-        self._events: list[Event] = []
+        self._events: list[SseEvent] = []
 
-    async def next(self) -> Event:
+    async def next(self) -> SseEvent:
         """The next event."""
         while not self._events:
             self._events = self._reader.feed(await anext(self._chunks))
         return self._events.pop(0)
 
-    async def all(self) -> list[Event]:
+    async def all(self) -> list[SseEvent]:
         """Every event until the stream ends."""
         async for chunk in self._chunks:
             self._events += self._reader.feed(chunk)

@@ -11,9 +11,9 @@ from folkmoot.core.message import Request, Response
 from folkmoot.core.session import ANONYMOUS
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
-from folkmoot.proxy.sessions import Session
+from folkmoot.proxy.sessions import ProxySession
 from folkmoot.relay import conversation as conversations
-from folkmoot.relay.conversation import Conversation
+from folkmoot.relay.conversation import ProxyConversation
 from tests.harness import run
 from tests.relay.carriers import TO_CLIENT, TO_SERVER, Scene
 
@@ -21,7 +21,7 @@ NOTE = "note"
 
 
 def entered(
-    conversation: Conversation, message: Any, direction: MessageDirection = TO_SERVER
+    conversation: ProxyConversation, message: Any, direction: MessageDirection = TO_SERVER
 ) -> dict[Any, Any]:
     """The notes of a message that came in."""
     context = MessageContext(TimingContext(0.0, 0.0), direction)
@@ -29,7 +29,7 @@ def entered(
 
 
 def test_an_answer_has_the_notes_of_its_request_and_of_no_other() -> None:
-    conversation = Conversation(Session("s", ANONYMOUS, 0.0, 0.0))
+    conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number, way in ((1, TO_SERVER), ("1", TO_SERVER), (1, TO_CLIENT)):
         notes = entered(conversation, Request(id=number, method="ping"), way)
         assert not notes
@@ -46,7 +46,7 @@ def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(conversations, "MOST_CANCELLED", 2)
-    conversation = Conversation(Session("s", ANONYMOUS, 0.0, 0.0))
+    conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number in range(3):
         entered(conversation, Request(id=number, method="ping"))[NOTE] = number
         conversation.cancel(TO_SERVER, number)
@@ -60,7 +60,7 @@ def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(
 
 def test_a_flood_of_requests_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversations, "MOST_OPEN", 2)
-    conversation = Conversation(Session("s", ANONYMOUS, 0.0, 0.0))
+    conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number in range(3):
         entered(conversation, Request(id=number, method="ping"))[NOTE] = number
     assert conversation.open_requests(TO_SERVER) == [1, 2]

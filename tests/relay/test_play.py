@@ -16,7 +16,7 @@ from folkmoot.core.errors import PathSyntax
 from folkmoot.core.message import ProtocolMessage, Response
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.replay.matching import Mode
-from folkmoot.proxy.replay.playing import Outcome, PlayReport
+from folkmoot.proxy.replay.playing import PlayOutcome, PlayReport
 from folkmoot.relay.play import play
 from folkmoot.relay.tape_server import Replay
 from tests.harness import run
@@ -89,7 +89,7 @@ def test_of_a_changed_server_exactly_the_change_is_reported() -> None:
     report = played(SESSION, tuple(changed))
     assert not report.same
     assert report.summary() == "3 calls, 2 the same, 1 differs"
-    (call,) = [each for each in report.calls if each.outcome is Outcome.DIFFERS]
+    (call,) = [each for each in report.calls if each.outcome is PlayOutcome.DIFFERS]
     assert (call.seq, call.method) == (4, "tools/list")
     assert [(d.path, d.recorded, d.live) for d in call.differences] == [
         ("$.result.tools[a].description", "A.", "B.")
@@ -104,7 +104,7 @@ def test_what_is_ignored_does_not_differ() -> None:
 
 def test_an_error_where_a_result_was_differs() -> None:
     report = played(SESSION, (*SESSION[:-1], fails(2)))
-    (call,) = [each for each in report.calls if each.outcome is Outcome.DIFFERS]
+    (call,) = [each for each in report.calls if each.outcome is PlayOutcome.DIFFERS]
     assert [each.path for each in call.differences] == ["$.result", "$.error"]
 
 
@@ -340,7 +340,7 @@ def test_whatever_was_recorded_a_tape_played_against_itself_is_the_same(
             late.clear()
     report = played((*lines, *late), (*lines, *late), mode=mode)
     assert report.same
-    assert report.count(Outcome.SAME) == len(said) + 1
+    assert report.count(PlayOutcome.SAME) == len(said) + 1
 
 
 def test_a_pattern_that_is_none_is_refused_before_anything_is_sent() -> None:

@@ -7,13 +7,13 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.transport import Headers
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
-from folkmoot.relay.conversation import Talks
+from folkmoot.relay.conversation import HttpConversations
 
 
 @pytest.mark.requirement("proxy.session-travels")
 def test_in_an_era_without_sessions_nobody_appears_as_one_by_naming_it() -> None:
     clock = SystemClock()
-    talks = Talks(SessionManager(clock, SessionLimits()), clock)
+    talks = HttpConversations(SessionManager(clock, SessionLimits()), clock)
     named = ("mcp-session-id", "made-up")
     stateless = talks.of(Headers.of([named, ("mcp-protocol-version", "2026-07-28")]))
     assert stateless.session.context.session_id is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import SettingsError
-from folkmoot.relay.upstream.settings_follower import Following
+from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
 from folkmoot.settings.files import is_private
 from tests.harness import run
@@ -124,7 +124,7 @@ def test_a_running_hub_keeps_its_settings_when_others_may_write_the_file(
             file.write_text(text)
 
     async def main() -> None:
-        following = Following(load(file, environ={}, runs=True), apply)
+        following = SettingsFollower(load(file, environ={}, runs=True), apply)
         before = following._stamps()
         change(0o666)
         # The permissions alone are looked at too.

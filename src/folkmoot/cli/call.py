@@ -26,7 +26,7 @@ from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL, TOOLS_LIS
 if TYPE_CHECKING:
     from folkmoot.cli.call_show import Offer
     from folkmoot.mcp.carrier import Connect
-    from folkmoot.relay.caller import Caller, Wish
+    from folkmoot.relay.caller import PlainClient, Wish
 
 WEB: Final = ("http://", "https://")
 
@@ -147,9 +147,9 @@ def call(
     async def run() -> bool:
         # Half a second to import, which help and errors need not wait for.
         from folkmoot.clock import SystemClock
-        from folkmoot.relay.proxy import ProxyOptions, Server
+        from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
-        server = Server(tuple(command), url, transport, headers)  # type: ignore[arg-type]
+        server = ProxiedServer(tuple(command), url, transport, headers)  # type: ignore[arg-type]
         async with server.upstream(SystemClock(), ProxyOptions()) as there:
             return await perform(there.connect, wanted)
 
@@ -202,7 +202,7 @@ async def perform(connect: Connect, wanted: Wanted) -> bool:
     return not failed
 
 
-async def offered(caller: Caller) -> Offer:
+async def offered(caller: PlainClient) -> Offer:
     """Everything a server lists; what it does not say it has is not asked for."""
     from folkmoot.cli.call_show import LISTS, Offer
 
@@ -219,7 +219,7 @@ async def offered(caller: Caller) -> Offer:
     )
 
 
-async def request_for(caller: Caller, wanted: Wanted) -> tuple[str, dict[str, Any], str]:
+async def request_for(caller: PlainClient, wanted: Wanted) -> tuple[str, dict[str, Any], str]:
     """The request: its method, its params, and what it is about."""
     if wanted.uri:
         return RESOURCES_READ, {"uri": wanted.uri}, wanted.uri

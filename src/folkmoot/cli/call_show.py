@@ -26,7 +26,7 @@ from folkmoot.mcp.wire import (
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification
-    from folkmoot.relay.caller import Caller
+    from folkmoot.relay.caller import PlainClient
 
 INDENT: Final = "  "
 
@@ -101,7 +101,7 @@ def draw_entry(entry: dict[str, Any], paper: Paper) -> None:
             paper.put(f"{INDENT * 2}{paper.styled(line, style)}")
 
 
-def tell_result(result: dict[str, Any], what: str, seconds: float, caller: Caller) -> None:
+def tell_result(result: dict[str, Any], what: str, seconds: float, caller: PlainClient) -> None:
     """What a tool, resource or prompt came to."""
     paper = Paper()
     for line in result_lines(result):

@@ -125,7 +125,13 @@ def proxy(
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.carrier import PROXY_LIMITS
     from folkmoot.proxy.tape import Side
-    from folkmoot.relay.proxy import DecisionPlace, Interception, ProxyOptions, Server, assembled
+    from folkmoot.relay.proxy import (
+        DecisionPlace,
+        Interception,
+        ProxiedServer,
+        ProxyOptions,
+        assembled,
+    )
     from folkmoot.relay.recording import Recording
     from folkmoot.telemetry import logs
 
@@ -140,7 +146,7 @@ def proxy(
 
     async def run() -> None:
         async with assembled(
-            Server(command, upstream or "", transport, headers),  # type: ignore[arg-type]
+            ProxiedServer(command, upstream or "", transport, headers),  # type: ignore[arg-type]
             SystemClock(),
             client=Side("stdio" if address is None else "http"),
             recording=Recording(

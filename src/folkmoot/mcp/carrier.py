@@ -2,7 +2,7 @@
 
 It gives each message it receives its envelope, with the direction of the side it stands on, and
 takes only envelopes whose direction leads out of it. It changes nothing about a message. What it
-has received and nobody has taken yet may wait in an `Inbox`.
+has received and nobody has taken yet may wait in an `EnvelopeQueue`.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ MOST_MESSAGES: Final = 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
 
 
-class Inbox:
+class EnvelopeQueue:
     """Envelopes in the order they came, from many streams to one taker; nothing is dropped."""
 
     def __init__(self, ending: str = "The link to the server is closed.") -> None:

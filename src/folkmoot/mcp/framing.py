@@ -14,7 +14,7 @@ KEPT: Final = 512
 """Bytes that are kept of either end of a line that is too long."""
 
 
-class Lines:
+class LineSplitter:
     """Takes the bytes of a stream apart into lines, each looked at once.
 
     Blank lines are passed over. So is a line of more than `limit` bytes, at whose end
@@ -120,7 +120,7 @@ _NOT_IN_A_FIELD: Final = re.compile("[\r\n\0]")
 _MILLISECONDS: Final = re.compile(rb"[0-9]{1,12}")
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class SseEvent(msgspec.Struct, frozen=True, gc=False):
     """One event. `event_id` and `event_type` are None where the event did not name them."""
 
     data: bytes
@@ -151,13 +151,13 @@ class EventReader:
         self._type: str | None = None
         self._retry: float | None = None
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[SseEvent]:
         """The events that these bytes complete, in their order."""
         if self._after_return and chunk:
             self._after_return = False
             if chunk.startswith(b"\n"):
                 chunk = chunk[1:]
-        events: list[Event] = []
+        events: list[SseEvent] = []
         if b"\r" in chunk:
             # For bytes, unlike for text, this knows the three line ends of a stream and no more.
             lines = chunk.splitlines()
@@ -211,11 +211,11 @@ class EventReader:
         elif name == b"retry" and _MILLISECONDS.fullmatch(value):
             self._retry = int(value) / 1000
 
-    def _complete(self, events: list[Event]) -> None:
+    def _complete(self, events: list[SseEvent]) -> None:
         self._held = 0
         if self._data or self._id is not None or self._retry is not None:
             data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-            events.append(Event(data, self._id, self._type, self._retry))
+            events.append(SseEvent(data, self._id, self._type, self._retry))
             self._data = []
         self._id = self._type = self._retry = None
 

@@ -52,7 +52,7 @@ class CallState(Enum):
     __hash__ = object.__hash__
 
 
-class Call(Struct, kw_only=True, eq=False):
+class PeerCall(Struct, kw_only=True, eq=False):
     """One request, from when it is sent until it is answered."""
 
     id: MessageId
@@ -89,34 +89,34 @@ class Call(Struct, kw_only=True, eq=False):
         return self.state is CallState.OPEN and self.level is not None and self.level <= place
 
 
-class Resolve(Struct, frozen=True, gc=False):
+class ResolveEffect(Struct, frozen=True, gc=False):
     """A call is answered."""
 
-    call: Call
+    call: PeerCall
     response: Response
 
 
-class Tell(Struct, frozen=True, gc=False):
+class TellEffect(Struct, frozen=True, gc=False):
     """Progress, a log message, or a change that a call subscribed to."""
 
-    call: Call
+    call: PeerCall
     notice: Notification
 
 
-class Ask(Struct, frozen=True, gc=False):
+class AskEffect(Struct, frozen=True, gc=False):
     """A request of the other side's, and the call it belongs to; None if it can be tied to none."""
 
     question: Request
-    call: Call | None
+    call: PeerCall | None
 
 
-class Pass(Struct, frozen=True, gc=False):
+class PassEffect(Struct, frozen=True, gc=False):
     """A notification that is about no call."""
 
     notice: Notification
 
 
-class Dropped(Enum):
+class DropReason(Enum):
     """Why a message goes to nobody."""
 
     UNASKED = "unasked"
@@ -128,14 +128,14 @@ class Dropped(Enum):
     """It cannot be told which of several calls it belongs to."""
 
 
-class Drop(Struct, frozen=True, gc=False):
+class DropEffect(Struct, frozen=True, gc=False):
     """A message that goes to nobody; it is counted."""
 
     message: ProtocolMessage
-    why: Dropped
+    why: DropReason
 
 
-Effect: TypeAlias = Resolve | Tell | Ask | Pass | Drop
+Effect: TypeAlias = ResolveEffect | TellEffect | AskEffect | PassEffect | DropEffect
 
 
 class Peer:
@@ -143,38 +143,38 @@ class Peer:
 
     def __init__(self, *, one_owner: bool = False) -> None:
         self._one_owner = one_owner
-        self._calls: dict[MessageId, Call] = {}
+        self._calls: dict[MessageId, PeerCall] = {}
         """In the order in which they were sent."""
-        self._tokens: dict[MessageId, Call] = {}
+        self._tokens: dict[MessageId, PeerCall] = {}
         self._cancelled: dict[MessageId, float] = {}
         """Since when, the oldest first."""
-        self.dropped: Counter[Dropped] = Counter()
+        self.dropped: Counter[DropReason] = Counter()
 
     def __len__(self) -> int:
         return len(self._calls)
 
     def request(
         self, request: Request, now: float, *, level: str | None = None, **options: Any
-    ) -> Call:
-        """A request is sent, which wants log messages from `level` on; the rest is as in `Call`."""
+    ) -> PeerCall:
+        """A request is sent, which wants log messages from `level` on; see `PeerCall`."""
         if len(self._calls) - len(self._cancelled) >= MOST_OPEN:
             raise TooManyInFlight("The server already has too many open requests.")
         before = self._calls.get(request.id)
         if before is not None:
             self._close(before)
         place = None if level is None else level_of(level)
-        call = self._calls[request.id] = Call(
+        call = self._calls[request.id] = PeerCall(
             id=request.id, method=request.method, began=now, heard=now, level=place, **options
         )
         if call.token is not None:
             self._tokens[call.token] = call
         return call
 
-    def get(self, message_id: Any) -> Call | None:
+    def get(self, message_id: Any) -> PeerCall | None:
         """The call with this id that the other side has not answered."""
         return self._calls.get(message_id) if type(message_id) in (int, str) else None
 
-    def park(self, call: Call) -> None:
+    def park(self, call: PeerCall) -> None:
         """Nobody waits for a call for now, and the other side has not answered it."""
         if call.state is CallState.OPEN:
             call.state = CallState.PARKED
@@ -182,7 +182,7 @@ class Peer:
 
     def resume(
         self,
-        call: Call,
+        call: PeerCall,
         now: float,
         *,
         level: str | None,
@@ -197,7 +197,7 @@ class Peer:
             call.capabilities, call.seconds, call.slot = capabilities, seconds, slot
             call.began = call.heard = now
 
-    def cancel(self, call: Call, now: float) -> None:
+    def cancel(self, call: PeerCall, now: float) -> None:
         """Nobody waits for a call any more; it is remembered until it is answered."""
         if self._one_owner or call.state is CallState.LISTENING:
             # There is nobody else to hear of it, or nothing but changes to tell.
@@ -206,11 +206,11 @@ class Peer:
             call.slot = None
             self._remember(call, now)
 
-    def forget(self, call: Call) -> None:
+    def forget(self, call: PeerCall) -> None:
         """The other side will say nothing of a call, or was never told of it."""
         self._close(call)
 
-    def failed(self, call: Call, error: FolkmootError, *, lingers: bool) -> None:
+    def failed(self, call: PeerCall, error: FolkmootError, *, lingers: bool) -> None:
         """The answer that comes next to a call is made here, in the place of the other side's.
 
         `lingers` says that the other side may be at work on it nevertheless.
@@ -232,9 +232,9 @@ class Peer:
         """Whether the other side works on something that may be taken up again."""
         return any(call.state is CallState.PARKED for call in self._calls.values())
 
-    def late(self, now: float) -> tuple[list[Call], float | None]:
+    def late(self, now: float) -> tuple[list[PeerCall], float | None]:
         """The calls that should have been answered by now, and when to look again."""
-        late: list[Call] = []
+        late: list[PeerCall] = []
         soonest: float | None = None
         for call in self._calls.values():
             due = call.due
@@ -252,63 +252,65 @@ class Peer:
             return self._answered(message, now)
         if type(message) is Notification:
             return self._notified(message, tag, now)
-        return Ask(message, self._asked(message, tag))
+        return AskEffect(message, self._asked(message, tag))
 
     def _notified(self, notice: Notification, tag: Tag, now: float) -> Effect:
         if notice.method == wire.PROGRESS:
             token: Any = params_of(notice).get("progressToken")
             call = self._tokens.get(token) if type(token) in (int, str) else None
-            return self._told(notice, call, now, Dropped.UNASKED)
+            return self._told(notice, call, now, DropReason.UNASKED)
         if notice.method != wire.LOGGED:
             return self._changed(notice, now)
         place = level_of(params_of(notice).get("level"))
         place = len(wire.LEVELS) - 1 if place is None else place
         call = self._logged(tag, place)
         if call is not None and call.state is CallState.OPEN and not call.wants(place):
-            return self._drop(notice, Dropped.UNWANTED)
-        return self._told(notice, call, now, Dropped.UNTIED)
+            return self._drop(notice, DropReason.UNWANTED)
+        return self._told(notice, call, now, DropReason.UNTIED)
 
     def _answered(self, response: Response, now: float) -> Effect:
         call = None if response.id is None else self._calls.get(response.id)
         if call is None:
-            return self._drop(response, Dropped.UNASKED)
+            return self._drop(response, DropReason.UNASKED)
         if call.state is CallState.CANCELLED:
             self._close(call)
-            return self._drop(response, Dropped.CANCELLED)
+            return self._drop(response, DropReason.CANCELLED)
         if call.lingers:
             self._remember(call, now)
         else:
             self._close(call)
-        return Resolve(call, response)
+        return ResolveEffect(call, response)
 
-    def _told(self, notice: Notification, call: Call | None, now: float, why: Dropped) -> Effect:
+    def _told(
+        self, notice: Notification, call: PeerCall | None, now: float, why: DropReason
+    ) -> Effect:
         if call is None:
             return self._drop(notice, why)
         if call.state is not CallState.OPEN:
             cancelled = call.state is CallState.CANCELLED
-            return self._drop(notice, Dropped.CANCELLED if cancelled else Dropped.UNWANTED)
+            return self._drop(notice, DropReason.CANCELLED if cancelled else DropReason.UNWANTED)
         call.heard = now
-        return Tell(call, notice)
+        return TellEffect(call, notice)
 
     def _changed(self, notice: Notification, now: float) -> Effect:
         call = self.get(meta_of(notice).get(wire.SUBSCRIPTION_KEY))
         if call is None or call.method != wire.LISTEN:
-            return Pass(notice)
+            return PassEffect(notice)
         if call.state is CallState.OPEN and notice.method == wire.ACKNOWLEDGED:
             call.state = CallState.LISTENING
         if call.state is not CallState.LISTENING:
-            return self._drop(notice, Dropped.CANCELLED)
+            return self._drop(notice, DropReason.CANCELLED)
         call.heard = now
-        return Tell(call, notice)
+        return TellEffect(call, notice)
 
-    def _logged(self, tag: Tag, place: int) -> Call | None:
+    def _logged(self, tag: Tag, place: int) -> PeerCall | None:
         """The only call that a log message can be of."""
         if tag is not None:
             return self._calls.get(tag)
         if self._one_owner:
             calls = reversed(self._calls.values())
             return next((each for each in calls if each.wants(place)), None)
-        only: Call | None = None
+        only: PeerCall | None = None
         for call in self._calls.values():
             if call.state in WORKING and call.method != wire.SET_LEVEL:
                 if only is not None:
@@ -316,7 +318,7 @@ class Peer:
                 only = call
         return None if only is None or self._others_cancelled(only.owner) else only
 
-    def _asked(self, question: Request, tag: Tag) -> Call | None:
+    def _asked(self, question: Request, tag: Tag) -> PeerCall | None:
         """The call that a question belongs to: by its tag, or since all are of one owner."""
         if question.method not in wire.NEEDED:
             return None
@@ -349,11 +351,11 @@ class Peer:
                 return True
         return False
 
-    def _remember(self, call: Call, now: float) -> None:
+    def _remember(self, call: PeerCall, now: float) -> None:
         call.state = CallState.CANCELLED
         self._cancelled[call.id] = now
 
-    def _close(self, call: Call) -> None:
+    def _close(self, call: PeerCall) -> None:
         call.state = CallState.DONE
         if self._calls.get(call.id) is call:
             del self._calls[call.id]
@@ -361,9 +363,9 @@ class Peer:
         if call.token is not None and self._tokens.get(call.token) is call:
             del self._tokens[call.token]
 
-    def _drop(self, message: ProtocolMessage, why: Dropped) -> Drop:
+    def _drop(self, message: ProtocolMessage, why: DropReason) -> DropEffect:
         self.dropped[why] += 1
-        return Drop(message, why)
+        return DropEffect(message, why)
 
 
 WORKING: Final = frozenset((CallState.OPEN, CallState.PARKED))

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import IO, Any, Final, TypeVar, cast
 
 from folkmoot.core.errors import TransportClosed
-from folkmoot.mcp.framing import Lines
+from folkmoot.mcp.framing import LineSplitter
 
 T = TypeVar("T")
 
@@ -35,10 +35,10 @@ WRITING_LOW: Final = 16 * 1024
 """Whoever writes to a thread waits while more bytes are unwritten than the first."""
 
 
-class LineReader(asyncio.Protocol):
-    """Feeds the bytes of a pipe to `Lines`; nothing is dropped, the other side waits instead."""
+class PipeReader(asyncio.Protocol):
+    """Feeds a pipe to a `LineSplitter`; nothing is dropped, the other side waits instead."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: LineSplitter) -> None:
         self.ended = False
         self.over = asyncio.Event()
         """Set once nothing more comes."""
@@ -110,7 +110,7 @@ class LineReader(asyncio.Protocol):
         self.end()
 
 
-class LineWriter(asyncio.BaseProtocol):
+class PipeWriter(asyncio.BaseProtocol):
     """Writes lines to a pipe, those of one turn of the loop together."""
 
     def __init__(self, on_lost: Callable[[], None] | None = None) -> None:

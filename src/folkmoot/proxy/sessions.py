@@ -34,7 +34,7 @@ class SessionLimits(msgspec.Struct, frozen=True):
     most: int = 10_000
 
 
-class Session(msgspec.Struct, eq=False, gc=False):
+class ProxySession(msgspec.Struct, eq=False, gc=False):
     """One session: its context, which every message of it carries, and its times."""
 
     key: str
@@ -101,8 +101,8 @@ class SessionManager:
     def __init__(self, clock: Clock, limits: SessionLimits | None = None) -> None:
         self._clock = clock
         self._limits = limits or SessionLimits()
-        self._by_use: OrderedDict[str, Session] = OrderedDict()
-        self._by_age: OrderedDict[str, Session] = OrderedDict()
+        self._by_use: OrderedDict[str, ProxySession] = OrderedDict()
+        self._by_age: OrderedDict[str, ProxySession] = OrderedDict()
         self.opened = 0
         self.ended: Counter[str] = Counter()
         """How many sessions have ended, by why."""
@@ -117,7 +117,7 @@ class SessionManager:
         named: bool = True,
         lasting: bool = False,
         end: Callable[[], None] | None = None,
-    ) -> Session:
+    ) -> ProxySession:
         """Begin a session; `named` says that its key is the id that its messages carry.
 
         One that is `lasting` is never too old, since it is not that of one client alone.
@@ -129,27 +129,27 @@ class SessionManager:
             self._drop(next(iter(self._by_use.values())), "crowded")
         now = self._clock.monotonic()
         context = SessionContext(SessionId(key)) if named else SessionContext()
-        session = Session(key, context, now, now, end)
+        session = ProxySession(key, context, now, now, end)
         self._by_use[key] = session
         if not lasting:
             self._by_age[key] = session
         self.opened += 1
         return session
 
-    def find(self, key: str) -> Session | None:
+    def find(self, key: str) -> ProxySession | None:
         """A session that is open, which counts as a use of it."""
         session = self._by_use.get(key)
         if session is not None:
             self.use(session)
         return session
 
-    def use(self, session: Session) -> None:
+    def use(self, session: ProxySession) -> None:
         """Note that a session was used now."""
         session.used = self._clock.monotonic()
         if session.key in self._by_use:
             self._by_use.move_to_end(session.key)
 
-    def close(self, session: Session) -> None:
+    def close(self, session: ProxySession) -> None:
         """End a session that its client or server has ended."""
         if self._by_use.get(session.key) is session:
             session.end = None
@@ -158,7 +158,7 @@ class SessionManager:
     def expire(self) -> int:
         """End what is idle or old; how many sessions that were."""
         now, ended = self._clock.monotonic(), 0
-        tables: tuple[tuple[OrderedDict[str, Session], str, float, Reason], ...] = (
+        tables: tuple[tuple[OrderedDict[str, ProxySession], str, float, Reason], ...] = (
             (self._by_use, "used", self._limits.idle_seconds, "idle"),
             (self._by_age, "opened", self._limits.absolute_seconds, "old"),
         )
@@ -181,7 +181,7 @@ class SessionManager:
             await asyncio.sleep(min(shortest / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
             self.expire()
 
-    def _drop(self, session: Session, reason: Reason) -> None:
+    def _drop(self, session: ProxySession, reason: Reason) -> None:
         del self._by_use[session.key]
         self._by_age.pop(session.key, None)
         self.ended[reason] += 1

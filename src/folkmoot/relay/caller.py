@@ -30,7 +30,7 @@ MOST_PAGES: Final = 1_000
 INFO: Final = {"name": "folkmoot", "version": __version__}
 
 
-class Caller:
+class PlainClient:
     """One conversation with a server; `calling` opens it."""
 
     era = Era.HANDSHAKE
@@ -157,10 +157,10 @@ async def calling(
     era: Wish = "auto",
     seconds: float = 60.0,
     on_notice: Callable[[Notification], None] = lambda _: None,
-) -> AsyncIterator[Caller]:
+) -> AsyncIterator[PlainClient]:
     """A client of one server, while entered; `seconds` bounds each answer."""
     async with connect() as server:
-        caller = Caller(server, seconds, on_notice)
+        caller = PlainClient(server, seconds, on_notice)
         await caller.open(era)
         yield caller
 

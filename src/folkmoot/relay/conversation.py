@@ -1,7 +1,7 @@
 """One conversation: its session, which travels with each message, and the requests still open.
 
-Over HTTP there is one for each session, and one for each exchange that belongs to none: `Talks`
-knows them all.
+Over HTTP there is one for each session, and one for each exchange that belongs to none:
+`HttpConversations` knows them all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from folkmoot.core.session import (
 )
 from folkmoot.core.timing import TimingContext
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
-from folkmoot.proxy.sessions import Session, SessionManager
+from folkmoot.proxy.sessions import ProxySession, SessionManager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +43,10 @@ Notes: TypeAlias = dict[Any, Any]
 FROM_CLIENT: Final = MessageDirection.CLIENT_TO_SERVER
 
 
-class Conversation:
+class ProxyConversation:
     """What the proxy knows of one client and one server; each message costs a look or two."""
 
-    def __init__(self, session: Session, name: str = "") -> None:
+    def __init__(self, session: ProxySession, name: str = "") -> None:
         self.session = session
         self._name = name
         """Tells apart the conversations of clients that have no session, and ids in common."""
@@ -168,15 +168,15 @@ REFUSED: Final = 400
 NOT_FOUND: Final = 404
 
 
-class Talk:
+class HttpConversation:
     """One conversation; the messages of an exchange are put into their envelopes by it."""
 
-    def __init__(self, session: Session, clock: Clock, name: str = "") -> None:
-        self.conversation = Conversation(session, name)
+    def __init__(self, session: ProxySession, clock: Clock, name: str = "") -> None:
+        self.conversation = ProxyConversation(session, name)
         self._clock = clock
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ProxySession:
         """The session, for as long as it is known."""
         return self.conversation.session
 
@@ -207,19 +207,19 @@ def alone(version: str) -> SessionContext:
     return SessionContext(None, spoken, None, state)
 
 
-class Talks:
+class HttpConversations:
     """The conversations of every session; the session manager says which of them go."""
 
     def __init__(self, sessions: SessionManager, clock: Clock) -> None:
         self._sessions = sessions
         self._clock = clock
-        self._talks: dict[str, Talk] = {}
+        self._talks: dict[str, HttpConversation] = {}
         self._alone = 0
 
     def __len__(self) -> int:
         return len(self._talks)
 
-    def of(self, headers: Headers) -> Talk:
+    def of(self, headers: Headers) -> HttpConversation:
         """The conversation a request belongs to; a new one, for now, where there is none yet."""
         version = headers.get(VERSION_HEADER)
         key = headers.get(SESSION_HEADER)
@@ -232,7 +232,9 @@ class Talks:
             return known
         return self._new(key, version)
 
-    def heard(self, talk: Talk, method: str, status: int, headers: Mapping[str, str]) -> None:
+    def heard(
+        self, talk: HttpConversation, method: str, status: int, headers: Mapping[str, str]
+    ) -> None:
         """See from the head of an answer whether its session was opened or has ended."""
         named = talk.session.key
         if named and (status == NOT_FOUND or (method == "DELETE" and status < REFUSED)):
@@ -242,18 +244,18 @@ class Talks:
             if key and key not in self._talks:
                 self._keep(talk, key)
 
-    def _new(self, key: str | None, version: str | None) -> Talk:
+    def _new(self, key: str | None, version: str | None) -> HttpConversation:
         now = self._clock.monotonic()
         if key is not None:
             # It was opened before, whatever was said in it then.
             spoken = ProtocolVersion(version or ASSUMED_VERSION)
             opened = SessionContext(SessionId(key), spoken, None, SessionState.ACTIVE)
-            return Talk(Session(key, opened, now, now), self._clock)
+            return HttpConversation(ProxySession(key, opened, now, now), self._clock)
         self._alone += 1
         context = ANONYMOUS if version is None else alone(version)
-        return Talk(Session("", context, now, now), self._clock, f"{self._alone}/")
+        return HttpConversation(ProxySession("", context, now, now), self._clock, f"{self._alone}/")
 
-    def _keep(self, talk: Talk, key: str) -> None:
+    def _keep(self, talk: HttpConversation, key: str) -> None:
         session = self._sessions.open(key, end=lambda: self._forget(key))
         before = talk.session
         session.greeting = before.greeting

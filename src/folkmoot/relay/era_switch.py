@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from folkmoot.core.message import ProtocolMessage
-    from folkmoot.mcp.client.target import Answer, HttpTarget
+    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
 
 OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
 """Statuses that say nothing about eras; neither do those from 500 on."""
@@ -138,7 +138,7 @@ def own(headers: Headers, said: Iterable[tuple[str, str]] = ()) -> Headers:
     return Headers((*said, *(pair for pair in headers if pair[0] == "authorization")))
 
 
-async def heard(answer: Answer) -> bytes:
+async def heard(answer: HttpAnswer) -> bytes:
     """The whole answer to a question of ours, however it is cut; of a stream the part that has it.
 
     A stream may go on for ever.

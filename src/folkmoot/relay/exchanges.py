@@ -31,7 +31,7 @@ from folkmoot.mcp.client.headers import (
     stateless_version,
     value_at,
 )
-from folkmoot.mcp.framing import Event, EventReader, encode_event
+from folkmoot.mcp.framing import EventReader, SseEvent, encode_event
 from folkmoot.mcp.server.heads import (
     check_once,
     connection_of,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import ConnectionInfo
-    from folkmoot.relay.conversation import Talk
+    from folkmoot.relay.conversation import HttpConversation
     from folkmoot.relay.steps import Envelope, Steps
 
 LENGTH: Final = b"content-length"
@@ -199,7 +199,7 @@ class Replies:
 
     def __init__(
         self,
-        talk: Talk,
+        talk: HttpConversation,
         steps: Steps,
         limits: Limits,
         asked: TransportContext,
@@ -244,7 +244,7 @@ class Replies:
             raise unreadable(error) from None
         return b"".join([await self._event(each) for each in events]) or KEEP_ALIVE
 
-    async def _event(self, event: Event) -> bytes:
+    async def _event(self, event: SseEvent) -> bytes:
         """An event with the same id, type and retry, and its message as it is to go on."""
         data = event.data
         if data and event.event_type in MESSAGE_TYPES:
@@ -255,7 +255,7 @@ class Replies:
             data, event_id=event.event_id, event_type=event.event_type, retry=event.retry
         )
 
-    async def _said(self, event: Event) -> bytes:
+    async def _said(self, event: SseEvent) -> bytes:
         """What is left of the message in an event; its place in the stream stays in any case."""
         try:
             message = decode_message(event.data, self._limits)

@@ -28,9 +28,9 @@ from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.target import HttpTarget
-from folkmoot.mcp.server.responses import WATCH_SECONDS, Watching
+from folkmoot.mcp.server.responses import WATCH_SECONDS, DisconnectWatch
 from folkmoot.mcp.wire import ACCEPT_BOTH, SESSION_HEADER, VERSION_HEADER, readable_id
-from folkmoot.relay.conversation import Talks
+from folkmoot.relay.conversation import HttpConversations
 from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.exchanges import Answering, Contexts, Replies, mirrored, say_json, settle
 from folkmoot.relay.steps import TO_SERVER, Envelope, Steps, answer_of
@@ -57,23 +57,23 @@ OUR_HEADERS: Final = (
 )
 
 
-class Server(msgspec.Struct, frozen=True):
+class ForwardTarget(msgspec.Struct, frozen=True):
     """The server, and what every exchange with it passes."""
 
     target: HttpTarget
     steps: Steps
-    talks: Talks
+    talks: HttpConversations
     limits: Limits
     eras: EraSwitch | None
     contexts: Contexts
 
 
-class Exchange:
+class ForwardedExchange:
     """One exchange, from the client's request to the end of the answer."""
 
     def __init__(
         self,
-        server: Server,
+        server: ForwardTarget,
         scope: Scope,
         headers: Headers,
         message: ProtocolMessage | None,
@@ -98,7 +98,7 @@ class Exchange:
             server.contexts,
             # Of its own, since a method of ours would tie us and the replies into a knot that only
             # the collector of garbage undoes.
-            Telling(server.target, headers),
+            AnswerToServer(server.target, headers),
         )
         self._answering = Answering(self._replies, server.limits.message_bytes, send)
 
@@ -142,7 +142,7 @@ class Exchange:
         await self._answering.fail(answer_of(Block(error), waiting), error.http)
 
 
-class Telling:
+class AnswerToServer:
     """Answers requests of the server's in the client's place."""
 
     def __init__(self, target: HttpTarget, headers: Headers) -> None:
@@ -171,20 +171,20 @@ class Forwarder:
         self,
         target: HttpTarget,
         steps: Steps,
-        talks: Talks,
+        talks: HttpConversations,
         *,
         limits: Limits,
         headers: Sequence[str] = (),
         eras: EraSwitch | None = None,
         front: ASGIApp | None = None,
     ) -> None:
-        self._server = Server(target, steps, talks, limits, eras, Contexts())
+        self._server = ForwardTarget(target, steps, talks, limits, eras, Contexts())
         self._limits = limits
         self._headers = tuple(headers)
         self._eras = eras
         self._front = front
         self._tasks = asyncio.TaskGroup()
-        self._watching = Watching(self._tasks)
+        self._watching = DisconnectWatch(self._tasks)
         self._exchanges: set[Interruptible] = set()
         self._stopping = False
 
@@ -212,7 +212,7 @@ class Forwarder:
         headers = self._server.contexts.headers_of(scope, self._headers)
         away = self._eras is not None and await self._eras.leads_away(message, headers)
         if not away:
-            exchange = Exchange(self._server, scope, headers, message, send)
+            exchange = ForwardedExchange(self._server, scope, headers, message, send)
             away = await self._unless_gone(receive, exchange)
         if away and self._front is not None:
             known = receive if body is None else replaying(body, receive)
@@ -227,7 +227,7 @@ class Forwarder:
         for exchange in tuple(self._exchanges):
             exchange.stop(HubStopping("The proxy is stopping."))
 
-    async def _unless_gone(self, receive: Receive, exchange: Exchange) -> bool:
+    async def _unless_gone(self, receive: Receive, exchange: ForwardedExchange) -> bool:
         """Do an exchange for as long as the client waits; whether it is to be done elsewhere."""
         doing = Interruptible()
         self._exchanges.add(doing)

@@ -12,10 +12,10 @@ from starlette.routing import Route
 
 from folkmoot import __version__
 from folkmoot.mcp.server.http import HttpFront, OldSseFront
-from folkmoot.relay.conversation import Talks
+from folkmoot.relay.conversation import HttpConversations
 from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.forward import Forwarder
-from folkmoot.relay.signin import SignIn
+from folkmoot.relay.signin import ProxySignIn
 from folkmoot.taskgroups import group
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import proxy_families
@@ -53,7 +53,7 @@ async def listening(proxy: Proxy, host: str, port: int) -> AsyncIterator[str]:
         stack.callback(close, sockets)
         stops = stack.enter_context(ExitStack())
         target = proxy.upstream.target
-        sign_in = None if target is None else SignIn(target)
+        sign_in = None if target is None else ProxySignIn(target)
         endpoints = await _endpoints(proxy, stack, stops, sign_in)
         server = _server(proxy, host, sockets, endpoints, sign_in)
         async with group() as tasks:
@@ -71,7 +71,7 @@ async def listening(proxy: Proxy, host: str, port: int) -> AsyncIterator[str]:
 
 
 async def _endpoints(
-    proxy: Proxy, stack: AsyncExitStack, stops: ExitStack, sign_in: SignIn | None
+    proxy: Proxy, stack: AsyncExitStack, stops: ExitStack, sign_in: ProxySignIn | None
 ) -> dict[str, ASGIApp]:
     limits, target = proxy.options.limits, proxy.upstream.target
     more = proxy.options.headers
@@ -92,7 +92,7 @@ async def _endpoints(
         app = forwarder = Forwarder(
             target,
             proxy.steps,
-            Talks(proxy.sessions, proxy.steps.clock),
+            HttpConversations(proxy.sessions, proxy.steps.clock),
             limits=limits,
             headers=proxy.options.headers,
             eras=EraSwitch(target, front, discoverable=proxy.options.discoverable)
@@ -112,7 +112,7 @@ def _server(
     host: str,
     sockets: list[socket.socket],
     endpoints: dict[str, ASGIApp],
-    sign_in: SignIn | None,
+    sign_in: ProxySignIn | None,
 ) -> HttpServer:
     options = proxy.options
     metrics = Metrics(version=__version__, clock=proxy.steps.clock)

@@ -22,7 +22,7 @@ from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
 from folkmoot.operations.table import NEEDS
 from folkmoot.relay.upstream.fleet import Fleet
-from folkmoot.relay.upstream.settings_follower import Following
+from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec
 from folkmoot.taskgroups import aside
 
@@ -39,7 +39,7 @@ INPUTS: Final = "inputs"
 """The purposes of two keys of the vault."""
 
 
-class Behind:
+class HubGateway:
     """The gateway of one hub with everything it needs; `open` makes it, `running` has it live."""
 
     gateway: Gateway
@@ -57,7 +57,7 @@ class Behind:
         self._own_files = own_files(settings)
         self._clock = clock
         self._spec = spec
-        self.following = None if loaded is None else Following(loaded, self.apply)
+        self.following = None if loaded is None else SettingsFollower(loaded, self.apply)
         """What reads the settings again; None where the hub was not started from settings."""
 
     async def open(

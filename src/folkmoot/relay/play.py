@@ -21,13 +21,13 @@ from folkmoot.mcp.eras import Step as EraStep
 from folkmoot.mcp.wire import INITIALIZE, PING
 from folkmoot.proxy.replay.matching import Mode, name_of, subject_of, told
 from folkmoot.proxy.replay.playing import (
+    ClientStep,
     Echoes,
-    Outcome,
-    Part,
     PlayedCall,
+    PlayOutcome,
     PlayReport,
-    Reply,
-    Step,
+    RecordedClient,
+    RecordedReply,
     compared,
     filled,
     parts_of,
@@ -77,7 +77,7 @@ class _Player:
 
     def __init__(
         self,
-        part: Part,
+        part: RecordedClient,
         ignore: tuple[str, ...],
         secrets: Mapping[str, str],
         timing: float,
@@ -89,8 +89,8 @@ class _Player:
         self._timing = timing
         self._answer_seconds = answer_seconds
         self._replies = list(part.replies)
-        self._given: list[Reply] = []
-        self._open: dict[tuple[type, MessageId], Step] = {}
+        self._given: list[RecordedReply] = []
+        self._open: dict[tuple[type, MessageId], ClientStep] = {}
         self._answers: dict[int, asyncio.Future[Response | CarryError]] = {}
         self._steps = {step.seq: step for step in part.steps}
         self._played: dict[int, PlayedCall] = {}
@@ -119,7 +119,7 @@ class _Player:
         """What became of each request, in order."""
         return [self._played[step.seq] for step in self._part.steps if step.seq in self._played]
 
-    async def _take(self, step: Step, server: Carrier) -> None:
+    async def _take(self, step: ClientStep, server: Carrier) -> None:
         for seq in step.after:
             await self._answered(seq)
         if self._timing:
@@ -127,12 +127,14 @@ class _Player:
         message = self._echoes.put(filled(step.message, self._secrets))
         missing = placeholders(message)
         if missing:
-            self._note(step, Outcome.NOT_PLAYED, why=f"the tape does not hold {', '.join(missing)}")
+            self._note(
+                step, PlayOutcome.NOT_PLAYED, why=f"the tape does not hold {', '.join(missing)}"
+            )
             return
         if isinstance(message, Request):
             self._open[type(message.id), message.id] = step
             if step.answer is None:
-                self._note(step, Outcome.NOT_COMPARED, why="the tape holds no answer to it")
+                self._note(step, PlayOutcome.NOT_COMPARED, why="the tape holds no answer to it")
             else:
                 self._answers[step.seq] = asyncio.get_running_loop().create_future()
         try:
@@ -143,7 +145,7 @@ class _Player:
         except (CarryError, TimeoutError) as error:
             if step.answer is not None:
                 why = getattr(error, "message", "the server does not take it")
-                self._note(step, Outcome.UNANSWERED, why=why)
+                self._note(step, PlayOutcome.UNANSWERED, why=why)
 
     async def _answered(self, seq: int) -> None:
         """Wait until a request has its answer, or is given up."""
@@ -155,16 +157,18 @@ class _Player:
                 live = await answer
         except TimeoutError:
             why = f"no answer came within {self._answer_seconds:g} s"
-            self._note(step, Outcome.UNANSWERED, why=why)
+            self._note(step, PlayOutcome.UNANSWERED, why=why)
             return
         if isinstance(live, CarryError):
-            self._note(step, Outcome.UNANSWERED, why=live.message)
+            self._note(step, PlayOutcome.UNANSWERED, why=live.message)
         elif step.answer is not None:
             self._echoes.learn(step.answer, live)
             found = compared(step.answer, live, self._ignore)
-            self._note(step, Outcome.DIFFERS if found else Outcome.SAME, differences=tuple(found))
+            self._note(
+                step, PlayOutcome.DIFFERS if found else PlayOutcome.SAME, differences=tuple(found)
+            )
 
-    def _note(self, step: Step, outcome: Outcome, **more: Any) -> None:
+    def _note(self, step: ClientStep, outcome: PlayOutcome, **more: Any) -> None:
         message = step.message
         if isinstance(message, Request):
             self._played[step.seq] = PlayedCall(
@@ -225,7 +229,7 @@ class _Player:
         said = "The recorded client has no answer to this."
         return Response(id=request.id, error=ErrorObject(METHOD_NOT_FOUND, said))
 
-    def _recorded_reply(self, request: Request) -> Reply | None:
+    def _recorded_reply(self, request: Request) -> RecordedReply | None:
         """The answer to the same question, or else to the next of its kind.
 
         How often a server asks depends on when its timers run, so that the same question, asked
@@ -233,7 +237,7 @@ class _Player:
         """
         asked = subject_of(request, Mode.ARGUMENTS)
 
-        def same(reply: Reply) -> bool:
+        def same(reply: RecordedReply) -> bool:
             return subject_of(reply.request, Mode.ARGUMENTS).fits(asked)
 
         alike = [reply for reply in self._replies if reply.request.method == request.method]

@@ -162,7 +162,7 @@ class ProxyOperator:
 ServerTransport: TypeAlias = Literal["auto", "http", "sse"]
 
 
-class Server(msgspec.Struct, frozen=True):
+class ProxiedServer(msgspec.Struct, frozen=True):
     """The server: a command, or an address."""
 
     command: tuple[str, ...] = ()
@@ -230,7 +230,7 @@ class Interception(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def assembled(
-    server: Server,
+    server: ProxiedServer,
     clock: Clock,
     *,
     client: Side,

@@ -27,7 +27,7 @@ from folkmoot.core.verdict import Block
 from folkmoot.mcp.carrier import ABOUT, Carrier, Connect
 from folkmoot.mcp.eras import EraBridge, Step, ToServer
 from folkmoot.proxy.sessions import SessionManager
-from folkmoot.relay.conversation import Conversation
+from folkmoot.relay.conversation import ProxyConversation
 from folkmoot.relay.steps import TO_CLIENT, TO_SERVER, Envelope, Passed, Steps, answer_of
 
 logger = logging.getLogger("folkmoot.proxy")
@@ -49,7 +49,7 @@ class Pump:
         self,
         client: Carrier,
         server: Carrier,
-        conversation: Conversation,
+        conversation: ProxyConversation,
         steps: Steps,
         *,
         eras: EraBridge,
@@ -316,7 +316,7 @@ async def carry(
             pump = Pump(
                 client,
                 server,
-                Conversation(session),
+                ProxyConversation(session),
                 steps,
                 eras=EraBridge(
                     one_client=not client.shared,

@@ -54,7 +54,7 @@ SECONDS: Final = 15.0
 OK: Final = 200
 
 
-class SignIn:
+class ProxySignIn:
     """What a proxy before one Streamable HTTP server answers to clients that want to sign in."""
 
     def __init__(self, target: HttpTarget) -> None:

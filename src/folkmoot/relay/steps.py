@@ -21,7 +21,7 @@ from folkmoot.mcp.wire import cancelled_id, refusal
 from folkmoot.pipeline import Aside, Pipeline
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.ports import Carried, Recorder
-from folkmoot.relay.conversation import Conversation
+from folkmoot.relay.conversation import ProxyConversation
 
 TO_SERVER: Final = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT: Final = MessageDirection.SERVER_TO_CLIENT
@@ -50,7 +50,7 @@ class Steps(msgspec.Struct, frozen=True):
     clock: Clock
 
     async def carry(
-        self, envelope: Envelope, conversation: Conversation, aside: Aside | None = None
+        self, envelope: Envelope, conversation: ProxyConversation, aside: Aside | None = None
     ) -> Passed:
         """Take a message through the pipeline, however long an interceptor has it wait.
 
@@ -71,7 +71,7 @@ class Steps(msgspec.Struct, frozen=True):
         return await pipeline.run(envelope, envelope.context.caller or NOBODY, aside=aside) or WAITS
 
     def pass_on(
-        self, envelope: Envelope, conversation: Conversation, ruling: Ruling | None = None
+        self, envelope: Envelope, conversation: ProxyConversation, ruling: Ruling | None = None
     ) -> Passed:
         """Let a message go on, as it came or as it was changed."""
         context, now = envelope.context, self.clock.monotonic()
@@ -96,7 +96,7 @@ class Steps(msgspec.Struct, frozen=True):
             conversation.cancel(context.direction, given_up)
         return Passed(passed)
 
-    def stop(self, envelope: Envelope, ruling: Ruling, conversation: Conversation) -> Passed:
+    def stop(self, envelope: Envelope, ruling: Ruling, conversation: ProxyConversation) -> Passed:
         """Stop a message; whoever waits for it, or for an answer to it, is told."""
         verdict: Any = ruling.verdict
         by = ruling.by

@@ -28,7 +28,7 @@ from folkmoot.proxy.plugins import load_plugins
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
 from folkmoot.proxy.tape import Side
-from folkmoot.relay.conversation import Talks
+from folkmoot.relay.conversation import HttpConversations
 from folkmoot.relay.exchanges import JSON, Contexts, Replies, mirrored, say_json, settle
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import TO_SERVER, Steps, answer_of
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Clock, Interceptor
     from folkmoot.proxy.interceptors.base import Groups
-    from folkmoot.relay.conversation import Talk
+    from folkmoot.relay.conversation import HttpConversation
     from folkmoot.relay.steps import Envelope
     from folkmoot.settings import Settings
     from folkmoot.transports.mcp.arrivals import Exchange
@@ -73,7 +73,7 @@ MOCKED: Final = "mocked"
 """The outcome of a call that a rule answered in the server's place."""
 
 
-class Endpoint(Protocol):
+class TappedEndpoint(Protocol):
     """What stands behind the tap."""
 
     def principal(self, exchange: Exchange) -> Principal:
@@ -98,7 +98,7 @@ class Tap:
     def __init__(
         self,
         steps: Steps,
-        talks: Talks,
+        talks: HttpConversations,
         limits: Limits,
         meant: Callable[[ProtocolMessage], ProtocolMessage] = lambda message: message,
     ) -> None:
@@ -114,7 +114,7 @@ class Tap:
         body: bytes | None,
         send: Send,
         serve: Callable[[Scope, bytes | None, Send], Awaitable[None]],
-        endpoint: Endpoint,
+        endpoint: TappedEndpoint,
     ) -> None:
         """Take one request through, and what `serve` answers to it."""
         scope, caller = exchange.scope, endpoint.principal(exchange)
@@ -160,7 +160,7 @@ class Tap:
             trail.end()
 
 
-async def tell_endpoint(endpoint: Endpoint, scope: Scope, answer: Envelope) -> None:
+async def tell_endpoint(endpoint: TappedEndpoint, scope: Scope, answer: Envelope) -> None:
     """Answer a request of the hub's in the client's place."""
     body = encode_message(answer.message)
     said = [pair for pair in scope["headers"] if pair[0] not in SAID_ANEW]
@@ -172,7 +172,14 @@ async def tell_endpoint(endpoint: Endpoint, scope: Scope, answer: Envelope) -> N
 class _Tapped:
     """The way back of one answer."""
 
-    def __init__(self, talks: Talks, talk: Talk, replies: Replies, method: str, send: Send) -> None:
+    def __init__(
+        self,
+        talks: HttpConversations,
+        talk: HttpConversation,
+        replies: Replies,
+        method: str,
+        send: Send,
+    ) -> None:
         self._talks = talks
         self._talk = talk
         self._replies = replies
@@ -257,7 +264,7 @@ async def _say_nothing(_: Message) -> None:
 NESTING = 256
 
 
-class Passing:
+class HubInterception:
     """The recorder and the interceptors of one hub, as its settings have them."""
 
     def __init__(
@@ -311,7 +318,7 @@ class Passing:
                 beside.run(sessions.run())
                 kept = None if recorder is None else ConcealingRecorder(recorder)
                 steps = Steps(self.interceptors, kept, self._clock)
-                talks = Talks(sessions, self._clock)
+                talks = HttpConversations(sessions, self._clock)
                 limits = Limits(self._settings.http.max_body_bytes, NESTING)
                 meant = partial(taken_out, canonical=self._canonical)
                 self.tap = Tap(steps, talks, limits, meant)

@@ -16,11 +16,11 @@ from folkmoot.core.errors import TapeExhausted, TooManyInFlight, TransportClosed
 from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
-from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Inbox
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, EnvelopeQueue
 from folkmoot.mcp.wire import LISTEN, PING, cancelled_id, refusal
 from folkmoot.proxy.replay.answers import Voice, other_era
 from folkmoot.proxy.replay.matching import GREETINGS, Index, Mode, Prompter, told
-from folkmoot.proxy.replay.script import Beat, Call, Script
+from folkmoot.proxy.replay.script import Beat, RecordedCall, Script
 from folkmoot.proxy.tape import Tape
 from folkmoot.taskgroups import Aside, aside
 
@@ -76,7 +76,7 @@ class Replay:
             finally:
                 await server.close()
 
-    def unasked(self) -> list[Call]:
+    def unasked(self) -> list[RecordedCall]:
         """The recorded requests that nobody has made yet, in their order."""
         asked = self._shared.asked if self._shared else self._asked
         # Pings are answered without the tape, however many there are.
@@ -108,7 +108,7 @@ class TapeServer(Carrier):
         self._timing = timing
         self._on_miss = on_miss
         self._closed = False
-        self._out = Inbox(ENDED)
+        self._out = EnvelopeQueue(ENDED)
         """What was said and nobody has taken yet; when it is full, the tape stands still."""
         self._answering: dict[MessageId, asyncio.Task[None]] = {}
         self._awaited: dict[MessageId, asyncio.Future[None]] = {}
@@ -165,7 +165,7 @@ class TapeServer(Carrier):
             else:
                 self._answering[request.id] = self._playing.run(self._answer(found, request))
 
-    def _find(self, request: Request) -> Call | Response:
+    def _find(self, request: Request) -> RecordedCall | Response:
         """The recorded call, or what to say in its place."""
         foreign = other_era(request, self._prompter.script)
         if foreign is not None and request.method not in GREETINGS:
@@ -182,7 +182,7 @@ class TapeServer(Carrier):
             self._on_miss(error)
         return refusal(request.id, error)
 
-    async def _answer(self, call: Call, request: Request) -> None:
+    async def _answer(self, call: RecordedCall, request: Request) -> None:
         try:
             await self._play(call.beats, Voice(request), request.id)
             if not (call.answered or call.cancelled or request.method == LISTEN):

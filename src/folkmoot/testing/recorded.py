@@ -173,13 +173,13 @@ class RecordedServer:
 
     @asynccontextmanager
     async def _taped(self) -> AsyncIterator[str]:
-        from folkmoot.relay.proxy import Server, assembled
+        from folkmoot.relay.proxy import ProxiedServer, assembled
         from folkmoot.relay.recording import Recording
 
         marked = self._marked
         async with (
             assembled(
-                Server(marked.command, marked.url),
+                ProxiedServer(marked.command, marked.url),
                 SystemClock(),
                 client=Side("http"),
                 recording=Recording(folder=self._recorded, paths=marked.redact),

@@ -12,7 +12,7 @@ from mcp_types import methods, version
 
 from docs.pages.eras import BLOCKS
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
+from folkmoot.mcp.eras.table import UNBRIDGED, EraRefusal
 from tests.mcp.eras import test_handshake_client as handshake
 from tests.mcp.eras import test_stateless_client as stateless
 from tests.mcp.eras.script import META, client, play, request
@@ -53,7 +53,7 @@ def test_every_request_of_a_handshake_server_is_known() -> None:
 @pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("method", sorted(UNBRIDGED))
 def test_a_method_that_is_not_bridged_is_refused_in_both_directions(method: str) -> None:
-    told = handshake.refused(1, Refusal.TASKS.sentence)
+    told = handshake.refused(1, EraRefusal.TASKS.sentence)
     play(handshake.met(), client(request(1, method)), told)
     play(stateless.met(), client(request(1, method, _meta=META)), told)
 
@@ -63,7 +63,7 @@ def test_the_page_shows_the_table(block: str) -> None:
     assert BLOCKS[block]() in PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("refusal", Refusal)
-def test_every_refusal_is_told_in_some_script(refusal: Refusal) -> None:
+@pytest.mark.parametrize("refusal", EraRefusal)
+def test_every_refusal_is_told_in_some_script(refusal: EraRefusal) -> None:
     scripts = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
     assert f'"{refusal.sentence}"' in scripts

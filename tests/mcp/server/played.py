@@ -16,7 +16,7 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import TransportClosed
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.mcp.carrier import Carrier
-from folkmoot.mcp.framing import Event, EventReader
+from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server.http import HttpFront
 from tests.harness import serving
 
@@ -201,9 +201,9 @@ class Events:
         self.answer = answer
         self._reader = EventReader(2**24)
         self._chunks = answer.aiter_raw()
-        self._ready: list[Event] = []
+        self._ready: list[SseEvent] = []
 
-    async def next(self) -> Event:
+    async def next(self) -> SseEvent:
         """The next event; `StopAsyncIteration` at the end of the stream."""
         while not self._ready:
             self._ready = self._reader.feed(await anext(self._chunks))

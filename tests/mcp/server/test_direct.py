@@ -14,7 +14,7 @@ from folkmoot.core.errors import FolkmootError, TooManyInFlight
 from folkmoot.core.message import Notification
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.heads import check_marked, read_head
-from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of
+from folkmoot.mcp.server.service import McpAnswer, McpRequest, Stopped, error_of
 from folkmoot.mcp.server.sessions import HandshakeSession
 from tests.harness import run
 
@@ -42,18 +42,18 @@ class Visitor:
 class Server:
     """A service, whoever runs its server, and clients of it, all in one."""
 
-    def __init__(self, doing: Callable[[Asked], Awaitable[Answer]]) -> None:
+    def __init__(self, doing: Callable[[McpRequest], Awaitable[McpAnswer]]) -> None:
         self.doing = doing
         self.happened: list[str] = []
         self.session: HandshakeSession | None = None
         self.direct = DirectServer(self, self)
 
-    async def perform(self, asked: Asked) -> Answer:
+    async def perform(self, asked: McpRequest) -> McpAnswer:
         if asked.request.method == "server/discover":
-            return Answer({"capabilities": {"tools": {}}, "instructions": "Be kind."})
+            return McpAnswer({"capabilities": {"tools": {}}, "instructions": "Be kind."})
         return await self.doing(asked)
 
-    def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
+    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
         return error_of(error)
 
     async def open_session(
@@ -115,7 +115,7 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(doing: Callable[[Asked], Awaitable[Answer]]) -> AsyncIterator[Server]:
+async def serving(doing: Callable[[McpRequest], Awaitable[McpAnswer]]) -> AsyncIterator[Server]:
     server = Server(doing)
     async with server.direct.running():
         yield server
@@ -136,8 +136,8 @@ def events(body: bytes) -> list[Any]:
     return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
 
 
-async def plain(_: Asked) -> Answer:
-    return Answer({"content": []})
+async def plain(_: McpRequest) -> McpAnswer:
+    return McpAnswer({"content": []})
 
 
 def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
@@ -152,10 +152,10 @@ def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
 
 
 def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> None:
-    async def speaking(asked: Asked) -> Answer:
+    async def speaking(asked: McpRequest) -> McpAnswer:
         asked.tell(Notification(method="notifications/progress", params={"progress": 1}))
         asked.tell(Notification(method="notifications/message", params={"level": "info"}))
-        return Answer({})
+        return McpAnswer({})
 
     async def main() -> None:
         async with serving(speaking) as server:
@@ -174,10 +174,10 @@ def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> None:
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
 def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_there() -> None:
-    async def marking(_: Asked) -> Answer:
+    async def marking(_: McpRequest) -> McpAnswer:
         async def after() -> None: ...
 
-        return Answer({}, after=after)
+        return McpAnswer({}, after=after)
 
     async def main() -> None:
         async with serving(marking) as server:
@@ -197,7 +197,7 @@ def test_a_client_that_leaves_ends_its_request() -> None:
         begun, gone = asyncio.Event(), asyncio.Event()
         stopped: list[bool] = []
 
-        async def waiting(asked: Asked) -> Answer:
+        async def waiting(asked: McpRequest) -> McpAnswer:
             task = asyncio.current_task()
             assert task is not None
             asked.stop = task.cancel  # type: ignore[assignment]
@@ -208,7 +208,7 @@ def test_a_client_that_leaves_ends_its_request() -> None:
                 task.uncancel()
                 stopped.append(asked.caller.leaving.is_set())
                 raise Stopped from None
-            return Answer({})
+            return McpAnswer({})
 
         async with serving(waiting) as server, asyncio.TaskGroup() as tasks:
             asking = tasks.create_task(server.post(modern(call()), gone=gone))
@@ -221,10 +221,10 @@ def test_a_client_that_leaves_ends_its_request() -> None:
 
 
 def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
-    async def breaking(_: Asked) -> Answer:
+    async def breaking(_: McpRequest) -> McpAnswer:
         raise ValueError("a secret")
 
-    async def busy(_: Asked) -> Answer:
+    async def busy(_: McpRequest) -> McpAnswer:
         raise TooManyInFlight("Too many.")
 
     async def main() -> None:
@@ -281,9 +281,9 @@ def test_what_is_no_request_of_the_stateless_era_is_refused() -> None:
 
 
 def test_the_headers_that_repeat_arguments_reach_the_service() -> None:
-    async def holding(asked: Asked) -> Answer:
+    async def holding(asked: McpRequest) -> McpAnswer:
         check_marked({("region",): "region"}, asked.params["arguments"], asked.repeated or ())
-        return Answer({})
+        return McpAnswer({})
 
     async def main() -> None:
         async with serving(holding) as server:
@@ -336,13 +336,13 @@ def test_a_session_is_not_opened_by_halves(change: str) -> None:
 
 
 def test_a_handshake_client_is_asked_what_the_service_wants_to_know() -> None:
-    async def asking(asked: Asked) -> Answer:
+    async def asking(asked: McpRequest) -> McpAnswer:
         given = asked.params.get("inputResponses")
         if given is None:
             wanted = {"resultType": "input_required", "inputRequests": {"who": FORM}}
-            return Answer({**wanted, "requestState": "s"})
+            return McpAnswer({**wanted, "requestState": "s"})
         assert asked.params["requestState"] == "s"
-        return Answer({"said": given["who"]["content"], "resultType": "complete"})
+        return McpAnswer({"said": given["who"]["content"], "resultType": "complete"})
 
     async def main() -> None:
         async with serving(asking) as server:
@@ -368,9 +368,9 @@ def test_a_handshake_client_is_asked_what_the_service_wants_to_know() -> None:
 
 
 def test_a_cancelled_request_of_a_session_ends_without_an_answer() -> None:
-    async def waiting(asked: Asked) -> Answer:
+    async def waiting(asked: McpRequest) -> McpAnswer:
         await asked.caller.leaving.wait()
-        return Answer({"late": True})
+        return McpAnswer({"late": True})
 
     async def main() -> None:
         async with serving(waiting) as server:
@@ -411,9 +411,9 @@ def test_a_session_has_no_methods_of_the_other_era_and_its_params_are_checked() 
 
 
 def test_the_end_of_a_session_is_that_of_all_its_requests() -> None:
-    async def waiting(asked: Asked) -> Answer:
+    async def waiting(asked: McpRequest) -> McpAnswer:
         await asked.caller.leaving.wait()
-        return Answer({})
+        return McpAnswer({})
 
     async def main() -> None:
         async with serving(waiting) as server:

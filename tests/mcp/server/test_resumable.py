@@ -144,7 +144,10 @@ def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> None:
         streams = ResumableStreams(budget)
         given_up: list[Stream] = []
         broken, reading, done = (call_of(streams, given_up) for _ in range(3))
-        listening, patient = Stream(listening=True, keeper=streams), Stream(keeper=streams)
+        listening, patient = (
+            Stream(listening=True, keeper=streams),
+            Stream(keeper=streams),
+        )
         for stream in (broken, reading, done, listening, patient):
             stream.attach()
             stream.put(b"x")

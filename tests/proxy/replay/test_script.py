@@ -6,7 +6,7 @@ from typing import Any
 
 from folkmoot.core.message import Request, Response
 from folkmoot.core.session import Era
-from folkmoot.proxy.replay.script import Call, Script
+from folkmoot.proxy.replay.script import RecordedCall, Script
 from tests.proxy.replay.tapes import HANDSHAKE, MADE, Said, answers, asks, calls, fails, tape, tells
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -17,7 +17,7 @@ def script(*lines: Said) -> Script:
     return Script.of(tape(*lines).entries)
 
 
-def said(call: Call) -> list[Any]:
+def said(call: RecordedCall) -> list[Any]:
     """The beats in a word each, with their pauses."""
     words = []
     for beat in call.beats:

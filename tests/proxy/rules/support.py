@@ -15,8 +15,8 @@ from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.proxy.rules import Rules
-from folkmoot.proxy.sessions import Session
-from folkmoot.relay.conversation import Conversation
+from folkmoot.proxy.sessions import ProxySession
+from folkmoot.relay.conversation import ProxyConversation
 from folkmoot.relay.steps import Steps
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class Way:
         self.rules = loaded(text, self.clock, **more)
         self.chain = Chain(self.rules.interceptors)
         self._steps = Steps(self.chain, None, self.clock)
-        self._conversations: dict[str | None, Conversation] = {}
+        self._conversations: dict[str | None, ProxyConversation] = {}
 
     def judge(
         self, message: Any, direction: MessageDirection = TO_SERVER, session: str | None = "s1"
@@ -103,9 +103,9 @@ class Way:
         """What is said of a message, at once."""
         came = envelope(message, direction, session)
         if session not in self._conversations:
-            known = Session(session or "", came.context.session, 0.0, 0.0)
+            known = ProxySession(session or "", came.context.session, 0.0, 0.0)
             known.activate()
-            self._conversations[session] = Conversation(known)
+            self._conversations[session] = ProxyConversation(known)
         conversation = self._conversations[session]
         came = conversation.enter(came)
         ruling = at_once(self.chain.judge(came))

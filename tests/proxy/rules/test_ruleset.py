@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Notification, Request, replace
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Modify, Verdict
-from folkmoot.proxy.interceptors.base import Action, Means, View
+from folkmoot.proxy.interceptors.base import Action, Means, MessageView
 from folkmoot.proxy.rules.ruleset import MOST_KEYS, Plugin, Rule, RuleSet
 from folkmoot.proxy.rules.when import compiled
 from tests.harness import run
@@ -36,7 +36,7 @@ class Counts(Action):
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         self.seen.append(view.message)
         return CONTINUE
 
@@ -103,7 +103,7 @@ class Asks(Action):
         self._condition = condition
         self._asked = asked
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         if self._condition.holds(view):
             self._asked.append(view.message)
         return CONTINUE

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from folkmoot.proxy.redaction import Redactor
 from folkmoot.proxy.tape import follow_lines
-from folkmoot.proxy.tape.compare import Change, Recording, compare
+from folkmoot.proxy.tape.compare import AnswerChange, ComparedTape, compare
 from folkmoot.proxy.tape.diff import Difference
 from tests.proxy.tape.studio import TO_SERVER, Studio, conversation, handshake, recording
 
@@ -20,19 +20,19 @@ Keys = tuple[Redactor | None, Redactor | None]
 
 
 @pytest.fixture
-def changes(tmp_path: Path) -> Callable[..., list[Change]]:
+def changes(tmp_path: Path) -> Callable[..., list[AnswerChange]]:
     """What differs between two tapes that are recorded for it."""
 
     def differ(
         a: Record, b: Record, ignore: tuple[str, ...] = (), keys: Keys = (None, None)
-    ) -> list[Change]:
+    ) -> list[AnswerChange]:
         recordings = []
         for name, record, key in zip("ab", (a, b), keys, strict=True):
             path = tmp_path / f"{name}.jsonl"
             path.unlink(missing_ok=True)
             with recording(path, redactor=key) as studio:
                 record(studio)
-            recordings.append(Recording(follow_lines(path)))
+            recordings.append(ComparedTape(follow_lines(path)))
         return list(compare(*recordings, ignore))
 
     return differ
@@ -40,11 +40,11 @@ def changes(tmp_path: Path) -> Callable[..., list[Change]]:
 
 def test_a_tape_is_the_same_as_itself(tmp_path: Path) -> None:
     path = conversation(tmp_path / "a.jsonl")
-    assert list(compare(Recording(follow_lines(path)), Recording(follow_lines(path)))) == []
+    assert list(compare(ComparedTape(follow_lines(path)), ComparedTape(follow_lines(path)))) == []
 
 
 def test_ids_tokens_times_and_the_order_of_answers_do_not_count(
-    changes: Callable[..., list[Change]],
+    changes: Callable[..., list[AnswerChange]],
 ) -> None:
     def a(studio: Studio) -> None:
         params = {"name": "echo", "_meta": {"progressToken": 1}}
@@ -62,7 +62,7 @@ def test_ids_tokens_times_and_the_order_of_answers_do_not_count(
 
 
 def test_an_answer_that_differs_is_told_with_its_places(
-    changes: Callable[..., list[Change]],
+    changes: Callable[..., list[AnswerChange]],
 ) -> None:
     def told(word: str) -> Record:
         return lambda studio: studio.tool(1, "echo", f'{{"at": "{word}", "x": 1}}')
@@ -70,7 +70,7 @@ def test_an_answer_that_differs_is_told_with_its_places(
     place = "$.result.content[0].text.at"
     (change,) = changes(told("dawn"), told("dusk"))
     assert change.seconds_a == change.seconds_b == pytest.approx(0.01)
-    assert replace(change, seconds_a=None, seconds_b=None) == Change(
+    assert replace(change, seconds_a=None, seconds_b=None) == AnswerChange(
         "answer", "tools/call", "echo", 1, 1, "result", "result",
         (Difference(place, "dawn", "dusk"),),
     )  # fmt: skip
@@ -78,7 +78,7 @@ def test_an_answer_that_differs_is_told_with_its_places(
 
 
 def test_of_equal_calls_the_first_belongs_to_the_first(
-    changes: Callable[..., list[Change]],
+    changes: Callable[..., list[AnswerChange]],
 ) -> None:
     def counts(*words: str) -> Record:
         return lambda studio: [studio.tool(n, "next", word) for n, word in enumerate(words)]
@@ -87,7 +87,9 @@ def test_of_equal_calls_the_first_belongs_to_the_first(
     assert (change.a, change.b) == (5, 5)
 
 
-def test_a_call_that_ends_otherwise_is_told_as_that(changes: Callable[..., list[Change]]) -> None:
+def test_a_call_that_ends_otherwise_is_told_as_that(
+    changes: Callable[..., list[AnswerChange]],
+) -> None:
     def error(code: int) -> Record:
         return lambda studio: studio.call(1, "x", error={"code": code, "message": "no"})
 
@@ -112,7 +114,7 @@ def test_a_call_that_ends_otherwise_is_told_as_that(changes: Callable[..., list[
         assert outcomes(a, b) == [("outcome", *words)]
 
 
-def test_calls_on_one_tape_only_are_told(changes: Callable[..., list[Change]]) -> None:
+def test_calls_on_one_tape_only_are_told(changes: Callable[..., list[AnswerChange]]) -> None:
     def a(studio: Studio) -> None:
         studio.tool(1, "echo", "x", n=1)
         studio.tool(2, "echo", "x", n=2)
@@ -133,7 +135,7 @@ def test_calls_on_one_tape_only_are_told(changes: Callable[..., list[Change]]) -
 
 
 def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(
-    changes: Callable[..., list[Change]],
+    changes: Callable[..., list[AnswerChange]],
 ) -> None:
     found = changes(lambda s: s.tool(1, "echo", "x", n=1), lambda s: s.tool(1, "echo", "y", n=2))
     assert [(change.what, change.differences) for change in found] == [
@@ -143,7 +145,7 @@ def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(
 
 
 def test_tools_that_came_went_or_changed_are_told_once_each(
-    changes: Callable[..., list[Change]],
+    changes: Callable[..., list[AnswerChange]],
 ) -> None:
     def b(studio: Studio) -> None:
         handshake(studio, ("echo", "now"))
@@ -166,7 +168,7 @@ def test_tools_that_came_went_or_changed_are_told_once_each(
 
 
 def test_tapes_that_were_redacted_with_other_keys_can_be_compared(
-    changes: Callable[..., list[Change]],
+    changes: Callable[..., list[AnswerChange]],
 ) -> None:
     def says(token: str) -> Record:
         return lambda s: s.tool(1, "login", f"welcome, Bearer {token}", token=token)
@@ -179,7 +181,7 @@ def test_tapes_that_were_redacted_with_other_keys_can_be_compared(
 
 
 def test_a_redacted_tape_is_the_same_as_the_one_it_was_made_from(
-    changes: Callable[..., list[Change]],
+    changes: Callable[..., list[AnswerChange]],
 ) -> None:
     def says(studio: Studio) -> None:
         for number, letter in enumerate("abc"):

@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.core.errors import TapeUnreadable
 from folkmoot.proxy.tape import CorrelationLine, EndLine, Header, follow_lines, read_tape
-from folkmoot.proxy.tape.reader import Lines
+from folkmoot.proxy.tape.reader import TapeLines
 from tests.proxy.tape.strategies import record
 from tests.proxy.tape.talk import TO_CLIENT, answer, call, said, words
 
@@ -138,7 +138,7 @@ def test_lines_longer_than_any_message_are_not_read(
     monkeypatch.setattr("folkmoot.proxy.tape.reader.LONGEST", 1000)
     monkeypatch.setattr("folkmoot.proxy.tape.reader.CHUNK", 100)
     path = record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)])
-    lines = Lines(path)
+    lines = TapeLines(path)
     with pytest.raises(TapeUnreadable, match="line 2 is longer than a line may be"):
         list(lines)
     assert lines.number == 2

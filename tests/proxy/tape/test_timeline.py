@@ -10,7 +10,7 @@ import pytest
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import CapabilityError
 from folkmoot.proxy.tape import follow_lines, telling, timeline
-from folkmoot.proxy.tape.timeline import Moment, Wanted, grouped, moments
+from folkmoot.proxy.tape.timeline import MessageFilter, Moment, grouped, moments
 from tests.proxy.tape.studio import TO_SERVER, conversation, recording
 
 
@@ -101,7 +101,7 @@ def test_grouping_waits_for_no_answer_without_bound(
 def test_what_is_wanted_is_found(
     told: list[Moment], wanted: dict[str, Any], found: list[int]
 ) -> None:
-    meets = Wanted.of(**wanted).meets
+    meets = MessageFilter.of(**wanted).meets
     assert seqs(filter(meets, told)) == found
 
 
@@ -110,12 +110,12 @@ def test_text_is_found_however_its_letters_are_escaped(tmp_path: Path) -> None:
         studio.say(TO_SERVER, {"method": "x", "params": {"a": "Ångström"}})
     assert b"\\u00c5" in (tmp_path / "t.jsonl").read_bytes()
     found = moments(follow_lines(tmp_path / "t.jsonl"))
-    assert seqs(filter(Wanted.of(text="ångström").meets, found)) == [1]
+    assert seqs(filter(MessageFilter.of(text="ångström").meets, found)) == [1]
 
 
 def test_what_is_no_pattern_of_kinds_is_refused() -> None:
     with pytest.raises(CapabilityError):
-        Wanted.of(kinds=["mcp..tools"])
+        MessageFilter.of(kinds=["mcp..tools"])
 
 
 IMAGE = {"type": "image", "mimeType": "image/png", "data": "x" * 400}

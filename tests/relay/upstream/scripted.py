@@ -14,7 +14,7 @@ from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.ports import Wanted
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
-from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.settings.backends import BackendSpec
 from tests.mcp.client.saying import python
 
@@ -178,10 +178,10 @@ def resumed(wanted: Wanted, answer: Response, responses: dict[str, Any]) -> Want
 @asynccontextmanager
 async def talking(
     era: str = "handshake", *options: str, seconds: float = 20, **more: Any
-) -> AsyncIterator[Conversation]:
+) -> AsyncIterator[BackendConversation]:
     """A conversation with a scripted server."""
     connecting = Connecting(spec("demo", era, *options), CLOCK, {})
-    async with Conversation.opened(connecting.link, seconds=seconds, **more) as conversation:
+    async with BackendConversation.opened(connecting.link, seconds=seconds, **more) as conversation:
         yield conversation
 
 
@@ -190,7 +190,7 @@ async def seen(conversation: Any, method: str) -> list[dict[str, Any]]:
     wanted = call("seen")
     asking = (
         conversation.request(wanted, 20)
-        if isinstance(conversation, Conversation)
+        if isinstance(conversation, BackendConversation)
         else conversation.request(wanted)
     )
     found = (await asking).result["seen"]

@@ -24,7 +24,7 @@ from folkmoot.gateway.history import BOUNDS
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import links, requests, watching
-from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.settings.backends import Secret
 from tests.harness import run
 from tests.relay.upstream.scripted import (
@@ -250,7 +250,7 @@ def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(era: str) 
     run(test())
 
 
-async def process_of(conversation: Conversation | None) -> int:
+async def process_of(conversation: BackendConversation | None) -> int:
     """The process at the end of a link."""
     assert conversation is not None
     return int((await conversation.request(call("echo"), 20)).result["pid"])

@@ -11,7 +11,7 @@ from folkmoot.core.errors import FolkmootError
 from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp import peer
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
-from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Late, Unanswered
 from tests.harness import run
 from tests.relay.upstream.scripted import (
@@ -33,11 +33,11 @@ QUESTION: dict[str, Any] = {
 }
 
 
-async def ask(conversation: Conversation, tool: str, **options: Any) -> Any:
+async def ask(conversation: BackendConversation, tool: str, **options: Any) -> Any:
     return (await conversation.request(call(tool, **options), 20)).result
 
 
-async def hanging(conversation: Conversation) -> list[int]:
+async def hanging(conversation: BackendConversation) -> list[int]:
     """The ids of the calls that the server does not answer."""
     calls = await seen(conversation, "tools/call")
     return [each["id"] for each in calls if each["params"]["name"] == "hang"]

@@ -17,7 +17,7 @@ from folkmoot.gateway.ports import Backend
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.fleet import Fleet
-from folkmoot.relay.upstream.model import Changes
+from folkmoot.relay.upstream.model import AppliedChanges
 from tests.harness import run
 from tests.relay.upstream.scripted import CLOCK, Told, call, spec
 
@@ -66,7 +66,7 @@ def test_only_what_the_settings_change_is_started_stopped_and_started_anew() -> 
         async with fleet() as (running, gateway):
             one, two, three = spec("one"), spec("two"), spec("three")
             changes = await running.apply({"one": one, "two": two, "three": three})
-            assert changes == Changes(added=("one", "two", "three"))
+            assert changes == AppliedChanges(added=("one", "two", "three"))
             await running.settled(20)
             assert {name for name, _ in gateway.arrivals.things} == {"one", "two", "three"}
             before = {name: await process(running, name) for name in ("one", "two", "three")}
@@ -75,7 +75,9 @@ def test_only_what_the_settings_change_is_started_stopped_and_started_anew() -> 
             told = msgspec.structs.replace(one, trusted=True, call_seconds=5)
             moved = msgspec.structs.replace(two, env={"A": "b"})
             changes = await running.apply({"one": told, "two": moved, "four": spec("four")})
-            assert changes == Changes(added=("four",), removed=("three",), changed=("one", "two"))
+            assert changes == AppliedChanges(
+                added=("four",), removed=("three",), changed=("one", "two")
+            )
             assert bool(changes)
             await running.settled(20)
             assert await process(running, "one") == before["one"]

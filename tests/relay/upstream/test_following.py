@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import CommandFailed, SettingsError
-from folkmoot.relay.upstream.settings_follower import Following
+from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
 from tests.harness import run
 
@@ -56,9 +56,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def following(file: Path) -> AsyncIterator[tuple[Following, Applied]]:
+async def following(file: Path) -> AsyncIterator[tuple[SettingsFollower, Applied]]:
     applied = Applied()
-    made = Following(load(environ={"FOLKMOOT_DATA": str(file.parent)}), applied)
+    made = SettingsFollower(load(environ={"FOLKMOOT_DATA": str(file.parent)}), applied)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(made.watch(0.01))
         yield made, applied
@@ -171,7 +171,7 @@ def test_other_settings_are_said_to_need_a_restart_once(file: Path, log: Log) ->
 def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: Log) -> None:
     async def main() -> None:
         applied = Applied()
-        made = Following(load(file, environ={}), applied)
+        made = SettingsFollower(load(file, environ={}), applied)
         assert not (await made.reload()).different
         write(file, f'{ONE}trusted = true\n{TWO}[groups]\nops = ["gina"]\n')
         report = await made.reload()

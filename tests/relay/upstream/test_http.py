@@ -17,7 +17,7 @@ from folkmoot.core.errors import BackendBusy, BackendFailed, BackendUnavailable
 from folkmoot.gateway.ports import BackendState
 from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.connecting import Connecting
-from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import Secret
 from tests.harness import run, serving
@@ -65,9 +65,11 @@ async def sdk_http() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def talking(url: str, *, shake: bool = False, **more: Any) -> AsyncIterator[Conversation]:
+async def talking(
+    url: str, *, shake: bool = False, **more: Any
+) -> AsyncIterator[BackendConversation]:
     connecting = Connecting(spec(url=url, transport="streamable"), CLOCK, {})
-    opened = Conversation.opened(connecting.link, seconds=20, shake=shake, **more)
+    opened = BackendConversation.opened(connecting.link, seconds=20, shake=shake, **more)
     async with opened as conversation:
         yield conversation
 

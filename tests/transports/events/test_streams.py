@@ -12,7 +12,7 @@ import pytest
 from folkmoot.bus import MemoryBus
 from folkmoot.core.errors import ConnectionsExceeded, HubFull
 from folkmoot.core.policy import Principal, PrincipalType
-from folkmoot.mcp.server.streams import Reader
+from folkmoot.mcp.server.streams import StreamReader
 from folkmoot.transports.events import EventStreams, Follower, Following, follower
 from tests.harness import run
 
@@ -40,18 +40,18 @@ def parsed(data: bytes) -> list[tuple[str, str, Any]]:
     return found
 
 
-async def heard(reader: Reader) -> list[tuple[str, Any]]:
+async def heard(reader: StreamReader) -> list[tuple[str, Any]]:
     """What is there to be read, without ids."""
     return [(name, data) for _, name, data in await told(reader)]
 
 
-async def told(reader: Reader) -> list[tuple[str, str, Any]]:
+async def told(reader: StreamReader) -> list[tuple[str, str, Any]]:
     data = await reader.more(0)
     return parsed(data) if data else []
 
 
 @asynccontextmanager
-async def following(bus: MemoryBus, *people: Following) -> AsyncIterator[list[Reader]]:
+async def following(bus: MemoryBus, *people: Following) -> AsyncIterator[list[StreamReader]]:
     here = streams(bus)
     readers = []
     for each in people:

@@ -9,7 +9,7 @@ import pytest
 from folkmoot.bus import MemoryBus
 from folkmoot.core.errors import BusClosed, NotFound
 from folkmoot.core.ports import Subscription
-from folkmoot.mcp.server.service import Answer
+from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.transports.mcp.arrivals import Exchange
 from folkmoot.transports.mcp.notices import Notices, Resubscriptions
 from folkmoot.transports.mcp.sessions import Session
@@ -78,13 +78,13 @@ def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
         asked: list[str] = []
         there, renewed = asyncio.Event(), asyncio.Event()
 
-        async def subscribe(_: Exchange, uri: str) -> Answer:
+        async def subscribe(_: Exchange, uri: str) -> McpAnswer:
             asked.append(uri)
             if len(asked) == 1:
                 there.set()
                 await renewed.wait()
                 raise NotFound("The backend is not connected.")
-            return Answer({})
+            return McpAnswer({})
 
         waiting = Resubscriptions(subscribe)
         session = Session("one", "mark", 0.0)

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from folkmoot.gateway.ports import Wanted
-from folkmoot.mcp.framing import Event, EventReader
+from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server import responses, streams
 from folkmoot.mcp.server.resumable import CALL_BYTES, STREAM_BYTES
 from folkmoot.transports.mcp.notices import INBOX
@@ -64,9 +64,9 @@ class Reading:
         self.status = response.status_code
         self._chunks = response.aiter_bytes()
         self._reader = EventReader(1 << 24)
-        self._read: list[Event] = []
+        self._read: list[SseEvent] = []
 
-    async def next(self) -> Event:
+    async def next(self) -> SseEvent:
         """The next event."""
         while not self._read:
             self._read += self._reader.feed(await anext(self._chunks))
@@ -136,7 +136,7 @@ async def unread(wire: Wire) -> None:
     await until(nobody)
 
 
-async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[Event, str]:
+async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[SseEvent, str]:
     """Call, hear the first words, and lose the connection: the first event, and the last id."""
     async with calling(wire, **arguments) as said:
         first = await said.next()

@@ -7,11 +7,11 @@ import pytest
 
 from folkmoot.core.ports import Tx
 from folkmoot.transports.mcp import session_ids
-from folkmoot.transports.mcp.session_ids import SessionRows, State
+from folkmoot.transports.mcp.session_ids import SessionRecord, SessionRows
 from folkmoot.vault import Vault
 from tests.store.support import opened, run
 
-STATE = State("2025-11-25", {"roots": {}}, "debug", "ab" * 32, ("mmp://mailboxes/inbox",))
+STATE = SessionRecord("2025-11-25", {"roots": {}}, "debug", "ab" * 32, ("mmp://mailboxes/inbox",))
 
 
 async def stored(store: Any) -> list[tuple[Any, ...]]:
@@ -44,7 +44,7 @@ def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None
         async with opened(tmp_path) as store:
             rows = SessionRows(store, Vault(b"k" * 32, "mk"))
             await rows.put("mine", "", STATE, 0, 100)
-            await rows.put("theirs", "", State("2025-11-25", {}), 0, 100)
+            await rows.put("theirs", "", SessionRecord("2025-11-25", {}), 0, 100)
 
             async def move(tx: Tx) -> None:
                 await tx.execute(
@@ -79,8 +79,8 @@ def test_too_many_subscriptions_are_not_stored(tmp_path: Path) -> None:
         async with opened(tmp_path) as store:
             rows = SessionRows(store, Vault(b"k" * 32, "mk"))
             many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
-            await rows.put("id", "", State("2025-11-25", {}, "debug", "", many), 0, 100)
+            await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", "", many), 0, 100)
             state, _ = await rows.read("id")
-            assert state == State("2025-11-25", {}, "debug")
+            assert state == SessionRecord("2025-11-25", {}, "debug")
 
     run(body())

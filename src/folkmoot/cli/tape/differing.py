@@ -13,7 +13,13 @@ from folkmoot.cli.output import aligned, say
 from folkmoot.cli.tape.paper import Paper, cut
 from folkmoot.cli.tape.words import label, lapse, number
 from folkmoot.cli.text import escape_json, one_line, say_data
-from folkmoot.proxy.tape.compare import Change, Latency, Recording, compare, latencies
+from folkmoot.proxy.tape.compare import (
+    AnswerChange,
+    ComparedLatency,
+    ComparedTape,
+    compare,
+    latencies,
+)
 from folkmoot.proxy.tape.diff import Difference
 from folkmoot.proxy.tape.reader import follow_lines
 
@@ -43,13 +49,13 @@ class Answer(msgspec.Struct, frozen=True):
     """What the command says to a program."""
 
     same: bool
-    changes: list[Change]
-    latencies: list[Latency]
+    changes: list[AnswerChange]
+    latencies: list[ComparedLatency]
 
 
 def tell_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) -> bool:
     """Tell in what two tapes differ; whether they are the same."""
-    first, second = Recording(follow_lines(a)), Recording(follow_lines(b))
+    first, second = ComparedTape(follow_lines(a)), ComparedTape(follow_lines(b))
     changes = list(compare(first, second, ignore))
     took = latencies(first, second)
     if as_json:
@@ -63,7 +69,7 @@ def tell_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) 
     return not changes
 
 
-def tell_latencies(took: Sequence[Latency]) -> None:
+def tell_latencies(took: Sequence[ComparedLatency]) -> None:
     """How long calls took on either tape, the greatest change first; it is no difference."""
     rows = [
         (
@@ -92,7 +98,7 @@ def factor(a: float, b: float) -> str:
     return SAME if times < SIMILAR else f"{times:.1f}x {'slower' if b >= a else 'faster'}"
 
 
-def tell(changes: Sequence[Change]) -> None:
+def tell(changes: Sequence[AnswerChange]) -> None:
     """Each change with its places, and how many there are."""
     paper = Paper()
     for change in changes:
@@ -102,7 +108,7 @@ def tell(changes: Sequence[Change]) -> None:
     say(f"{number(len(changes), 'difference')}.", err=True)
 
 
-def told(change: Change, paper: Paper) -> Iterator[str]:
+def told(change: AnswerChange, paper: Paper) -> Iterator[str]:
     """A change in lines."""
     tool = change.what.startswith("tool_")
     what = one_line(change.name) if tool else label(change.method, change.name)

@@ -16,7 +16,7 @@ from folkmoot.cli.text import one_line, say_data
 from folkmoot.core.errors import TapeUnreadable
 from folkmoot.proxy.tape.file import MAGIC
 from folkmoot.proxy.tape.lines import Side
-from folkmoot.proxy.tape.reader import Lines
+from folkmoot.proxy.tape.reader import TapeLines
 from folkmoot.proxy.tape.stats import Counting
 
 SUFFIXES: Final = (".jsonl", ".jsonl.zst")
@@ -74,7 +74,7 @@ def candidates(path: Path) -> Iterator[tuple[Path, bool]]:
 
 def looked_at(file: Path) -> Listed:
     """What a tape holds. Raises `TapeUnreadable`."""
-    lines, counting = Lines(file), Counting()
+    lines, counting = TapeLines(file), Counting()
     for line in lines:
         counting.take(line)
     stats, header = counting.stats(), counting.header

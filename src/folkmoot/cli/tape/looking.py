@@ -75,9 +75,9 @@ def show(
     if last and limit:
         raise typer.BadParameter("--limit and --last cannot be combined")
     from folkmoot.cli.tape.showing import Reel, from_the_last, show_reel
-    from folkmoot.proxy.tape.timeline import Wanted
+    from folkmoot.proxy.tape.timeline import MessageFilter
 
-    wanted = Wanted.of(
+    wanted = MessageFilter.of(
         methods=method or (),
         kinds=kind or (),
         direction=SAYERS[direction] if direction else None,

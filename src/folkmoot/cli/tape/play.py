@@ -78,10 +78,10 @@ def play(
     from folkmoot.clock import SystemClock
     from folkmoot.proxy.tape import read_tape
     from folkmoot.relay.play import play as play_tape
-    from folkmoot.relay.proxy import ProxyOptions, Server
+    from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
     recorded = read_tape(file)
-    server = Server(tuple(command or ()), upstream or "", transport, headers)  # type: ignore[arg-type]
+    server = ProxiedServer(tuple(command or ()), upstream or "", transport, headers)  # type: ignore[arg-type]
 
     async def run() -> PlayReport:
         async with server.upstream(SystemClock(), ProxyOptions()) as there:
@@ -135,9 +135,9 @@ def tell_report(report: PlayReport) -> None:
 
 def tell_call(call: PlayedCall) -> None:
     """One request whose answer is not the same."""
-    from folkmoot.proxy.replay.playing import Outcome
+    from folkmoot.proxy.replay.playing import PlayOutcome
 
-    if call.outcome is Outcome.SAME:
+    if call.outcome is PlayOutcome.SAME:
         return
     words = call.outcome.value.replace("_", " ")
     why = f": {one_line(call.why)}" if call.why else ""

@@ -17,8 +17,8 @@ from folkmoot.cli.tape.rows import rows
 from folkmoot.cli.tape.words import clock, number, side
 from folkmoot.cli.text import escape_json, one_line
 from folkmoot.proxy.tape.lines import EndLine, Header, Line
-from folkmoot.proxy.tape.reader import Lines
-from folkmoot.proxy.tape.timeline import Moment, Wanted, grouped, moments
+from folkmoot.proxy.tape.reader import TapeLines
+from folkmoot.proxy.tape.timeline import MessageFilter, Moment, grouped, moments
 
 CLOSED: Final = "closed"
 """How a recording ends that nothing special has ended."""
@@ -26,7 +26,7 @@ CLOSED: Final = "closed"
 
 def show_reel(
     reel: Reel,
-    wanted: Wanted,
+    wanted: MessageFilter,
     *,
     limit: int | None,
     last: int | None,
@@ -42,7 +42,7 @@ def show_reel(
         say("No message matches." if reel.seen else "The tape has no messages.", err=True)
 
 
-def from_the_last(path: Path, wanted: Wanted, count: int) -> Wanted:
+def from_the_last(path: Path, wanted: MessageFilter, count: int) -> MessageFilter:
     """The same, beginning with the last few that are on the tape by now."""
     found = deque(chosen(Reel(path, follow=False).moments(), wanted, pairs=False), count)
     return msgspec.structs.replace(wanted, first=found[0].seq) if found else wanted
@@ -58,7 +58,7 @@ class Reel:
         self.end: EndLine | None = None
         self.finished = False
         """Whether all lines were read."""
-        self._lines: Iterable[Line | None] = followed(path) if follow else Lines(path)
+        self._lines: Iterable[Line | None] = followed(path) if follow else TapeLines(path)
 
     def moments(self) -> Iterator[Moment]:
         """The messages."""
@@ -76,7 +76,7 @@ class Reel:
             yield line
 
 
-def chosen(timeline: Iterable[Moment], wanted: Wanted, *, pairs: bool) -> Iterator[Moment]:
+def chosen(timeline: Iterable[Moment], wanted: MessageFilter, *, pairs: bool) -> Iterator[Moment]:
     """The messages that are wanted, each with its other half where pairs are."""
     if not pairs:
         for moment in timeline:

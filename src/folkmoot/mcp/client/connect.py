@@ -21,7 +21,7 @@ from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import INITIALIZE
 
 if TYPE_CHECKING:
-    from folkmoot.mcp.client.target import Answer, HttpTarget
+    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
 
 Kind: TypeAlias = Literal["streamable", "oldsse"]
 
@@ -68,7 +68,7 @@ async def detect(target: HttpTarget) -> Kind:
     )
 
 
-async def _speaks_jsonrpc(answer: Answer) -> bool:
+async def _speaks_jsonrpc(answer: HttpAnswer) -> bool:
     if answer.content_type != JSON:
         return False
     try:
@@ -77,7 +77,7 @@ async def _speaks_jsonrpc(answer: Answer) -> bool:
         return False
 
 
-async def end_session(target: HttpTarget, answer: Answer, headers: Headers = Headers()) -> None:  # noqa: B008 - frozen
+async def end_session(target: HttpTarget, answer: HttpAnswer, headers: Headers = Headers()) -> None:  # noqa: B008 - frozen
     """Leave nothing behind of a handshake that was only a question."""
     session = answer.headers.get(SESSION)
     if answer.status not in OK or session is None:
@@ -90,7 +90,7 @@ async def end_session(target: HttpTarget, answer: Answer, headers: Headers = Hea
         return
 
 
-async def _names_endpoint(answer: Answer) -> bool:
+async def _names_endpoint(answer: HttpAnswer) -> bool:
     """Whether an answer is the stream of the old transport, which its first event tells."""
     if answer.status not in OK or answer.content_type != EVENTS:
         return False

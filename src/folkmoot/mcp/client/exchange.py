@@ -1,7 +1,7 @@
 """The streams of a Streamable HTTP server, over as many connections as they take.
 
-An `Exchange` is one request until it is answered; `Listening` is the stream on which a server of
-the handshake era says what nobody asked it.
+An `HttpExchange` is one request until it is answered; `GetStream` is the stream on which a server
+of the handshake era says what nobody asked it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from folkmoot.core.message import (
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.client.target import may_recover, read_whole, refusal_of
 from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK
-from folkmoot.mcp.framing import Event, EventReader
+from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER
 
 if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.http import HttpLink
-    from folkmoot.mcp.client.target import Answer
+    from folkmoot.mcp.client.target import HttpAnswer
 
 MOST_BARREN: Final = 5
 """Connections in a row that brought nothing, after which a broken stream is given up."""
@@ -49,7 +49,7 @@ LINGER_SECONDS: Final = 1.0
 MOST_REFUSAL: Final = 1024 * 1024
 
 
-class Exchange:
+class HttpExchange:
     """A request, the POST that carries it, and the stream that answers it."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Exchange:
         self._sender = sender
         self._headers = headers
         self._transport: TransportContext | None = None
-        self._stream: Stream | None = None
+        self._stream: ServerStream | None = None
 
     async def run(self) -> None:
         """Ask, and see to it that there is an answer, be it an error."""
@@ -142,12 +142,12 @@ class Exchange:
         stream.barren += 1
         return lost
 
-    async def _read(self, answer: Answer) -> None:
+    async def _read(self, answer: HttpAnswer) -> None:
         """Read a stream to its end, or for a little longer than its answer."""
         if self._stream is None:
             link = self._link
             name = f"post-{link.count()}"
-            self._stream = Stream(name, link.limits, self._take, link.unreadable)
+            self._stream = ServerStream(name, link.limits, self._take, link.unreadable)
         try:
             async with asyncio.timeout(None) as self._limit:
                 await self._stream.read(answer)
@@ -161,7 +161,7 @@ class Exchange:
         if self.settled:
             self._limit.reschedule(asyncio.get_running_loop().time() + LINGER_SECONDS)
 
-    async def _whole(self, answer: Answer) -> None:
+    async def _whole(self, answer: HttpAnswer) -> None:
         """Take an answer that is one message."""
         if answer.content_type != JSON or answer.content.at_eof():
             raise ServerAnswerInvalid(
@@ -187,7 +187,7 @@ class Exchange:
             )
         await self._deliver(message, len(body))
 
-    async def _refused(self, answer: Answer) -> None:
+    async def _refused(self, answer: HttpAnswer) -> None:
         """Take an answer that says by its status that there is none."""
         in_session = SESSION_HEADER in self._headers
         error = refusal_of(answer.status, in_session=in_session)
@@ -213,7 +213,7 @@ class Exchange:
 logger = logging.getLogger("folkmoot.proxy")
 
 
-class Listening:
+class GetStream:
     """Opens the stream, and opens it again where it broke off, until there is none to be had."""
 
     def __init__(self, link: HttpLink, sender: dict[str, str]) -> None:
@@ -221,7 +221,9 @@ class Listening:
         """Set once the server has said whether there is such a stream."""
         self._link = link
         self._sender = sender
-        self._stream = Stream(f"get-{link.count()}", link.limits, link.deliver, link.unreadable)
+        self._stream = ServerStream(
+            f"get-{link.count()}", link.limits, link.deliver, link.unreadable
+        )
 
     async def run(self) -> None:
         """Take what comes, over as many connections as it takes."""
@@ -266,7 +268,7 @@ Take: TypeAlias = Callable[[ProtocolMessage, TransportContext, int], Awaitable[N
 Unreadable: TypeAlias = Callable[[bytes, MessageError], Awaitable[None]]
 
 
-class Stream:
+class ServerStream:
     """One stream: its name, and what is needed to resume it."""
 
     def __init__(self, name: str, limits: Limits, take: Take, unreadable: Unreadable) -> None:
@@ -293,7 +295,7 @@ class Stream:
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self.barren, 16))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
 
-    async def read(self, answer: Answer) -> None:
+    async def read(self, answer: HttpAnswer) -> None:
         """Take every message that comes over one connection, until it ends."""
         reader = EventReader(self._limits.message_bytes)
         now = asyncio.get_running_loop().time
@@ -313,7 +315,7 @@ class Stream:
             if now() - began >= STEADY_SECONDS:
                 self.barren = 0
 
-    async def take(self, event: Event, answer: Answer) -> None:
+    async def take(self, event: SseEvent, answer: HttpAnswer) -> None:
         """Take one event; of what kind it is decides whether there is a message in it."""
         if event.event_id is not None:
             self.last_event_id = event.event_id or None

@@ -27,7 +27,7 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.mcp import wire
-from folkmoot.mcp.client.exchange import Exchange, Listening
+from folkmoot.mcp.client.exchange import GetStream, HttpExchange
 from folkmoot.mcp.client.headers import VERSION, Mirror, as_value, stateless_version
 from folkmoot.mcp.client.link import JUNK_A_SECOND
 from folkmoot.mcp.client.target import HttpTarget
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import MessageError
     from folkmoot.core.ports import Clock
-    from folkmoot.mcp.client.target import Answer
+    from folkmoot.mcp.client.target import HttpAnswer
 
 __all__ = ["HttpLink", "HttpTarget"]
 
@@ -87,7 +87,7 @@ class HttpLink(WebLink):
         self._listen = listen
         self._lets_go = lets_go
         self._listening: asyncio.Task[None] | None = None
-        self._exchanges: dict[MessageId, Exchange] = {}
+        self._exchanges: dict[MessageId, HttpExchange] = {}
         self._most_open = most_open
         self._settled = asyncio.Event()
         """Set when an exchange has ended; cleared by who waits for that."""
@@ -128,7 +128,7 @@ class HttpLink(WebLink):
         if version is not None:
             self._stateless = version
         headers = self._headers_of(request, sender, version)
-        exchange = Exchange(self, request, sender, headers, stateless=version is not None)
+        exchange = HttpExchange(self, request, sender, headers, stateless=version is not None)
         before = self._exchanges.get(request.id)
         if before is not None:
             # Whoever uses an id again waits for the later answer.
@@ -166,13 +166,13 @@ class HttpLink(WebLink):
             self._abandon(exchange)
         return exchange.stateless
 
-    def _abandon(self, exchange: Exchange) -> None:
+    def _abandon(self, exchange: HttpExchange) -> None:
         exchange.cancelled = True
         self.settle(exchange)
         if exchange.task is not None and exchange.task is not asyncio.current_task():
             exchange.task.cancel()
 
-    def settle(self, exchange: Exchange) -> None:
+    def settle(self, exchange: HttpExchange) -> None:
         """An exchange has its answer, or will have none."""
         if exchange.settled:
             return
@@ -181,7 +181,7 @@ class HttpLink(WebLink):
             del self._exchanges[exchange.request.id]
             self._settled.set()
 
-    def heard(self, exchange: Exchange, answer: Answer) -> None:
+    def heard(self, exchange: HttpExchange, answer: HttpAnswer) -> None:
         """The head of an answer is there."""
         handshake = exchange.request.method == wire.INITIALIZE and not exchange.stateless
         if handshake and answer.status in OK:
@@ -192,7 +192,7 @@ class HttpLink(WebLink):
         message: ProtocolMessage,
         transport: TransportContext,
         size: int,
-        by: Exchange | None = None,
+        by: HttpExchange | None = None,
     ) -> None:
         """Take a message, whichever stream it came on: that of an exchange, or another."""
         if type(message) is Response:
@@ -213,7 +213,7 @@ class HttpLink(WebLink):
         await self._inbox.put(self.envelope_of(message, transport), size, tag)
 
     async def fail(
-        self, exchange: Exchange, error: FolkmootError, transport: TransportContext | None
+        self, exchange: HttpExchange, error: FolkmootError, transport: TransportContext | None
     ) -> None:
         """Answer a request whose server does not."""
         self.settle(exchange)
@@ -230,7 +230,7 @@ class HttpLink(WebLink):
             await self.fail(exchange, ServerAnswerInvalid(words), None)
         await asyncio.sleep(min(1.0, len(raw) / JUNK_A_SECOND))
 
-    def _learn(self, exchange: Exchange, result: Any) -> None:
+    def _learn(self, exchange: HttpExchange, result: Any) -> None:
         method = exchange.request.method
         if method == wire.INITIALIZE and not exchange.stateless and isinstance(result, dict):
             version = result.get("protocolVersion")
@@ -263,7 +263,7 @@ class HttpLink(WebLink):
     async def _begin_listening(self, sender: dict[str, str]) -> None:
         if not self._listen or self._listening is not None or self._stateless is not None:
             return
-        listening = Listening(self, sender)
+        listening = GetStream(self, sender)
         self._listening = self.start(listening.run())
         await waited(listening.begun, LISTEN_SECONDS)
 
@@ -307,7 +307,7 @@ class BackendLink(HttpLink):
         else:
             await super().send(message)
 
-    def answer_context(self, method: str, answer: Answer) -> TransportContext:
+    def answer_context(self, method: str, answer: HttpAnswer) -> TransportContext:
         """The status of an answer; one object for all that have the same."""
         context = self._contexts.get(answer.status)
         if context is None:

@@ -30,7 +30,7 @@ JUNK_A_SECOND: Final = 2 * 1024 * 1024
 """Bytes that are no message, which take long to tell from one: more than these are read later."""
 
 
-class Link(Carrier):
+class ServerLink(Carrier):
     """A way to a server. `async with` opens it and closes it."""
 
     def __init__(self, clock: Clock, limits: Limits = PROXY_LIMITS) -> None:

@@ -21,7 +21,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Notification, ProtocolMessage, Request, Response, encode_message
 from folkmoot.core.transport import TransportContext
-from folkmoot.mcp.client.exchange import Stream
+from folkmoot.mcp.client.exchange import ServerStream
 from folkmoot.mcp.client.link import OpenRequests
 from folkmoot.mcp.client.target import refusal_of
 from folkmoot.mcp.client.weblink import (
@@ -37,8 +37,8 @@ from folkmoot.mcp.wire import INITIALIZE, answered_id, cancelled_id
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.ports import Clock
-    from folkmoot.mcp.client.target import Answer, HttpTarget
-    from folkmoot.mcp.framing import Event
+    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
+    from folkmoot.mcp.framing import SseEvent
 
 ENDPOINT: Final = "endpoint"
 ENDPOINT_SECONDS: Final = 10.0
@@ -156,14 +156,14 @@ class OldSseLink(WebLink):
             await self._inbox.put(self.envelope_of(answer), 0)
 
 
-class _OldStream(Stream):
+class _OldStream(ServerStream):
     """The stream, with the event that only this transport has."""
 
     def __init__(self, link: OldSseLink) -> None:
         super().__init__("sse", link.limits, link.deliver, link.unreadable)
         self._link = link
 
-    async def take(self, event: Event, answer: Answer) -> None:
+    async def take(self, event: SseEvent, answer: HttpAnswer) -> None:
         """Take one event."""
         if event.event_type == ENDPOINT:
             self._link.name_endpoint(event.data)

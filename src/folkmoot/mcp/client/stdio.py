@@ -29,9 +29,9 @@ from folkmoot.core.message import (
 from folkmoot.core.transport import UNKNOWN, ConnectionInfo, StdioMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.client.child import Child, Ends
-from folkmoot.mcp.client.link import JUNK_A_SECOND, Link, OpenRequests
-from folkmoot.mcp.framing import Lines, one_line
-from folkmoot.mcp.pipes import LineReader, LineWriter, LogReader
+from folkmoot.mcp.client.link import JUNK_A_SECOND, OpenRequests, ServerLink
+from folkmoot.mcp.framing import LineSplitter, one_line
+from folkmoot.mcp.pipes import LogReader, PipeReader, PipeWriter
 from folkmoot.mcp.wire import answered_id, cancelled_id
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ FATE_SECONDS: Final = 0.2
 """How long it may take until one that says nothing more is known to have ended, and how."""
 
 
-class StdioLink(Link):
+class StdioLink(ServerLink):
     """A command that speaks MCP on its standard input and output.
 
     `env` is its whole environment; without one it has ours. Its log goes to our standard error,
@@ -69,20 +69,20 @@ class StdioLink(Link):
         super().__init__(clock, limits)
         self._command = tuple(command)
         self._env, self._cwd, self._grace, self._log = env, cwd, grace, stderr
-        self._lines = Lines(limits.message_bytes)
+        self._lines = LineSplitter(limits.message_bytes)
         self._open_requests = OpenRequests()
         self._ahead: MessageEnvelope[Any] | None = None
         self._context = UNKNOWN
         self._junk = 0
         self._child: Child | None = None
-        self._reader: LineReader | None = None
-        self._writer: LineWriter | None = None
+        self._reader: PipeReader | None = None
+        self._writer: PipeWriter | None = None
         self.fate = ""
         """How the server ended, in a sentence, once that was noticed."""
 
     async def open(self) -> None:
         """Start the server; `ServerUnreachable` when it cannot be started."""
-        reader, writer = LineReader(self._lines), LineWriter()
+        reader, writer = PipeReader(self._lines), PipeWriter()
         with Ends() as ends:
             stdin, to_server = ends.pipe(we_read=False)
             stdout, from_server = ends.pipe()

@@ -76,7 +76,7 @@ class HttpTarget:
         self.shown = shown(self.url)
         self.answer_seconds = answer_seconds
         self._tls = tls
-        self._answers = DescribedAnswer if described else Answer
+        self._answers = DescribedHttpAnswer if described else HttpAnswer
         self._patient = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
         self._session: aiohttp.ClientSession | None = None
 
@@ -130,7 +130,7 @@ class HttpTarget:
 
     async def send(
         self, method: str, headers: Said, body: bytes | None, url: URL, patience: float | None
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The head of an answer, after the redirects within this origin."""
         if self._session is None:
             raise ServerUnreachable("The connections to the server are closed.")
@@ -157,7 +157,7 @@ class HttpTarget:
             )
             place = answer.headers.get("location") if answer.status in REDIRECTS else None
             if place is None:
-                found: Answer = answer
+                found: HttpAnswer = answer
                 return found
             answer.release()
             url = self._redirected(method, url, answer.status, place)
@@ -186,9 +186,9 @@ class Asking(Struct, eq=False):
     _body: bytes | None
     _url: URL
     _patience: float | None
-    _answer: Answer | None = None
+    _answer: HttpAnswer | None = None
 
-    async def __aenter__(self) -> Answer:
+    async def __aenter__(self) -> HttpAnswer:
         try:
             self._answer = await self._target.send(
                 self._method, self._headers, self._body, self._url, self._patience
@@ -235,13 +235,13 @@ _known: Final[WeakKeyDictionary[Any, ConnectionInfo]] = WeakKeyDictionary()
 """One description for every connection, shared by all that comes over it."""
 
 
-class Answer(aiohttp.ClientResponse):
+class HttpAnswer(aiohttp.ClientResponse):
     """An answer to a request."""
 
     came_over: ConnectionInfo | None = None
 
 
-class DescribedAnswer(Answer):
+class DescribedHttpAnswer(HttpAnswer):
     """An answer that remembers its connection, which goes on to others once it was read."""
 
     async def start(self, connection: Any) -> aiohttp.ClientResponse:
@@ -369,7 +369,7 @@ def refusal_of(status: int, *, in_session: bool = False) -> FolkmootError:
     return ServerAnswerInvalid(f"{words} ({status}).", status=status)
 
 
-async def read_whole(answer: Answer, most: int) -> bytes:
+async def read_whole(answer: HttpAnswer, most: int) -> bytes:
     """The body of an answer; one that is larger than accepted is not read to its end."""
     parts, size = [], 0
     while part := await answer.content.readany():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout, TransportClosed
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
-from folkmoot.mcp.carrier import PROXY_LIMITS, Inbox
+from folkmoot.mcp.carrier import PROXY_LIMITS, EnvelopeQueue
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, CLIENTS_OWN, allowed
-from folkmoot.mcp.client.link import Link
+from folkmoot.mcp.client.link import ServerLink
 from folkmoot.mcp.client.target import refusal_of
 from folkmoot.mcp.wire import EVENT_STREAM, SESSION_HEADER
 from folkmoot.taskgroups import Aside
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
-    from folkmoot.mcp.client.target import Answer, HttpTarget
+    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
     from folkmoot.mcp.peer import Tag
 
 TELL_SECONDS: Final = 30.0
@@ -37,7 +37,7 @@ LISTENS: Final = {"accept": EVENTS}
 """The headers of a request that only opens a stream."""
 
 
-class WebLink(Link):
+class WebLink(ServerLink):
     """A link over HTTP. Its tasks end with it.
 
     `headers` go with everything it says. What a client on HTTP said of itself, such as its
@@ -59,7 +59,7 @@ class WebLink(Link):
         self.session = session
         self.target = target
         self.closed = False
-        self._inbox = Inbox()
+        self._inbox = EnvelopeQueue()
         self._own = headers
         self._pass_on = pass_on
         self._extra = tuple(extra)
@@ -124,7 +124,7 @@ class WebLink(Link):
             return dict(self._own)
         return dict(allowed(metadata.headers, CLIENTS_OWN, self._extra)) | dict(self._own)
 
-    def answer_context(self, method: str, answer: Answer) -> TransportContext:
+    def answer_context(self, method: str, answer: HttpAnswer) -> TransportContext:
         """What an HTTP answer says of itself and of its connection."""
         headers = allowed(answer.headers.items(), ANSWER_HEADERS)
         metadata = HttpMetadata(headers, method, self.target.shown, answer.status)

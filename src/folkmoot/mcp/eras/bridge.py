@@ -10,9 +10,9 @@ from typing import Final
 from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.session import ProtocolVersion
 from folkmoot.mcp.eras.handshake_client import HandshakeClient
-from folkmoot.mcp.eras.openings import HandshakeOpening, Settled, StatelessOpening
+from folkmoot.mcp.eras.openings import HandshakeOpening, NothingToBridge, StatelessOpening
 from folkmoot.mcp.eras.stateless_client import StatelessClient
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
+from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
 from folkmoot.mcp.wire import INITIALIZE, VERSION_KEY, meta_of, params_of, speaks_stateless
 
 _TOKEN: Final[Callable[[], str]] = partial(secrets.token_hex, 16)
@@ -42,7 +42,7 @@ class EraBridge:
         token: Callable[[], str] = _TOKEN,
     ) -> None:
         self._discoverable = discoverable
-        self._ids = Ids(token()[:12])
+        self._ids = OwnIds(token()[:12])
         self._token = token
         self._one_client = one_client
         self._listening = listening
@@ -140,9 +140,9 @@ class EraBridge:
         if not isinstance(opening, HandshakeOpening | StatelessOpening) or opening.outcome is None:
             return []
         self._server_version = opening.server_version
-        if isinstance(opening.outcome, Settled):
+        if isinstance(opening.outcome, NothingToBridge):
             self._part = None
-            self.transparent = opening.outcome is Settled.SAME
+            self.transparent = opening.outcome is NothingToBridge.SAME
         else:
             self._part = opening.outcome
         steps: list[Step] = []

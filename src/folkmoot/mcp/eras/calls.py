@@ -1,8 +1,8 @@
 """Calls: what stateless clients have asked of a handshake server, and it has not answered.
 
-What the server asks during a call are its `Questions`. The call is answered with a wish for input
-and the server's own call stays open; whoever repeats the request with the state that we gave takes
-up that call again. The state cannot be guessed, because several clients may share one server.
+What the server asks during a call are its `ParkedQuestions`. The call is answered with a wish for
+input and the server's own call stays open; whoever repeats the request with the state that we gave
+takes up that call again. The state cannot be guessed, because several clients may share one server.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, Final, Protocol
 
 from folkmoot.core.message import MessageId, Notification, Request, Response, replace, same_id
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
-from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import cancellation, members_of, meta_of, params_of, refusal
 
 
-class Call:
+class ForwardedCall:
     """A request of a stateless client's that the server has not answered."""
 
     def __init__(self, request: Request) -> None:
@@ -48,19 +48,19 @@ class Call:
         self.server_token = self.client_token
 
 
-class Calls:
+class ForwardedCalls:
     """The open calls, by the ids that the server knows."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: OwnIds) -> None:
         self._ids = ids
-        self._calls: dict[MessageId, Call] = {}
+        self._calls: dict[MessageId, ForwardedCall] = {}
 
     @property
     def full(self) -> bool:
         """Whether no more are taken."""
         return len(self._calls) >= wire.MOST_OPEN
 
-    def add(self, call: Call, message_id: MessageId) -> MessageId:
+    def add(self, call: ForwardedCall, message_id: MessageId) -> MessageId:
         """The id to send a call under: its own, unless the server still knows that."""
         server_id = message_id if message_id not in self._calls else self._ids.next()
         self._calls[server_id] = call
@@ -69,7 +69,7 @@ class Calls:
 
     def adopt(self, request: Request) -> None:
         """Take over a request that the server got before it was initialised."""
-        call = self._calls[request.id] = Call(request)
+        call = self._calls[request.id] = ForwardedCall(request)
         call.send(request.id)
         call.early = request
 
@@ -80,11 +80,11 @@ class Calls:
                 return server_id
         return None
 
-    def answered(self, answer: Response) -> Call | None:
+    def answered(self, answer: Response) -> ForwardedCall | None:
         """The call that an answer is for, which is open no more."""
         return None if answer.id is None else self._calls.pop(answer.id, None)
 
-    def drop(self, call: Call) -> None:
+    def drop(self, call: ForwardedCall) -> None:
         """Wait for the answer to a call no more."""
         if call.server_id is not None and self._calls.get(call.server_id) is call:
             del self._calls[call.server_id]
@@ -98,7 +98,7 @@ class Calls:
                 return _naming(notice, "requestId", server_id)
         return None
 
-    def asking(self) -> list[Call]:
+    def asking(self) -> list[ForwardedCall]:
         """The calls during which a server may ask something, the newest first."""
         return [call for call in reversed(self._calls.values()) if call.method in wire.ASKING]
 
@@ -147,7 +147,7 @@ MOST_ASKED: Final = 16
 """Questions that one call may have waiting."""
 
 
-class Waiting(Protocol):
+class Expirable(Protocol):
     """Something that waits for a client."""
 
     since: float | None
@@ -157,7 +157,7 @@ class Waiting(Protocol):
 class Parked:
     """A call whose client was asked: with what, what came since, and the state it was given."""
 
-    def __init__(self, call: Call, state: str, asked: dict[str, Request]) -> None:
+    def __init__(self, call: ForwardedCall, state: str, asked: dict[str, Request]) -> None:
         self.call = call
         self.state = state
         self.asked = asked
@@ -174,7 +174,7 @@ class Orphan:
         self.since: float | None = None
 
 
-class Questions:
+class ParkedQuestions:
     """The calls that wait for their clients, and the questions that wait for a call."""
 
     def __init__(self, token: Callable[[], str]) -> None:
@@ -185,11 +185,11 @@ class Questions:
     def keep(self, question: Request) -> list[Step]:
         """Keep a question that came outside of any call for the next one to bring the answer."""
         if len(self._orphans) >= MOST_ASKED:
-            return unanswered([question], Refusal.NOT_ANSWERED)
+            return unanswered([question], EraRefusal.NOT_ANSWERED)
         self._orphans.append(Orphan(question))
         return []
 
-    def due(self, call: Call) -> list[Request]:
+    def due(self, call: ForwardedCall) -> list[Request]:
         """The kept questions that this call is to bring the answers to."""
         if not self._orphans or call.method not in wire.ASKING:
             return []
@@ -197,7 +197,7 @@ class Questions:
         self._orphans = [each for each in self._orphans if each not in due]
         return [each.question for each in due]
 
-    def ask(self, call: Call, requests: list[Request]) -> tuple[Step, list[Parked]]:
+    def ask(self, call: ForwardedCall, requests: list[Request]) -> tuple[Step, list[Parked]]:
         """Answer a call with questions; beside it the calls that are given up for it."""
         asked = {str(place): request for place, request in enumerate(requests, 1)}
         parked = Parked(call, self._token(), asked)
@@ -244,19 +244,19 @@ class Questions:
 
 def give_up(parked: Parked) -> list[Step]:
     """Tell the server that a call it asks something for has no client any more."""
-    steps = unanswered([*parked.asked.values(), *parked.later], Refusal.NOT_ANSWERED)
+    steps = unanswered([*parked.asked.values(), *parked.later], EraRefusal.NOT_ANSWERED)
     if parked.call.server_id is not None and parked.answer is None:
         told = cancellation(parked.call.server_id, "The client did not come back.")
         steps.append(ToServer(told))
     return steps
 
 
-def unanswered(requests: list[Request], why: Refusal) -> list[Step]:
+def unanswered(requests: list[Request], why: EraRefusal) -> list[Step]:
     """Answer questions of the server's with an error."""
     return [ToServer(refusal(request.id, why.error())) for request in requests]
 
 
-def is_late(waiting: Waiting, now: float) -> bool:
+def is_late(waiting: Expirable, now: float) -> bool:
     """Whether someone has waited for too long; the time counts from when this is first asked."""
     if waiting.since is None:
         waiting.since = now

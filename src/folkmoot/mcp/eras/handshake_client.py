@@ -16,16 +16,16 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.rounds import Call, Rounds, pause
+from folkmoot.mcp.eras.rounds import PendingRequest, Rounds, pause
 from folkmoot.mcp.eras.shapes import (
     UNKNOWN_PEER,
     for_handshake,
     initialize_result,
     without_tasks,
 )
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
-from folkmoot.mcp.eras.subscriptions import Listening
-from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
+from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
+from folkmoot.mcp.eras.subscriptions import HandshakeSubscription
+from folkmoot.mcp.eras.table import UNBRIDGED, EraRefusal
 from folkmoot.mcp.wire import (
     error_answer,
     members_of,
@@ -48,17 +48,17 @@ class HandshakeClient:
     A client that is not `listening` yet is told of no changes until it is, or subscribes.
     """
 
-    def __init__(self, ids: Ids, discovered: dict[str, Any], *, listening: bool = True) -> None:
+    def __init__(self, ids: OwnIds, discovered: dict[str, Any], *, listening: bool = True) -> None:
         self._ids = ids
         self._discovered = discovered
         capabilities = members_of(discovered.get("capabilities"))
         self._level = DEFAULT_LEVEL if "logging" in capabilities else None
         self._client: Any = UNKNOWN_PEER
         self._offered: dict[str, Any] = {}
-        self._calls: dict[MessageId, Call] = {}
+        self._calls: dict[MessageId, PendingRequest] = {}
         """The open calls, by the id that the server knows."""
         self._rounds = Rounds(ids)
-        self._listening = Listening(ids, capabilities, self._meta, open_now=listening)
+        self._listening = HandshakeSubscription(ids, capabilities, self._meta, open_now=listening)
         self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
             wire.INITIALIZE: self.initialize,
             wire.PING: lambda request: [ToClient(Response(id=request.id, result={}))],
@@ -88,7 +88,7 @@ class HandshakeClient:
             return [ToServer(message)]
         as_task = message.method == wire.TOOLS_CALL and wire.AS_TASK in params_of(message)
         if as_task or message.method in UNBRIDGED:
-            return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
+            return [ToClient(refusal(message.id, EraRefusal.TASKS.error()))]
         handle = self._requests.get(message.method)
         return handle(message) if handle is not None else self._call(message)
 
@@ -116,7 +116,7 @@ class HandshakeClient:
         steps: list[Step] = []
         for call in self._rounds.expired(now):
             steps += self._rounds.withdraw(call, "It took too long.")
-            steps += self._fail(call, Refusal.INPUT_LATE.error())
+            steps += self._fail(call, EraRefusal.INPUT_LATE.error())
         return steps
 
     def _meta(self) -> dict[str, Any]:
@@ -126,10 +126,10 @@ class HandshakeClient:
         if len(self._calls) >= wire.MOST_OPEN:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
         server_id = request.id if request.id not in self._calls else self._ids.next()
-        call = self._calls[server_id] = Call(request, server_id)
+        call = self._calls[server_id] = PendingRequest(request, server_id)
         return [ToServer(self._as_stateless(call))]
 
-    def _as_stateless(self, call: Call, **more: Any) -> Request:
+    def _as_stateless(self, call: PendingRequest, **more: Any) -> Request:
         request = call.request
         if type(request.params) is list:
             return replace(request, id=call.server_id)
@@ -180,13 +180,13 @@ class HandshakeClient:
             return self._ask(call, answer.result)
         del self._calls[call.server_id]
         if kind != wire.COMPLETE:
-            return [ToClient(refusal(call.request.id, Refusal.RESULT_TYPE.error()))]
+            return [ToClient(refusal(call.request.id, EraRefusal.RESULT_TYPE.error()))]
         result = for_handshake(call.request.method, answer.result)
         if result is answer.result and same_id(call.request.id, answer.id):
             return [ToClient(answer)]
         return [ToClient(replace(answer, id=call.request.id, result=result))]
 
-    def _ask(self, call: Call, wanted: dict[str, Any]) -> list[Step]:
+    def _ask(self, call: PendingRequest, wanted: dict[str, Any]) -> list[Step]:
         try:
             steps = self._rounds.ask(call, wanted, self._offered)
         except EraNotBridged as error:
@@ -202,7 +202,7 @@ class HandshakeClient:
             return self._rounds.withdraw(call) + self._fail(call, failed)
         return [] if call.questions else self._again(call)
 
-    def _again(self, call: Call) -> list[Step]:
+    def _again(self, call: PendingRequest) -> list[Step]:
         """Make a request again, with the answers that the server wanted."""
         del self._calls[call.server_id]
         call.server_id = self._ids.next()
@@ -212,6 +212,6 @@ class HandshakeClient:
             more["requestState"] = call.state
         return [ToServer(self._as_stateless(call, **more), after=pause(call))]
 
-    def _fail(self, call: Call, error: EraNotBridged) -> list[Step]:
+    def _fail(self, call: PendingRequest, error: EraNotBridged) -> list[Step]:
         del self._calls[call.server_id]
         return [ToClient(refusal(call.request.id, error))]

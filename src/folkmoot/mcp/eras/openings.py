@@ -25,8 +25,8 @@ from folkmoot.mcp import wire
 from folkmoot.mcp.eras.handshake_client import HandshakeClient
 from folkmoot.mcp.eras.shapes import UNKNOWN_PEER, initialize_request, without_tasks
 from folkmoot.mcp.eras.stateless_client import StatelessClient
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
-from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import (
     error_answer,
     is_stateless,
@@ -95,7 +95,7 @@ def _shown_by(error: ErrorObject) -> Evidence:
     return Evidence.STATELESS if any(map(is_stateless, named)) else Evidence.HANDSHAKE
 
 
-class Settled(Enum):
+class NothingToBridge(Enum):
     """How an opening may end without two eras to bridge."""
 
     SAME = "same"
@@ -104,13 +104,13 @@ class Settled(Enum):
     """Nothing is known yet: the next message opens anew."""
 
 
-Outcome: TypeAlias = Settled | HandshakeClient | StatelessClient
+Outcome: TypeAlias = NothingToBridge | HandshakeClient | StatelessClient
 
 
 class _Opening:
     """What both openings have: an outcome, and what the client said before there was one."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: OwnIds) -> None:
         self._ids = ids
         self.outcome: Outcome | None = None
         self.held: list[ProtocolMessage] = []
@@ -132,7 +132,7 @@ class _Opening:
 class HandshakeOpening(_Opening):
     """A client has sent `initialize`."""
 
-    def __init__(self, ids: Ids, request: Request, *, listening: bool) -> None:
+    def __init__(self, ids: OwnIds, request: Request, *, listening: bool) -> None:
         super().__init__(ids)
         self._request = request
         self.listening = listening
@@ -162,7 +162,7 @@ class HandshakeOpening(_Opening):
         if answer_to_initialize(answer) is Evidence.HANDSHAKE:
             if type(answer.result) is dict:
                 self.server_version = answer.result.get("protocolVersion")
-            self.outcome = Settled.SAME
+            self.outcome = NothingToBridge.SAME
             return [ToClient(answer)]
         params = params_of(self._request)
         client = params.get("clientInfo", UNKNOWN_PEER)
@@ -172,12 +172,12 @@ class HandshakeOpening(_Opening):
 
     def _probed(self, answer: Response, refused: Response) -> list[Step]:
         if answer_to_discover(answer) is not Evidence.STATELESS:
-            self.outcome = Settled.OPEN
+            self.outcome = NothingToBridge.OPEN
             return [ToClient(refused)]
         found = answer.result if type(answer.result) is dict else {}
         if wire.STATELESS_VERSION not in strings_of(found.get("supportedVersions")):
-            self.outcome = Settled.OPEN
-            return [ToClient(refusal(self._request.id, Refusal.VERSIONS.error()))]
+            self.outcome = NothingToBridge.OPEN
+            return [ToClient(refusal(self._request.id, EraRefusal.VERSIONS.error()))]
         self.server_version = wire.STATELESS_VERSION
         self.outcome = machine = HandshakeClient(self._ids, found, listening=self.listening)
         return machine.initialize(self._request)
@@ -188,7 +188,7 @@ class StatelessOpening(_Opening):
 
     def __init__(
         self,
-        ids: Ids,
+        ids: OwnIds,
         request: Request,
         token: Callable[[], str],
         *,
@@ -218,7 +218,7 @@ class StatelessOpening(_Opening):
         if isinstance(message, Request) and message.method == wire.INITIALIZE:
             # A client of both eras that has waited long enough for an answer in this one.
             self.held.insert(0, message)
-            self.outcome = Settled.OPEN
+            self.outcome = NothingToBridge.OPEN
             return self._tell_kept()
         if isinstance(message, Notification) and message.method == wire.CANCELLED:
             self._forget(params_of(message).get("requestId"))
@@ -267,7 +267,7 @@ class StatelessOpening(_Opening):
         self._kept.append((request, answer))
         if self._only_looks(request) and evidence is Evidence.HANDSHAKE:
             # A client of both eras looks for the one that the server speaks, and goes on in it.
-            self.outcome = Settled.OPEN
+            self.outcome = NothingToBridge.OPEN
             return self._tell_kept()
         return self._judge(evidence)
 
@@ -294,7 +294,7 @@ class StatelessOpening(_Opening):
         return [ToServer(probe)]
 
     def _same(self) -> list[Step]:
-        self.outcome = Settled.SAME
+        self.outcome = NothingToBridge.SAME
         self.server_version = self._meta.get(wire.VERSION_KEY)
         return self._tell_kept()
 
@@ -306,7 +306,7 @@ class StatelessOpening(_Opening):
         if type(answer.result) is not dict:
             if self._answers_anyway(answer):
                 return self._same()
-            self.outcome = Settled.OPEN
+            self.outcome = NothingToBridge.OPEN
             return self._tell_kept()
         self.server_version = answer.result.get("protocolVersion")
         offered = members_of(self._meta.get(wire.CAPABILITIES_KEY))

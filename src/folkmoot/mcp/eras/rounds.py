@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 from folkmoot.core.errors import EraNotBridged
 from folkmoot.core.message import ErrorObject, MessageId, Request, Response
 from folkmoot.mcp.eras.calls import is_late, offers
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient
-from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient
+from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import ELICIT, NEEDED, cancellation, members_of
 
 MOST_ROUNDS: Final = 10
@@ -24,7 +24,7 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.25
 
 
-class Question(NamedTuple):
+class InputQuestion(NamedTuple):
     """What a server wants to know, under the key that it knows the answer by."""
 
     key: str
@@ -40,7 +40,7 @@ class Question(NamedTuple):
         return Request(id=message_id, method=self.method, params=params)
 
 
-class Call:
+class PendingRequest:
     """A request of the client's that the server has not answered for good."""
 
     def __init__(self, request: Request, server_id: MessageId) -> None:
@@ -57,18 +57,20 @@ class Call:
 class Rounds:
     """The questions that clients have, and the calls they belong to."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: OwnIds) -> None:
         self._ids = ids
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, PendingRequest] = {}
 
-    def ask(self, call: Call, wanted: dict[str, Any], capabilities: dict[str, Any]) -> list[Step]:
+    def ask(
+        self, call: PendingRequest, wanted: dict[str, Any], capabilities: dict[str, Any]
+    ) -> list[Step]:
         """Put a server's questions to the client; `EraNotBridged` if that cannot be done.
 
         No steps mean that there is nothing to ask: the request can be made again.
         """
         call.rounds += 1
         if call.rounds > MOST_ROUNDS:
-            raise Refusal.ROUNDS.error(rounds=MOST_ROUNDS)
+            raise EraRefusal.ROUNDS.error(rounds=MOST_ROUNDS)
         questions = read_questions(wanted, capabilities)
         call.state = wanted.get("requestState")
         call.answers, call.since = {}, None
@@ -80,7 +82,7 @@ class Rounds:
             steps.append(ToClient(question.request(message_id), about=call.request.id))
         return steps
 
-    def take(self, answer: Response) -> tuple[Call, EraNotBridged | None] | None:
+    def take(self, answer: Response) -> tuple[PendingRequest, EraNotBridged | None] | None:
         """The call that a client's answer belongs to, and why that failed if it did."""
         call = self._calls.pop(answer.id, None) if type(answer.id) is str else None
         if call is None or type(answer.id) is not str:
@@ -91,40 +93,40 @@ class Rounds:
         call.answers[key] = answer.result
         return call, None
 
-    def withdraw(self, call: Call, reason: str = "The call is over.") -> list[Step]:
+    def withdraw(self, call: PendingRequest, reason: str = "The call is over.") -> list[Step]:
         """Take back the questions of a call that nobody waits for any more."""
         asked, call.questions = call.questions, {}
         for message_id in asked:
             del self._calls[message_id]
         return [ToClient(cancellation(each, reason), about=call.request.id) for each in asked]
 
-    def expired(self, now: float) -> list[Call]:
+    def expired(self, now: float) -> list[PendingRequest]:
         """The calls whose clients have had their questions for too long."""
         calls = dict.fromkeys(self._calls.values())
         return [call for call in calls if is_late(call, now)]
 
 
-def pause(call: Call) -> float:
+def pause(call: PendingRequest) -> float:
     """How long to wait before a request is made again although there was nothing to ask."""
     return 0.0 if call.answers else min(FIRST_PAUSE * 2 ** (call.rounds - 1), LONGEST_PAUSE)
 
 
-def read_questions(wanted: dict[str, Any], capabilities: dict[str, Any]) -> list[Question]:
+def read_questions(wanted: dict[str, Any], capabilities: dict[str, Any]) -> list[InputQuestion]:
     """The questions in a wish for input; `EraNotBridged` if this client cannot be asked one."""
     asked = members_of(wanted.get("inputRequests"))
     if len(asked) > MOST_QUESTIONS:
-        raise Refusal.ROUNDS.error(questions=MOST_QUESTIONS)
+        raise EraRefusal.ROUNDS.error(questions=MOST_QUESTIONS)
     questions = []
     for key, each in asked.items():
         method, params = members_of(each).get("method"), members_of(members_of(each).get("params"))
         if type(method) is not str or method not in NEEDED:
-            raise Refusal.INPUT_UNKNOWN.error()
+            raise EraRefusal.INPUT_UNKNOWN.error()
         if not offers(capabilities, Request(id=key, method=method, params=params)):
-            raise Refusal.INPUT_NOT_OFFERED.error(method, needs=NEEDED[method])
-        questions.append(Question(key, method, params))
+            raise EraRefusal.INPUT_NOT_OFFERED.error(method, needs=NEEDED[method])
+        questions.append(InputQuestion(key, method, params))
     return questions
 
 
 def input_refused(error: ErrorObject) -> EraNotBridged:
     """Why a call fails whose client answered a question with an error."""
-    return Refusal.INPUT_REFUSED.error(error={"code": error.code, "message": error.message})
+    return EraRefusal.INPUT_REFUSED.error(error={"code": error.code, "message": error.message})

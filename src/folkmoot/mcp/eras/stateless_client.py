@@ -19,10 +19,10 @@ from folkmoot.core.message import (
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import (
     MOST_ASKED,
-    Call,
-    Calls,
+    ForwardedCall,
+    ForwardedCalls,
     Parked,
-    Questions,
+    ParkedQuestions,
     give_up,
     offers,
     unanswered,
@@ -33,9 +33,9 @@ from folkmoot.mcp.eras.shapes import (
     discover_result,
     for_stateless,
 )
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
-from folkmoot.mcp.eras.subscriptions import Listens
-from folkmoot.mcp.eras.table import UNBRIDGED, Refusal
+from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
+from folkmoot.mcp.eras.subscriptions import StatelessSubscriptions
+from folkmoot.mcp.eras.table import UNBRIDGED, EraRefusal
 from folkmoot.mcp.wire import error_answer, members_of, meta_of, params_of, refusal
 
 UNDISCOVERED: Final = "The server speaks the handshake era: begin with initialize."
@@ -52,7 +52,7 @@ class StatelessClient:
 
     def __init__(
         self,
-        ids: Ids,
+        ids: OwnIds,
         initialized: dict[str, Any],
         offered: dict[str, Any],
         token: Callable[[], str],
@@ -72,9 +72,9 @@ class StatelessClient:
         capabilities = members_of(initialized.get("capabilities"))
         self._logs = "logging" in capabilities
         self._level = len(wire.LEVELS)
-        self._calls = Calls(ids)
-        self._questions = Questions(token)
-        self._listens = Listens(ids, capabilities)
+        self._calls = ForwardedCalls(ids)
+        self._questions = ParkedQuestions(token)
+        self._listens = StatelessSubscriptions(ids, capabilities)
         self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
             wire.INITIALIZE: _refuse_handshake,
             wire.DISCOVER: self._discover,
@@ -109,7 +109,7 @@ class StatelessClient:
         if version != wire.STATELESS_VERSION:
             return [ToClient(_unsupported(message, version))]
         if message.method in self._refused:
-            return [ToClient(refusal(message.id, Refusal.TASKS.error()))]
+            return [ToClient(refusal(message.id, EraRefusal.TASKS.error()))]
         handle = self._requests.get(message.method)
         return handle(message) if handle is not None else self._call(message)
 
@@ -130,7 +130,7 @@ class StatelessClient:
         calls, questions = self._questions.expired(now)
         for parked in calls:
             steps += self._give_up(parked)
-        return steps + unanswered(questions, Refusal.NOT_ANSWERED)
+        return steps + unanswered(questions, EraRefusal.NOT_ANSWERED)
 
     def _discover(self, request: Request) -> list[Step]:
         if not self._discoverable:
@@ -143,11 +143,11 @@ class StatelessClient:
             return self._resume(request)
         if self._calls.full:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
-        call = Call(request)
+        call = ForwardedCall(request)
         due = self._questions.due(call)
         return self._ask(call, due) if due else self._send(call, request)
 
-    def _send(self, call: Call, request: Request) -> list[Step]:
+    def _send(self, call: ForwardedCall, request: Request) -> list[Step]:
         server_id = self._calls.add(call, request.id)
         return [*self._set_level(call.level), ToServer(as_handshake(request, server_id))]
 
@@ -178,7 +178,7 @@ class StatelessClient:
         left += parked.later
         if parked.answer is not None:
             # The server did not wait for what it asked.
-            steps += unanswered(left, Refusal.NOT_ANSWERED)
+            steps += unanswered(left, EraRefusal.NOT_ANSWERED)
             return [*steps, ToClient(self._upgraded(call.method, parked.answer, request.id))]
         if left:
             return steps + self._ask(call, left)
@@ -186,7 +186,7 @@ class StatelessClient:
             return steps + self._send(call, request)
         return steps + self._set_level(call.level)
 
-    def _ask(self, call: Call, questions: list[Request]) -> list[Step]:
+    def _ask(self, call: ForwardedCall, questions: list[Request]) -> list[Step]:
         step, spare = self._questions.ask(call, questions)
         steps = [step]
         for parked in spare:
@@ -229,34 +229,34 @@ class StatelessClient:
         if question.method == wire.PING:
             return [ToServer(Response(id=question.id, result={}))]
         if question.method not in wire.NEEDED:
-            return unanswered([question], Refusal.NOT_ASKED)
+            return unanswered([question], EraRefusal.NOT_ASKED)
         calls = self._calls.asking()
         named = [call for call in calls if about is not None and same_id(call.server_id, about)]
         if not named and not self._one_client and (about is not None or len(calls) != 1):
-            return unanswered([question], Refusal.NOT_TIED)
+            return unanswered([question], EraRefusal.NOT_TIED)
         if not calls:
             return self._asked_early(question)
         call = max(named or calls, key=lambda c: (offers(c.capabilities, question), not c.parked))
         if not offers(call.capabilities, question):
-            return unanswered([question], Refusal.NOT_OFFERED)
+            return unanswered([question], EraRefusal.NOT_OFFERED)
         if call.parked is None:
             return self._ask(call, [question])
         if len(call.parked.later) >= MOST_ASKED:
-            return unanswered([question], Refusal.NOT_ANSWERED)
+            return unanswered([question], EraRefusal.NOT_ANSWERED)
         call.parked.later.append(question)
         return []
 
     def _asked_early(self, question: Request) -> list[Step]:
         if offers(self._offered, question):
             return self._questions.keep(question)
-        return unanswered([question], Refusal.NOT_OFFERED)
+        return unanswered([question], EraRefusal.NOT_OFFERED)
 
     def _withdraw(self, notice: Notification) -> list[Step]:
         self._questions.withdraw(params_of(notice).get("requestId"))
         return []
 
 
-def _to_repeat(call: Call, answer: Response) -> bool:
+def _to_repeat(call: ForwardedCall, answer: Response) -> bool:
     """Whether to ask again what a server answered before it was initialised.
 
     Lenient servers answer then, but tell only what they offer to clients they know nothing of.

@@ -29,7 +29,7 @@ class ToClient(msgspec.Struct, frozen=True, gc=False):
 Step: TypeAlias = ToServer | ToClient
 
 
-class Ids:
+class OwnIds:
     """Makes ids that neither side uses: a name of this conversation's own, and a counter."""
 
     def __init__(self, name: str) -> None:

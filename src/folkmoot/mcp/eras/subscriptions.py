@@ -26,8 +26,8 @@ from folkmoot.core.message import (
 )
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import without_key
-from folkmoot.mcp.eras.steps import Ids, Step, ToClient, ToServer
-from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
+from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import (
     cancellation,
     covers,
@@ -47,12 +47,12 @@ FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
 
 
-class Listening:
+class HandshakeSubscription:
     """Keeps one listen open, and says which notices of it are for the client."""
 
     def __init__(
         self,
-        ids: Ids,
+        ids: OwnIds,
         capabilities: dict[str, Any],
         meta: Callable[[], dict[str, Any]],
         *,
@@ -220,7 +220,7 @@ class Listening:
 def _refused(request: Request, reason: Any) -> Response:
     code, message = members_of(reason).get("code"), members_of(reason).get("message")
     if type(code) is not int or type(message) is not str:
-        return refusal(request.id, Refusal.UNHEARD.error())
+        return refusal(request.id, EraRefusal.UNHEARD.error())
     return error_answer(request.id, code, message, reason.get("data", UNSET))
 
 
@@ -259,10 +259,10 @@ class _Topic:
         self.agreed = False
 
 
-class Listens:
+class StatelessSubscriptions:
     """Subscribes with the server to what listens name, and gives each what it wants."""
 
-    def __init__(self, ids: Ids, capabilities: dict[str, Any]) -> None:
+    def __init__(self, ids: OwnIds, capabilities: dict[str, Any]) -> None:
         self._ids = ids
         self._offered = [
             wanted

@@ -5,8 +5,7 @@ it reads the head (`heads`) and the message, and writes one of the `responses`, 
 that leave; `sessions` has what a session of the handshake era needs.
 
 What a response says as a stream waits in one of the `streams` until it is written. `resumable`
-keeps those of sessions for clients that come back, for the hub and the proxy alike;
-`session_streams` resumes the hub's.
+keeps those of sessions for clients that come back, for the hub and the proxy alike.
 
 For the proxy a client is a carrier: what it sends is handed on as envelopes from client to server,
 and what comes back leaves to the client it is meant for. `stdio` is one client and one carrier;

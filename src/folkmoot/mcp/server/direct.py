@@ -42,14 +42,14 @@ from folkmoot.mcp.server.heads import (
 )
 from folkmoot.mcp.server.responses import (
     OK,
-    Reply,
-    Watching,
+    DisconnectWatch,
+    HttpReply,
     has_left,
     leave_with,
     refuse,
     say,
 )
-from folkmoot.mcp.server.service import Answer, Asked, Stopped, error_of, kept_meta
+from folkmoot.mcp.server.service import McpAnswer, McpRequest, Stopped, error_of, kept_meta
 from folkmoot.mcp.server.sessions import SessionServer
 from folkmoot.mcp.server.stateless import STATUS
 from folkmoot.mcp.wire import readable_id
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from folkmoot.core.message import MessageId, Response
     from folkmoot.mcp.server.heads import Head
     from folkmoot.mcp.server.resumable import StreamBudget
-    from folkmoot.mcp.server.service import After, Service
+    from folkmoot.mcp.server.service import After, McpService
     from folkmoot.mcp.server.sessions import HandshakeSession
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -86,7 +86,7 @@ class UsualCall(Struct, forbid_unknown_fields=True, omit_defaults=True):
 _usual = msgspec.json.Decoder(UsualCall).decode
 
 
-class Visit(Protocol):
+class ServedRequest(Protocol):
     """One HTTP request whose sender was made out."""
 
     @property
@@ -114,7 +114,7 @@ class Visit(Protocol):
         """Why its client is not waited for; None if it has left, or everyone is let go."""
 
 
-class Hosts(Protocol):
+class SessionHost(Protocol):
     """What a server asks of whoever runs it."""
 
     async def open_session(
@@ -140,8 +140,8 @@ class DirectServer:
 
     def __init__(
         self,
-        service: Service,
-        host: Hosts,
+        service: McpService,
+        host: SessionHost,
         limits: strict.Limits = CARRIED,
         streams: StreamBudget | None = None,
     ) -> None:
@@ -151,7 +151,7 @@ class DirectServer:
         self.streams = streams
         """What may be kept of the streams of sessions; without it none can be resumed."""
         self._tasks = asyncio.TaskGroup()
-        self._watching = Watching(self._tasks)
+        self._watching = DisconnectWatch(self._tasks)
         self._sessions = SessionServer(self)
 
     @asynccontextmanager
@@ -166,16 +166,18 @@ class DirectServer:
         return self._tasks
 
     @property
-    def service(self) -> Service:
+    def service(self) -> McpService:
         """Who answers."""
         return self._service
 
     @property
-    def host(self) -> Hosts:
+    def host(self) -> SessionHost:
         """Whoever runs the server."""
         return self._host
 
-    async def serve(self, visit: Visit, body: bytes | None, receive: Receive, send: Send) -> None:
+    async def serve(
+        self, visit: ServedRequest, body: bytes | None, receive: Receive, send: Send
+    ) -> None:
         """Answer one HTTP request, whose body, if it has one, was read."""
         message_id: MessageId | None = None
         try:
@@ -210,7 +212,7 @@ class DirectServer:
             of_message = message_id is not None and isinstance(error, ParamsInvalid)
             await refuse(send, error, message_id, OK if visit.handshake and of_message else None)
 
-    async def _without_body(self, visit: Visit, receive: Receive, send: Send) -> None:
+    async def _without_body(self, visit: ServedRequest, receive: Receive, send: Send) -> None:
         method = visit.scope["method"]
         if not visit.handshake:
             raise MethodNotAllowed("Without sessions there is only POST.", allow="POST")
@@ -222,7 +224,9 @@ class DirectServer:
             allow = "GET, POST, DELETE"
             raise MethodNotAllowed(f"This address takes {allow}.", allow=allow)
 
-    async def _take(self, visit: Visit, message: Notification | Response, send: Send) -> None:
+    async def _take(
+        self, visit: ServedRequest, message: Notification | Response, send: Send
+    ) -> None:
         """A message that wants no answer."""
         if visit.handshake:
             if visit.session is None:
@@ -236,7 +240,9 @@ class DirectServer:
         else:
             raise InvalidResponse("Clients of the stateless era are asked nothing.")
 
-    async def _ask(self, visit: Visit, request: Request, receive: Receive, send: Send) -> None:
+    async def _ask(
+        self, visit: ServedRequest, request: Request, receive: Receive, send: Send
+    ) -> None:
         """A request of the stateless era."""
         params = request.params if type(request.params) is dict else {}
         meta = check_repeated(visit.head, request.method, params, NEEDED)
@@ -247,7 +253,7 @@ class DirectServer:
         token, level = meta.get(wire.TOKEN_KEY), meta.get(wire.LEVEL_KEY)
         if token is not None or level is not None:
             check_wishes(token, level)
-        asked = Asked(
+        asked = McpRequest(
             request=request,
             params=params,
             meta={} if meta.keys() <= wire.REQUEST_KEYS else kept_meta(meta),
@@ -258,7 +264,7 @@ class DirectServer:
             token=token,
             level=level,
             head=visit.head,
-            reply=Reply(send, self._tasks),
+            reply=HttpReply(send, self._tasks),
         )
         answer = await self.perform(asked, receive, partial(left, visit, asked))
         if answer is None:
@@ -269,11 +275,11 @@ class DirectServer:
 
     async def perform(
         self,
-        asked: Asked,
+        asked: McpRequest,
         receive: Receive,
         gone: Callable[[], None],
-        work: Awaitable[Answer] | None = None,
-    ) -> Answer | None:
+        work: Awaitable[McpAnswer] | None = None,
+    ) -> McpAnswer | None:
         """Have a request answered, here or as `work` does; None if nobody wants the answer."""
         try:
             begun = Begun(self._service.perform(asked) if work is None else work)
@@ -296,7 +302,7 @@ class DirectServer:
             raise
 
     async def answer(
-        self, asked: Asked, answer: Answer, result: Any, receive: Receive, status: int = OK
+        self, asked: McpRequest, answer: McpAnswer, result: Any, receive: Receive, status: int = OK
     ) -> None:
         """Write an answer, and have done what follows it if its client was there to get it."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.request.id}
@@ -315,7 +321,7 @@ class DirectServer:
         if after is not None and not gone and not reply.lost:
             self._host.deliver(asked.caller, after)
 
-    async def _finish(self, reply: Reply, message: Any, receive: Receive) -> None:
+    async def _finish(self, reply: HttpReply, message: Any, receive: Receive) -> None:
         """Write an answer as the end of a stream; a client that has left may come back for it."""
         if reply.lost or await has_left(receive):
             reply.left()
@@ -326,7 +332,7 @@ class DirectServer:
             watch.cancel()
 
 
-def left(visit: Visit, asked: Asked) -> None:
+def left(visit: ServedRequest, asked: McpRequest) -> None:
     """A client of the stateless era has closed its request: it is cancelled."""
     visit.leaving.set()
     if asked.stop is not None:

@@ -37,9 +37,9 @@ from folkmoot.core.message import (
     message_from,
 )
 from folkmoot.core.session import ANONYMOUS
-from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, Inbox
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, EnvelopeQueue
 from folkmoot.mcp.server.heads import read_carried, read_limited
-from folkmoot.mcp.server.responses import Watching, refuse
+from folkmoot.mcp.server.responses import DisconnectWatch, refuse
 from folkmoot.mcp.wire import SUBSCRIPTION_KEY, readable_id, refusal
 from folkmoot.taskgroups import group
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
     from folkmoot.mcp.server.heads import CarriedHead as Head
-    from folkmoot.mcp.server.streams import Reader, Stream
+    from folkmoot.mcp.server.streams import Stream, StreamReader
 
 logger = logging.getLogger("folkmoot.proxy")
 
@@ -64,7 +64,7 @@ GRACE_SECONDS: Final = 5.0
 """How long conversations may take to end when the front stops."""
 
 
-class Asked(msgspec.Struct, frozen=True, eq=False):
+class OpenRequest(msgspec.Struct, frozen=True, eq=False):
     """A request without an answer, and by which names its client knows it."""
 
     id: MessageId
@@ -82,9 +82,9 @@ class FrontCarrier(Carrier):
         super().__init__(MessageDirection.CLIENT_TO_SERVER, clock, limits)
         self.over = False
         self._context = context
-        self._inbox = Inbox()
+        self._inbox = EnvelopeQueue()
         self._silence = asyncio.Event()
-        self._open: dict[MessageId, Asked] = {}
+        self._open: dict[MessageId, OpenRequest] = {}
         """The requests without an answer by the id that the server knows, the newest last."""
 
     async def take(
@@ -180,7 +180,7 @@ class Front(ABC, Generic[C]):
         self._headers = tuple(headers)
         self._sessions: dict[str, C] = {}
         self._tasks = asyncio.TaskGroup()
-        self._watching = Watching(self._tasks)
+        self._watching = DisconnectWatch(self._tasks)
         self._carried: dict[asyncio.Task[None], FrontCarrier] = {}
         self.stopping = True
 
@@ -267,7 +267,7 @@ class Front(ABC, Generic[C]):
             raise HubStopping("The proxy is stopping.")
 
     @contextmanager
-    def watching(self, receive: Receive, reader: Reader) -> Iterator[None]:
+    def watching(self, receive: Receive, reader: StreamReader) -> Iterator[None]:
         """Let a reader go when its client does, or at the end."""
         self._check_running()
         watched = self._watching.begin(receive, reader.leave)

@@ -1,12 +1,13 @@
 """HTTP responses to clients: a few bytes, an error, or a stream for as long as it lasts.
 
-A `Reply` is the response to one POST: its answer alone, or a stream of events that ends with it.
-Most requests are answered at once, and cost no more than their answer. Only what is said before it,
-or a long silence, makes the response a stream. The response to a GET is a stream from the start.
+An `HttpReply` is the response to one POST: its answer alone, or a stream of events that ends with
+it. Most requests are answered at once, and cost no more than their answer. Only what is said before
+it, or a long silence, makes the response a stream. The response to a GET is a stream from the
+start.
 
-`Watching` looks after requests that take longer than most: their clients are watched for leaving,
-and hear after a while that we are there. One that is answered soon costs no more than an entry in a
-table: one timer looks after all that are new.
+`DisconnectWatch` looks after requests that take longer than most: their clients are watched for
+leaving, and hear after a while that we are there. One that is answered soon costs no more than an
+entry in a table: one timer looks after all that are new.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId
-    from folkmoot.mcp.server.streams import Reader
+    from folkmoot.mcp.server.streams import StreamReader
 
 logger = logging.getLogger("folkmoot.mcp")
 
@@ -85,7 +86,10 @@ async def refuse(
 
 
 async def answer(
-    send: Send, stream: Stream, reader: Reader, headers: Sequence[tuple[bytes, bytes]] = ()
+    send: Send,
+    stream: Stream,
+    reader: StreamReader,
+    headers: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
     """Answer as soon as something is said: by the answer alone if it is that, else by a stream."""
     while not await reader.wait(PATIENCE_SECONDS) and not stream.events:
@@ -101,7 +105,10 @@ async def answer(
 
 
 async def write_events(
-    send: Send, reader: Reader, first: bytes = b"", headers: Iterable[tuple[bytes, bytes]] = ()
+    send: Send,
+    reader: StreamReader,
+    first: bytes = b"",
+    headers: Iterable[tuple[bytes, bytes]] = (),
 ) -> None:
     """Write a stream until it is done or its client is gone."""
     await send(
@@ -120,7 +127,7 @@ async def write_events(
 _encode = msgspec.json.Encoder().encode
 
 
-class Reply(Struct, eq=False):
+class HttpReply(Struct, eq=False):
     """One response. `tasks` owns whoever writes it as a stream; `headers` are added to its head.
 
     `new_stream` makes the stream, if it is one that its client can come back to.
@@ -130,7 +137,7 @@ class Reply(Struct, eq=False):
     tasks: asyncio.TaskGroup
     _headers: list[tuple[bytes, bytes]] | None = None
     _new_stream: Callable[[], Stream] | None = None
-    _reader: Reader | None = None
+    _reader: StreamReader | None = None
     _writer: asyncio.Task[None] | None = None
     _done: bool = False
     stream: Stream | None = None
@@ -206,7 +213,7 @@ class Reply(Struct, eq=False):
         if self._writer is not None:
             await self._writer
 
-    async def _write(self, reader: Reader, first: bytes) -> None:
+    async def _write(self, reader: StreamReader, first: bytes) -> None:
         try:
             await write_events(self._send, reader, first, self._headers or ())
         except Exception as error:  # noqa: BLE001 - the client is gone; others are still there
@@ -216,12 +223,12 @@ class Reply(Struct, eq=False):
             reader.leave()
 
 
-class Watched(Struct, eq=False):
+class WatchedRequest(Struct, eq=False):
     """One request; `left` is called when its client leaves."""
 
     receive: Receive
     left: Callable[[], object]
-    reply: Reply | None
+    reply: HttpReply | None
     """Opened as a stream after a while, so that nobody takes us for dead."""
     due: float
     """When it has taken longer than most."""
@@ -236,7 +243,7 @@ class Watched(Struct, eq=False):
         self.left()
 
 
-class Watching:
+class DisconnectWatch:
     """All requests: those that are new, in the order they came, and those that take longer.
 
     `tasks` owns whoever waits for clients to leave.
@@ -244,21 +251,21 @@ class Watching:
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
-        self._new: dict[Watched, None] = {}
+        self._new: dict[WatchedRequest, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(
-        self, receive: Receive, left: Callable[[], object], reply: Reply | None = None
-    ) -> Watched:
+        self, receive: Receive, left: Callable[[], object], reply: HttpReply | None = None
+    ) -> WatchedRequest:
         """Watch a request until `end`; `receive` is where its client is heard to leave."""
         loop = asyncio.get_running_loop()
-        watched = Watched(receive, left, reply, loop.time() + WATCH_SECONDS)
+        watched = WatchedRequest(receive, left, reply, loop.time() + WATCH_SECONDS)
         self._new[watched] = None
         if self._timer is None:
             self._timer = loop.call_at(watched.due, self._look)
         return watched
 
-    def end(self, watched: Watched) -> None:
+    def end(self, watched: WatchedRequest) -> None:
         """A request is over."""
         self._new.pop(watched, None)
         if watched.leaving is not None:

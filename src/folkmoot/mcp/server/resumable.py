@@ -26,7 +26,7 @@ from folkmoot.core.errors import EventUnknown, StreamExists
 from folkmoot.core.message import Notification
 from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.heads import EVENT_ID, check_listener, check_once
-from folkmoot.mcp.server.responses import Reply, leave_with
+from folkmoot.mcp.server.responses import HttpReply, leave_with
 from folkmoot.mcp.server.service import is_wanted, written
 from folkmoot.mcp.server.streams import Stream
 from folkmoot.mcp.wire import LOGGED
@@ -34,7 +34,7 @@ from folkmoot.mcp.wire import LOGGED
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
-    from folkmoot.mcp.server.direct import DirectServer, Visit
+    from folkmoot.mcp.server.direct import DirectServer, ServedRequest
     from folkmoot.mcp.server.sessions import HandshakeSession
 
 FIRST_VERSION: Final = "2025-03-26"
@@ -64,7 +64,7 @@ UNKNOWN: Final = (
 )
 
 
-class Share:
+class MemoryShare:
     """A part of the memory, and the streams that it is for, the oldest first."""
 
     __slots__ = ("_most", "streams", "used")
@@ -103,10 +103,10 @@ class StreamBudget:
     ) -> None:
         self.boot_id = boot_id or secrets.token_hex(BOOT_BYTES)
         self.seconds = seconds
-        self.whole = Share(most_bytes)
+        self.whole = MemoryShare(most_bytes)
         self.most_of_session = most_bytes // SESSION_SHARE
         self._most_of_account = most_bytes // ACCOUNT_SHARE if by_account else most_bytes
-        self._of_account: dict[str, Share] = {}
+        self._of_account: dict[str, MemoryShare] = {}
 
     def abandon(self) -> None:
         """Forget every call that goes on while nobody reads: the server stops."""
@@ -114,11 +114,11 @@ class StreamBudget:
             if stream.reader is None and not stream.done and not stream.listening:
                 session.forget(stream)
 
-    def share_of(self, account_id: str) -> Share:
+    def share_of(self, account_id: str) -> MemoryShare:
         """What an account has, or all those together who have none."""
         share = self._of_account.get(account_id)
         if share is None:
-            share = self._of_account[account_id] = Share(self._most_of_account)
+            share = self._of_account[account_id] = MemoryShare(self._most_of_account)
         return share
 
     def tidy(self, account_id: str) -> None:
@@ -128,12 +128,12 @@ class StreamBudget:
             del self._of_account[account_id]
 
 
-class Place:
+class StreamRecord:
     """Where a stream is counted, and when it is forgotten."""
 
     __slots__ = ("account_id", "alone", "shares", "timer")
 
-    def __init__(self, account_id: str, shares: tuple[Share, ...]) -> None:
+    def __init__(self, account_id: str, shares: tuple[MemoryShare, ...]) -> None:
         self.account_id = account_id
         self.shares = shares
         self.alone = False
@@ -147,9 +147,9 @@ class ResumableStreams:
     def __init__(self, budget: StreamBudget, account_id: str = "") -> None:
         self.account_id = account_id
         self._budget = budget
-        self._own = Share(budget.most_of_session)
+        self._own = MemoryShare(budget.most_of_session)
         self._named: dict[str, Stream] = {}
-        self._places: dict[Stream, Place] = {}
+        self._places: dict[Stream, StreamRecord] = {}
         self._ended = False
 
     def __len__(self) -> int:
@@ -191,7 +191,7 @@ class ResumableStreams:
         stream.name = f"{budget.boot_id}-{kind}{secrets.token_hex(NAME_BYTES)}"
         shares = (self._own, budget.share_of(self.account_id), budget.whole)
         self._named[stream.name] = stream
-        self._places[stream] = Place(self.account_id, shares)
+        self._places[stream] = StreamRecord(self.account_id, shares)
         for share in shares:
             share.streams[stream] = self
         self.resized(stream, STREAM_BYTES)
@@ -231,13 +231,13 @@ class ResumableStreams:
         alone = unread and not stream.done and not stream.listening
         self._count(stream, place, alone=alone)
 
-    def _count(self, stream: Stream, place: Place, *, alone: bool) -> None:
+    def _count(self, stream: Stream, place: StreamRecord, *, alone: bool) -> None:
         if alone is not place.alone:
             place.alone = alone
             self.resized(stream, CALL_BYTES if alone else -CALL_BYTES)
 
 
-def stop_timer(place: Place) -> None:
+def stop_timer(place: StreamRecord) -> None:
     """Let a stream be kept on."""
     if place.timer is not None:
         place.timer.cancel()
@@ -264,7 +264,7 @@ class SessionStreams:
         self._server = server
 
     async def listen(
-        self, session: HandshakeSession, visit: Visit, receive: Receive, send: Send
+        self, session: HandshakeSession, visit: ServedRequest, receive: Receive, send: Send
     ) -> None:
         """Answer a GET: by the stream in which a session hears what belongs to none of its
         requests, or by any that its client comes back to.
@@ -275,7 +275,7 @@ class SessionStreams:
         stream, after = self._resumed(session, event_id)
         thinned = after is not None and stream.is_thinned(after)
         first = note_of_thinning(session) if thinned else b""
-        reply = Reply(send, self._server.tasks, session.headers)
+        reply = HttpReply(send, self._server.tasks, session.headers)
         writing = reply.follow(stream, after, first)
         writing.add_done_callback(lambda _: visit.leaving.set())
         if stream is session.stream:

@@ -1,7 +1,8 @@
 """A server behind its edge: one service of stateless requests, whatever era its clients speak.
 
-The edge reads a request, makes it an `Asked` and writes the `Answer`. The service knows nothing of
-HTTP, sessions or eras. `Stopped` is how it ends a request that nobody waits for any more.
+The edge reads a request, makes it an `McpRequest` and writes the `McpAnswer`. The service knows
+nothing of HTTP, sessions or eras. `Stopped` is how it ends a request that nobody waits for any
+more.
 
 Clients of the stateless era get its wishes for input as they are, and come back. For the others,
 `in_rounds` asks and makes the request again with what they said.
@@ -22,11 +23,11 @@ from folkmoot.mcp.eras.rounds import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     MOST_ROUNDS,
-    Question,
+    InputQuestion,
     input_refused,
     read_questions,
 )
-from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import members_of, refusal
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId, Notification, Request
     from folkmoot.mcp.server.heads import Head
-    from folkmoot.mcp.server.responses import Reply
+    from folkmoot.mcp.server.responses import HttpReply
 
 After: TypeAlias = Callable[[], Awaitable[None]]
 """What is done once an answer was handed to a client that is still there."""
@@ -46,7 +47,7 @@ class Stopped(Exception):
     """A request was ended before it was answered: nobody wants the answer any more."""
 
 
-class Asked(Struct, kw_only=True, eq=False, weakref=True):
+class McpRequest(Struct, kw_only=True, eq=False, weakref=True):
     """One request, and what its client said beside it."""
 
     request: Request
@@ -68,7 +69,7 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
     """From which level on it wants to hear log messages."""
     head: Head | None = None
     """What the request says in its headers; None where headers repeat nothing."""
-    reply: Reply
+    reply: HttpReply
     stop: Callable[[], None] | None = None
     """Ends the request early, raising `Stopped` in it; set by a service while that is possible."""
     cancelled: bool = False
@@ -76,7 +77,7 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
 
     def __repr__(self) -> str:
         """What is asked, never by whom: the caller of a request has what opens doors."""
-        return f"Asked({self.request!r})"
+        return f"McpRequest({self.request!r})"
 
     @property
     def repeated(self) -> list[tuple[str, str]] | None:
@@ -101,7 +102,7 @@ class Asked(Struct, kw_only=True, eq=False, weakref=True):
             self.reply.say(written(notification), Weight.LOG)
 
 
-class Answer(Struct):
+class McpAnswer(Struct):
     """What came of a request: a result in the form of the stateless era, or an error.
 
     A ready-made result, as bytes, has the form of the client's own era.
@@ -112,24 +113,24 @@ class Answer(Struct):
     after: After | None = None
 
 
-class Service(Protocol):
+class McpService(Protocol):
     """Whatever answers requests."""
 
-    async def perform(self, asked: Asked) -> Answer:
+    async def perform(self, asked: McpRequest) -> McpAnswer:
         """Answer one request, or raise why that cannot be done."""
 
-    def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
+    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
         """The answer to a request that cannot be done."""
 
 
-def error_of(error: FolkmootError) -> Answer:
+def error_of(error: FolkmootError) -> McpAnswer:
     """An error of ours as the answer to a request."""
-    return Answer(error=refusal(None, error).error)
+    return McpAnswer(error=refusal(None, error).error)
 
 
-def method_unknown(method: str) -> Answer:
+def method_unknown(method: str) -> McpAnswer:
     """The answer to a request for what is not served, or not in the client's era."""
-    return Answer(error=ErrorObject(wire.METHOD_NOT_FOUND, "Method not found", method))
+    return McpAnswer(error=ErrorObject(wire.METHOD_NOT_FOUND, "Method not found", method))
 
 
 def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
@@ -158,13 +159,13 @@ def written(notification: Notification, params: Any = UNSET) -> dict[str, Any]:
     return message
 
 
-Perform: TypeAlias = "Callable[[Asked], Awaitable[Answer]]"
+Perform: TypeAlias = "Callable[[McpRequest], Awaitable[McpAnswer]]"
 """Makes the request."""
-Put: TypeAlias = "Callable[[Sequence[Question]], Awaitable[list[Response]]]"
+Put: TypeAlias = "Callable[[Sequence[InputQuestion]], Awaitable[list[Response]]]"
 """Puts questions to the client; the answers are in the same order."""
 
 
-async def in_rounds(asked: Asked, perform: Perform, put: Put) -> Answer:
+async def in_rounds(asked: McpRequest, perform: Perform, put: Put) -> McpAnswer:
     """The answer to a request once its client has said all that the service wants to know."""
     params = asked.params
     for turn in range(MOST_ROUNDS + 1):
@@ -174,7 +175,7 @@ async def in_rounds(asked: Asked, perform: Perform, put: Put) -> Answer:
         if kind == wire.COMPLETE:
             return answer
         if kind != wire.INPUT_REQUIRED:
-            raise Refusal.RESULT_TYPE.error()
+            raise EraRefusal.RESULT_TYPE.error()
         if turn == MOST_ROUNDS:
             break
         questions = read_questions(wish, asked.capabilities)
@@ -184,10 +185,10 @@ async def in_rounds(asked: Asked, perform: Perform, put: Put) -> Answer:
         asked.params = {**params, "inputResponses": dict(map(read_answer, questions, answers))}
         if "requestState" in wish:
             asked.params["requestState"] = wish["requestState"]
-    raise Refusal.ROUNDS.error(rounds=MOST_ROUNDS)
+    raise EraRefusal.ROUNDS.error(rounds=MOST_ROUNDS)
 
 
-def read_answer(question: Question, answer: Response) -> tuple[str, Any]:
+def read_answer(question: InputQuestion, answer: Response) -> tuple[str, Any]:
     """A client's answer under the key of its question."""
     if isinstance(answer.error, ErrorObject):
         raise input_refused(answer.error)

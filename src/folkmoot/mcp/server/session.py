@@ -21,12 +21,12 @@ from folkmoot.mcp.server.fronts import (
     ASKED_TOKEN,
     CANCELLED_ID,
     TOLD_TOKEN,
-    Asked,
     FrontCarrier,
+    OpenRequest,
     found,
 )
 from folkmoot.mcp.server.resumable import ResumableStreams
-from folkmoot.mcp.server.streams import UNSENT, Reader, Stream, Weight
+from folkmoot.mcp.server.streams import UNSENT, Stream, StreamReader, Weight
 from folkmoot.mcp.wire import CANCELLED, LOGGED, PROGRESS, refusal
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class SessionCarrier(FrontCarrier):
         """Whether a stream is being read."""
         return self.listeners > 0
 
-    def ask(self, request: Request, *, plain: bool, events: bool) -> tuple[Stream, Reader]:
+    def ask(self, request: Request, *, plain: bool, events: bool) -> tuple[Stream, StreamReader]:
         """The stream that will answer a request, and its reader."""
         if request.id in self._open:
             raise InvalidId("A request with this id is already open.")
@@ -95,12 +95,12 @@ class SessionCarrier(FrontCarrier):
         if is_message_id(token):
             self._tokens[token] = request.id
         known = token if is_message_id(token) else None
-        self._open[request.id] = Asked(request.id, stream, known)
+        self._open[request.id] = OpenRequest(request.id, stream, known)
         if events and self._general.reader is None:
             self._tell_unheard(stream)
         return stream, reader
 
-    def listen(self) -> tuple[Stream, Reader]:
+    def listen(self) -> tuple[Stream, StreamReader]:
         """The stream that answers nothing, for a client that listens."""
         reader = self._general.attach()
         self._listened.set()
@@ -111,7 +111,7 @@ class SessionCarrier(FrontCarrier):
         """Wait until the client has opened the stream that answers nothing."""
         await self._listened.wait()
 
-    def resume(self, event_id: str) -> tuple[Stream, Reader]:
+    def resume(self, event_id: str) -> tuple[Stream, StreamReader]:
         """The stream that an event belongs to, from there on."""
         stream, place = self._streams.resume(event_id)
         reader = stream.attach(place)
@@ -181,7 +181,7 @@ class SessionCarrier(FrontCarrier):
         if not (stream.begun or stream.reader):
             stream.discard()
 
-    def _give_up(self, asked: Asked) -> None:
+    def _give_up(self, asked: OpenRequest) -> None:
         if self._open.get(asked.id) is asked:
             refused = refusal(asked.id, RequestCancelled("The request was cancelled."))
             self._answer(asked.id, encode_message(refused), None)

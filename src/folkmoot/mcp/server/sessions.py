@@ -37,14 +37,14 @@ from folkmoot.core.message import (
 )
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
-from folkmoot.mcp.eras.rounds import Question
+from folkmoot.mcp.eras.rounds import InputQuestion
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
 from folkmoot.mcp.server.heads import check_wishes, claimed
-from folkmoot.mcp.server.responses import Reply, say
+from folkmoot.mcp.server.responses import HttpReply, say
 from folkmoot.mcp.server.resumable import SessionStreams
 from folkmoot.mcp.server.service import (
-    Answer,
-    Asked,
+    McpAnswer,
+    McpRequest,
     in_rounds,
     kept_meta,
     method_unknown,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
 
     from folkmoot.core.message import MessageId
-    from folkmoot.mcp.server.direct import DirectServer, Visit
+    from folkmoot.mcp.server.direct import DirectServer, ServedRequest
     from folkmoot.mcp.server.resumable import ResumableStreams
     from folkmoot.mcp.server.streams import Stream
 
@@ -89,7 +89,7 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
     """Ends the response that this stream is written to."""
     streams: ResumableStreams | None = None
     """The streams that its client may come back to, since there was one."""
-    requests: dict[MessageId, Asked] = field(default_factory=dict)
+    requests: dict[MessageId, McpRequest] = field(default_factory=dict)
     """Those without an answer."""
     questions: dict[str, asyncio.Future[Response]] = field(default_factory=dict)
     """Those that its client has."""
@@ -132,7 +132,9 @@ class SessionServer:
         self._server = server
         self._streams = SessionStreams(server)
 
-    async def ask(self, visit: Visit, request: Request, receive: Receive, send: Send) -> None:
+    async def ask(
+        self, visit: ServedRequest, request: Request, receive: Receive, send: Send
+    ) -> None:
         """A request in a session, or the one that opens it."""
         if request.method == wire.INITIALIZE:
             await self._initialize(visit, request, receive, send)
@@ -142,7 +144,7 @@ class SessionServer:
             raise InvalidId("A request with this id is already open.")
         abandoned = partial(abandon, session, request.id)
         new_stream = partial(self._streams.of_request, session, abandoned)
-        reply = Reply(send, self._server.tasks, session.headers, new_stream)
+        reply = HttpReply(send, self._server.tasks, session.headers, new_stream)
         asked = asked_in(session, request, visit, reply)
         session.requests[request.id] = asked
         try:
@@ -169,18 +171,18 @@ class SessionServer:
             if asked is not None:
                 cancel(asked)
 
-    async def listen(self, visit: Visit, receive: Receive, send: Send) -> None:
+    async def listen(self, visit: ServedRequest, receive: Receive, send: Send) -> None:
         """A stream that no request of this session begins, or that goes on from where it broke."""
         await self._streams.listen(known(visit), visit, receive, send)
 
-    async def end(self, visit: Visit, send: Send) -> None:
+    async def end(self, visit: ServedRequest, send: Send) -> None:
         """End a session."""
         session = known(visit)
         await self._server.host.end_session(session)
         await say(send, 200, headers=session.headers)
 
     async def _initialize(
-        self, visit: Visit, request: Request, receive: Receive, send: Send
+        self, visit: ServedRequest, request: Request, receive: Receive, send: Send
     ) -> None:
         """Open a session, or agree anew on what is spoken in one."""
         params = members_of(request.params)
@@ -196,7 +198,7 @@ class SessionServer:
         )
         discover = Request(id=request.id, method=wire.DISCOVER, params={})
         opening = HandshakeSession(id="", version=spoken, capabilities=offered)
-        asked = asked_in(opening, discover, visit, Reply(send, self._server.tasks))
+        asked = asked_in(opening, discover, visit, HttpReply(send, self._server.tasks))
         answer = await self._server.service.perform(asked)
         session = visit.session
         if session is None:
@@ -206,15 +208,17 @@ class SessionServer:
         elif (session.version, session.capabilities) != (spoken, offered):
             session.version, session.capabilities = spoken, offered
             await self._server.host.session_changed(session)
-        asked.reply = Reply(send, self._server.tasks, session.headers)
+        asked.reply = HttpReply(send, self._server.tasks, session.headers)
         result = initialize_result(members_of(answer.result), spoken, tasks=True)
         await self._server.answer(asked, answer, result, receive)
 
-    async def _work(self, session: HandshakeSession, visit: Visit, asked: Asked) -> Answer:
+    async def _work(
+        self, session: HandshakeSession, visit: ServedRequest, asked: McpRequest
+    ) -> McpAnswer:
         """Answer a request in rounds, until its client was asked all that the service wants."""
         method = asked.request.method
         if method == wire.PING:
-            return Answer(result={})
+            return McpAnswer(result={})
         if method in STATELESS_METHODS:
             return method_unknown(method)
         if method == wire.SET_LEVEL:
@@ -225,12 +229,16 @@ class SessionServer:
             if level != session.log_level:
                 session.log_level = level
                 await self._server.host.session_changed(session)
-            return Answer(result={})
+            return McpAnswer(result={})
         put = partial(self._put, session, visit, asked.reply)
         return await in_rounds(asked, self._server.service.perform, put)
 
     async def _put(
-        self, session: HandshakeSession, visit: Visit, reply: Reply, questions: Sequence[Question]
+        self,
+        session: HandshakeSession,
+        visit: ServedRequest,
+        reply: HttpReply,
+        questions: Sequence[InputQuestion],
     ) -> list[Response]:
         """Put questions to the client of a session, in the stream of the request they are for."""
         with ExitStack() as stack:
@@ -261,7 +269,7 @@ class SessionServer:
                 answering.cancel()
 
 
-def known(visit: Visit) -> HandshakeSession:
+def known(visit: ServedRequest) -> HandshakeSession:
     """The session of a request that needs one."""
     session = visit.session
     if session is None:
@@ -271,7 +279,9 @@ def known(visit: Visit) -> HandshakeSession:
     return session
 
 
-def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: Reply) -> Asked:
+def asked_in(
+    session: HandshakeSession, request: Request, visit: ServedRequest, reply: HttpReply
+) -> McpRequest:
     """A request of a session, with what its session knows."""
     params = members_of(request.params)
     meta = params.get("_meta")
@@ -281,7 +291,7 @@ def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: R
         raise ParamsInvalid("_meta must be an object.")
     token = meta.get(wire.TOKEN_KEY)
     check_wishes(token, None)
-    return Asked(
+    return McpRequest(
         request=request,
         params={name: value for name, value in params.items() if name != "_meta"},
         meta=kept_meta(meta),
@@ -294,7 +304,7 @@ def asked_in(session: HandshakeSession, request: Request, visit: Visit, reply: R
     )
 
 
-def left(asked: Asked) -> None:
+def left(asked: McpRequest) -> None:
     """The client of a request has left: it ends, unless its client can come back for the answer."""
     if not asked.reply.left():
         asked.caller.leaving.set()
@@ -307,7 +317,7 @@ def abandon(session: HandshakeSession, request_id: MessageId) -> None:
         cancel(asked)
 
 
-def cancel(asked: Asked) -> None:
+def cancel(asked: McpRequest) -> None:
     """End a request that is not wanted any more."""
     asked.cancelled = True
     asked.caller.leaving.set()

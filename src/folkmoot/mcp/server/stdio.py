@@ -14,8 +14,8 @@ from folkmoot.core.errors import MessageError, TransportClosed
 from folkmoot.core.message import decode_message, encode_message
 from folkmoot.core.transport import ConnectionInfo, StdioMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
-from folkmoot.mcp.framing import Lines, one_line
-from folkmoot.mcp.pipes import LineReader, LineWriter, read_from, write_to
+from folkmoot.mcp.framing import LineSplitter, one_line
+from folkmoot.mcp.pipes import PipeReader, PipeWriter, read_from, write_to
 from folkmoot.mcp.wire import readable_id, refusal
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class StdioFront(Carrier):
     ) -> None:
         super().__init__(MessageDirection.CLIENT_TO_SERVER, clock, limits)
         self._fds = (stdin, stdout)
-        self._lines = Lines(limits.message_bytes)
-        self._reader = LineReader(self._lines)
-        self._writer: LineWriter | None = None
+        self._lines = LineSplitter(limits.message_bytes)
+        self._reader = PipeReader(self._lines)
+        self._writer: PipeWriter | None = None
         self._ahead: MessageEnvelope[Any] | None = None
         self._turn = 0
         self._closed = False
@@ -70,7 +70,7 @@ class StdioFront(Carrier):
             self._restore.callback(os.dup2, written, STDOUT)
             self._restore.callback(sys.stdout.flush)
             os.dup2(STDERR, STDOUT)
-        writer = LineWriter(on_lost=self._reader.close)
+        writer = PipeWriter(on_lost=self._reader.close)
         await write_to(written, writer)
         self._writer = writer
         await read_from(stdin, self._reader)

@@ -47,7 +47,7 @@ DROPPED: Final = (Weight.PROGRESS, Weight.LOG)
 """What may be dropped, in this order."""
 
 
-class Kept(NamedTuple):
+class KeptEvent(NamedTuple):
     """One event as it is written."""
 
     number: int
@@ -56,14 +56,14 @@ class Kept(NamedTuple):
     weight: Weight
 
 
-class Fresh(NamedTuple):
+class FreshEvents(NamedTuple):
     """The events that a reader has to write, as one piece, and the number of the last of them."""
 
     upto: int
     data: bytes
 
 
-class Plain(NamedTuple):
+class PlainAnswer(NamedTuple):
     """An answer that was the first thing to come, and leaves without a stream."""
 
     status: int
@@ -90,7 +90,7 @@ class Stream:
         self.name = ""
         self.listening = listening
         self.events = events
-        self.answer: Plain | None = None
+        self.answer: PlainAnswer | None = None
         self.done = False
         """Whether nothing more is said in it."""
         self.arrived = False
@@ -99,7 +99,7 @@ class Stream:
         """Whether a client may know of its events, and so come back for them."""
         self.primed = False
         """Whether it begins with an event that only says where to come back."""
-        self.reader: Reader | None = None
+        self.reader: StreamReader | None = None
         self.unsent = 0
         self.abandoned: Callable[[], None] | None = None
         """Called if it is given up before it is done; without it, it is kept until then."""
@@ -108,7 +108,7 @@ class Stream:
         self._plain = plain
         self._lossy = lossy
         self._keeper = keeper
-        self._events: deque[Kept] = deque()
+        self._events: deque[KeptEvent] = deque()
         self._bytes = 0
         self._number = 0
         self._sent = 0
@@ -146,7 +146,7 @@ class Stream:
             return
         self.done = last
         if last and self._plain and not self.begun and not self._number:
-            self.answer = Plain(status, raw)
+            self.answer = PlainAnswer(status, raw)
             self.unsent += len(raw)
         else:
             self._add(raw, said, weight)
@@ -184,14 +184,14 @@ class Stream:
             self._drop(0)
         return self.reader is not None
 
-    def attach(self, after: int | None = None) -> Reader:
+    def attach(self, after: int | None = None) -> StreamReader:
         """A reader, in the place of the last one; it goes on there, or after an event."""
         if self.reader is not None:
             self.reader.leave()
         if after is not None:
             self._sent = self._taken = after
             self.unsent = sum(len(each.data) for each in self._events if each.number > after)
-        self.reader = Reader(self)
+        self.reader = StreamReader(self)
         self._tell_keeper()
         return self.reader
 
@@ -253,7 +253,7 @@ class Stream:
         self.unsent = 0
         self._wake_senders()
 
-    def fresh(self) -> Fresh:
+    def fresh(self) -> FreshEvents:
         """What is new for the reader."""
         parts: list[bytes] = []
         for each in reversed(self._events):
@@ -262,9 +262,9 @@ class Stream:
             parts.append(each.data)
         parts.reverse()
         self._taken = self._number
-        return Fresh(self._number, b"".join(parts))
+        return FreshEvents(self._number, b"".join(parts))
 
-    def sent(self, written: Fresh) -> None:
+    def sent(self, written: FreshEvents) -> None:
         """The reader has written this."""
         self._sent = written.upto
         self.unsent -= len(written.data)
@@ -278,7 +278,7 @@ class Stream:
         if delivered is not None:
             delivered()
 
-    def left(self, reader: Reader) -> None:
+    def left(self, reader: StreamReader) -> None:
         """A reader is gone; the stream goes on without one."""
         if self.reader is reader:
             self.reader = None
@@ -317,7 +317,7 @@ class Stream:
             event_type=(known.event_type if known is not None else None) or "message",
             retry=known.retry_after if known is not None else None,
         )
-        kept = Kept(self._number, event_id, data, weight)
+        kept = KeptEvent(self._number, event_id, data, weight)
         if self._lossy and weight in DROPPED and len(data) > MOST_BYTES:
             self._miss(kept)
             return
@@ -356,7 +356,7 @@ class Stream:
         self._miss(kept)
         self._resize(-len(kept.data))
 
-    def _miss(self, kept: Kept) -> None:
+    def _miss(self, kept: KeptEvent) -> None:
         if kept.weight is Weight.LOG:
             self._thinned = max(self._thinned, kept.number)
         elif kept.weight is Weight.QUESTION:
@@ -378,14 +378,14 @@ class Stream:
                 turn.set_result(None)
 
 
-class Reader:
+class StreamReader:
     """Writes a stream into one HTTP response, until it is done or the client is gone."""
 
     def __init__(self, stream: Stream) -> None:
         self.gone = False
         self._stream = stream
         self._news = asyncio.Event()
-        self._taken: Fresh | None = None
+        self._taken: FreshEvents | None = None
         if stream.unsent or stream.done:
             self._news.set()
 

@@ -36,7 +36,7 @@ _ROOTS: Final[dict[type, str]] = {Request: REQUEST, Response: RESPONSE, Notifica
 Canonical = Callable[[str], str]
 
 
-class Key(NamedTuple):
+class MessageKey(NamedTuple):
     """What rules are found by."""
 
     direction: str
@@ -46,14 +46,14 @@ class Key(NamedTuple):
     """Empty in a response to a request that nobody saw."""
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
+class AskedRequest(msgspec.Struct, frozen=True, gc=False):
     """What is remembered of a request until it is answered."""
 
     method: str
     context: str = ""
 
 
-class View:
+class MessageView:
     """One message, and what it answers. What is asked of it often is found once."""
 
     __slots__ = ("_body", "_context", "asked", "canonical", "envelope", "key", "message")
@@ -61,8 +61,8 @@ class View:
     def __init__(
         self,
         envelope: MessageEnvelope[Any],
-        key: Key,
-        asked: Asked | None,
+        key: MessageKey,
+        asked: AskedRequest | None,
         canonical: Canonical,
     ) -> None:
         self.envelope = envelope
@@ -122,9 +122,11 @@ class View:
         session_id = self.envelope.context.session.session_id
         return "" if session_id is None else session_id.value
 
-    def changed(self, message: Any) -> View:
+    def changed(self, message: Any) -> MessageView:
         """The same place in a conversation, with another message in it."""
-        return View(self.envelope.with_message(message), self.key, self.asked, self.canonical)
+        return MessageView(
+            self.envelope.with_message(message), self.key, self.asked, self.canonical
+        )
 
     def with_member(self, name: str, value: Any) -> Verdict:
         """Have the message go on with another `params`, `result` or `error`."""
@@ -136,10 +138,10 @@ class View:
         return self.canonical(context) if self.key.method == CALL else context
 
 
-def key_of(envelope: MessageEnvelope[Any], method: str) -> Key:
+def key_of(envelope: MessageEnvelope[Any], method: str) -> MessageKey:
     """What the rules about a message are found by."""
     # The value as such: an Enum's hash is slow.
-    return Key(envelope.context.direction._value_, root_of(envelope.message), method)
+    return MessageKey(envelope.context.direction._value_, root_of(envelope.message), method)
 
 
 def root_of(message: Any) -> str:
@@ -195,22 +197,22 @@ class Action(ABC):
     learns = False
     """Whether it must see some messages whatever the rule's conditions say."""
 
-    def concerns(self, key: Key) -> bool:  # noqa: ARG002 - the rule, and its exceptions below
+    def concerns(self, key: MessageKey) -> bool:  # noqa: ARG002 - the rule, and its exceptions below
         """Whether it has anything to do with such messages at all."""
         return True
 
-    def learns_from(self, key: Key) -> bool:  # noqa: ARG002
+    def learns_from(self, key: MessageKey) -> bool:  # noqa: ARG002
         """Which messages it must see."""
         return False
 
-    def learn(self, view: View) -> None:  # noqa: B027 - most have nothing to learn
+    def learn(self, view: MessageView) -> None:  # noqa: B027 - most have nothing to learn
         """Remember what is needed of a message; its verdict is asked separately."""
 
     @abstractmethod
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """What is to become of the message."""
 
-    def look_again(self, _view: View) -> Verdict:
+    def look_again(self, _view: MessageView) -> Verdict:
         """What it says, as a guard, of a message that was changed after it looked."""
         return CONTINUE
 
@@ -220,16 +222,16 @@ class Guard(Action):
 
     guards = True
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """What is to become of the message."""
         return self.check(view)
 
-    def look_again(self, view: View) -> Verdict:
+    def look_again(self, view: MessageView) -> Verdict:
         """The same, of a message that was changed."""
         return self.check(view)
 
     @abstractmethod
-    def check(self, view: View) -> Verdict:
+    def check(self, view: MessageView) -> Verdict:
         """Whether the message may go on."""
 
 

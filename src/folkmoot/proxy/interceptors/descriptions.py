@@ -24,7 +24,15 @@ from folkmoot.mcp.wire import (
     TEMPLATES_LIST,
     TOOLS_LIST,
 )
-from folkmoot.proxy.interceptors.base import RESPONSE, Action, Key, Means, Options, View, shown
+from folkmoot.proxy.interceptors.base import (
+    RESPONSE,
+    Action,
+    Means,
+    MessageKey,
+    MessageView,
+    Options,
+    shown,
+)
 
 SOME: Final = r"\W{1,5}(?:\w{1,20}\W{1,5}){0,4}"
 """A few words between two others; bounded, so that no text takes long."""
@@ -262,11 +270,11 @@ class Scrub(Action):
         self._mode = options.mode
         self._told: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
-    def concerns(self, key: Key) -> bool:
+    def concerns(self, key: MessageKey) -> bool:
         """Answers that describe something to a model."""
         return key.root == RESPONSE and (key.method in LISTS or key.method in GREETINGS)
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """Let the answer go on without what does not belong there."""
         result = view.result
         if not isinstance(result, dict):
@@ -292,7 +300,7 @@ class Scrub(Action):
             return item
         return None if broken or self._mode == "drop" else cleaned
 
-    def _greeting(self, view: View, result: dict[str, Any]) -> Verdict:
+    def _greeting(self, view: MessageView, result: dict[str, Any]) -> Verdict:
         cleaned, names, _ = clean(result)
         if not names:
             return CONTINUE

@@ -16,10 +16,10 @@ from folkmoot.proxy.interceptors.base import (
     RESPONSE,
     Action,
     Guard,
-    Key,
     Means,
+    MessageKey,
+    MessageView,
     Options,
-    View,
     shown,
 )
 
@@ -50,11 +50,11 @@ class RateLimit(Action):
         self._clock = means.clock
         self._full_at: OrderedDict[tuple[object, ...], float] = OrderedDict()
 
-    def concerns(self, key: Key) -> bool:
+    def concerns(self, key: MessageKey) -> bool:
         """An answer is never too much."""
         return key.root != RESPONSE
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """Count one more, or refuse it."""
         caller = view.envelope.context.caller
         # Without a session one caller must not use up what another may.
@@ -94,7 +94,7 @@ class SizeLimit(Guard):
     def __init__(self, options: SizeOptions, _means: Means) -> None:
         self._most = options.bytes
 
-    def check(self, view: View) -> Verdict:
+    def check(self, view: MessageView) -> Verdict:
         """Whether the message is small enough."""
         message = view.message
         size = len(message.raw if isinstance(message, McpxMessage) else encode_message(message))

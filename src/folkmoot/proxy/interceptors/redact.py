@@ -10,7 +10,14 @@ import msgspec
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.message import message_from
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
-from folkmoot.proxy.interceptors.base import CALL, Action, Means, OptionInvalid, Options, View
+from folkmoot.proxy.interceptors.base import (
+    CALL,
+    Action,
+    Means,
+    MessageView,
+    OptionInvalid,
+    Options,
+)
 from folkmoot.proxy.interceptors.jsonpath import MISSING, Path, PathSyntax
 
 DEEPEST_TEXT: Final = 4
@@ -44,7 +51,7 @@ class Redact(Action):
         self._patterns = tuple(glob(pattern) for pattern in options.patterns)
         self._replacement = options.replacement
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """Let the message go on without what is secret."""
         body = view.body
         for path in self._paths:
@@ -58,7 +65,7 @@ class Redact(Action):
     def _replaced(self, value: Any) -> Any:
         return MISSING if value is MISSING else self._replacement
 
-    def _searched(self, view: View, name: str, value: Any) -> Any:
+    def _searched(self, view: MessageView, name: str, value: Any) -> Any:
         if name == "params" and view.key.method == CALL and isinstance(value, dict):
             # What a call names must stay what rules and servers know it by.
             found = value.get("arguments")

@@ -19,11 +19,11 @@ from folkmoot.proxy.interceptors.base import (
     RESPONSE,
     Canonical,
     Guard,
-    Key,
     Means,
+    MessageKey,
+    MessageView,
     OptionInvalid,
     Options,
-    View,
     shown,
 )
 
@@ -38,21 +38,21 @@ class ToolOptions(Options, frozen=True, kw_only=True):
     deny: tuple[str, ...] = ()
 
 
-class Tools(Guard):
+class ToolFilter(Guard):
     """Leaves tools out of lists and stops calls of them."""
 
     def __init__(self, options: ToolOptions, means: Means) -> None:
         if options.allow is None and not options.deny:
             raise OptionInvalid("needs 'allow' or 'deny'")
         allow = options.allow
-        self._allowed = None if allow is None else Names(allow, means.canonical)
-        self._denied = Names(options.deny, means.canonical)
+        self._allowed = None if allow is None else NameFilter(allow, means.canonical)
+        self._denied = NameFilter(options.deny, means.canonical)
 
-    def concerns(self, key: Key) -> bool:
+    def concerns(self, key: MessageKey) -> bool:
         """Calls, and answers that list tools."""
         return (key.root, key.method) in ((REQUEST, CALL), (RESPONSE, LIST))
 
-    def check(self, view: View) -> Verdict:
+    def check(self, view: MessageView) -> Verdict:
         """Stop a call, or leave out what is not to be seen."""
         if view.key.root == REQUEST:
             if self._may(view.context):
@@ -73,7 +73,7 @@ class Tools(Guard):
         return (self._allowed is None or name in self._allowed) and name not in self._denied
 
 
-class Names:
+class NameFilter:
     """The names that globs stand for. A tool may be spelled in any way that clients know it by.
 
     Which tool a spelling means may be known only later, once its server was reached.
@@ -139,15 +139,15 @@ class SchemaCheck(Guard):
         self._schemas = Schemas()
         self._sessions: OrderedDict[str, dict[str, Promise]] = OrderedDict()
 
-    def concerns(self, key: Key) -> bool:
+    def concerns(self, key: MessageKey) -> bool:
         """Calls of tools, and their answers."""
         return key.method == CALL and key.root in (REQUEST, RESPONSE)
 
-    def learns_from(self, key: Key) -> bool:
+    def learns_from(self, key: MessageKey) -> bool:
         """Lists of tools."""
         return key.method == LIST and key.root == RESPONSE
 
-    def learn(self, view: View) -> None:
+    def learn(self, view: MessageView) -> None:
         """Remember what a list of tools says; a list may come in several pages."""
         result = view.result
         listed = result.get("tools") if isinstance(result, dict) else None
@@ -166,14 +166,14 @@ class SchemaCheck(Guard):
                 takes = self._schemas.of(tool.get("inputSchema"))
                 promises[name] = Promise(takes, self._schemas.of(tool.get("outputSchema")))
 
-    def check(self, view: View) -> Verdict:
+    def check(self, view: MessageView) -> Verdict:
         """Whether the call, or its answer, is as it should be."""
         promise = self._sessions.get(view.session, {}).get(view.context)
         if view.key.root == RESPONSE:
             return self._check_result(view, promise) if self._options.results else CONTINUE
         return self._check_arguments(view, promise) if self._options.arguments else CONTINUE
 
-    def _check_arguments(self, view: View, promise: Promise | None) -> Verdict:
+    def _check_arguments(self, view: MessageView, promise: Promise | None) -> Verdict:
         if promise is None:
             if self._options.unlisted == "block" and view.session in self._sessions:
                 return failed(f"There is no tool {shown(view.context)}.")
@@ -186,7 +186,7 @@ class SchemaCheck(Guard):
         told = "; ".join(faults)
         return failed(f"The arguments of {shown(view.context)} do not match its schema: {told}.")
 
-    def _check_result(self, view: View, promise: Promise | None) -> Verdict:
+    def _check_result(self, view: MessageView, promise: Promise | None) -> Verdict:
         result = view.result
         if promise is None or promise.gives is None or not isinstance(result, dict):
             return CONTINUE

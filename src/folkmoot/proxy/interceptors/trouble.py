@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta
 from folkmoot.core.errors import MessageDropped, ServerUnreachable
 from folkmoot.core.message import ErrorObject, Request, Response, replace
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
-from folkmoot.proxy.interceptors.base import Action, Means, OptionInvalid, Options, View
+from folkmoot.proxy.interceptors.base import Action, Means, MessageView, OptionInvalid, Options
 
 LONGEST: Final = 3600.0
 NEVER: Final = 86_400.0
@@ -31,7 +31,7 @@ class LatencyOptions(Options, frozen=True, kw_only=True):
     seed: int = 0
 
 
-class Latency(Action):
+class AddedLatency(Action):
     """Has each message wait for a time drawn from a distribution."""
 
     def __init__(self, options: LatencyOptions, _means: Means) -> None:
@@ -44,7 +44,7 @@ class Latency(Action):
             "exponential": lambda: drawn.expovariate(1 / middle) if middle else 0.0,
         }[options.distribution]
 
-    async def look(self, _view: View) -> Verdict:
+    async def look(self, _view: MessageView) -> Verdict:
         """Wait."""
         return Delay(min(LONGEST, max(0.0, self._draw())))
 
@@ -76,7 +76,7 @@ class Faults(Action):
         self._message = options.message
         self._drawn = random.Random(options.seed)  # noqa: S311 - as above
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """Let it pass, or not."""
         drawn = self._drawn.random()
         for chance, fault in self._chances:
@@ -85,21 +85,21 @@ class Faults(Action):
             drawn -= chance
         return CONTINUE
 
-    def _error(self, view: View) -> Verdict:
+    def _error(self, view: MessageView) -> Verdict:
         if isinstance(view.message, Request):
             return Mock(error=ErrorObject(INTERNAL_ERROR, self._message))
         return Block(MessageDropped(self._message))
 
-    def _drop(self, _view: View) -> Verdict:
+    def _drop(self, _view: MessageView) -> Verdict:
         return Delay(NEVER)
 
-    def _truncate(self, view: View) -> Verdict:
+    def _truncate(self, view: MessageView) -> Verdict:
         message = view.message
         if not isinstance(message, Response) or message.result is UNSET:
             return CONTINUE
         return Modify(replace(message, result=truncated(message.result)))
 
-    def _disconnect(self, _view: View) -> Verdict:
+    def _disconnect(self, _view: MessageView) -> Verdict:
         return Block(ServerUnreachable("The connection to the server broke, on purpose."))
 
 

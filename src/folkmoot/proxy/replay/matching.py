@@ -1,7 +1,7 @@
 """Finds the recorded call that a live request repeats, or says what is nearest to it on the tape.
 
-A `Subject` is what a request asks for, as far as it matters to whoever looks for its answer; a
-`Mode` says how far. The `Prompter` remembers how far each recorded call came.
+A `RequestSubject` is what a request asks for, as far as it matters to whoever looks for its answer;
+a `Mode` says how far. The `Prompter` remembers how far each recorded call came.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from folkmoot.mcp.wire import (
     UNSUBSCRIBE,
 )
 from folkmoot.proxy.redaction.placeholder import PLACEHOLDER
-from folkmoot.proxy.replay.script import Call, Script
+from folkmoot.proxy.replay.script import RecordedCall, Script
 from folkmoot.proxy.tape.diff import Difference, differences
 from folkmoot.proxy.tape.places import Pattern, Place
 from folkmoot.telemetry.redaction import MASK, Redactor, is_secret_name
@@ -67,7 +67,7 @@ WITH_ARGUMENTS: Final = frozenset((TOOLS_CALL, PROMPTS_GET))
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-class Subject(msgspec.Struct, frozen=True):
+class RequestSubject(msgspec.Struct, frozen=True):
     """What is compared of a request, and the same as bytes that are equal where it is."""
 
     method: str
@@ -79,12 +79,12 @@ class Subject(msgspec.Struct, frozen=True):
         """Whether something in it was not recorded."""
         return PLACEHOLDER.search(self.key.decode()) is not None
 
-    def fits(self, live: Subject) -> bool:
+    def fits(self, live: RequestSubject) -> bool:
         """Whether a live request asks for this, whatever stands where a secret was."""
         return self.method == live.method and not differences(self.value, live.value)
 
 
-def subject_of(request: Request, mode: Mode, ignore: Sequence[Pattern] = ()) -> Subject:
+def subject_of(request: Request, mode: Mode, ignore: Sequence[Pattern] = ()) -> RequestSubject:
     """What a request asks for, as a mode sees it; what is ignored is left out."""
     if mode is Mode.ORDER or request.method in GREETINGS:
         value: Any = None
@@ -94,7 +94,7 @@ def subject_of(request: Request, mode: Mode, ignore: Sequence[Pattern] = ()) -> 
         value = _asked_by(request.method, request.params)
     if ignore and value is not None:
         value = _without(value, ("params",), ignore)
-    return Subject(request.method, value, _encoder.encode((request.method, value)))
+    return RequestSubject(request.method, value, _encoder.encode((request.method, value)))
 
 
 def name_of(message: Request | Notification) -> str:
@@ -154,7 +154,7 @@ _redactor = Redactor()
 
 
 def not_on_tape(
-    request: Request, calls: Sequence[Call], compared: Callable[[Request], Subject]
+    request: Request, calls: Sequence[RecordedCall], compared: Callable[[Request], RequestSubject]
 ) -> TapeExhausted:
     """The error for a request that is not on the tape, with what comes nearest to it."""
     asked = told(request)
@@ -193,8 +193,8 @@ def told(request: Request) -> str:
 
 
 def _nearest(
-    request: Request, calls: Sequence[Call], compared: Callable[[Request], Subject]
-) -> tuple[Call, list[Difference]]:
+    request: Request, calls: Sequence[RecordedCall], compared: Callable[[Request], RequestSubject]
+) -> tuple[RecordedCall, list[Difference]]:
     name, wanted = name_of(request), _in_place(compared(request))
     named = [call for call in calls if name_of(call.message) == name] or calls
     found = [
@@ -204,7 +204,7 @@ def _nearest(
     return min(found, key=lambda pair: len(pair[1]))
 
 
-def _in_place(subject: Subject) -> dict[str, Any]:
+def _in_place(subject: RequestSubject) -> dict[str, Any]:
     """What is compared where a reader of the message finds it."""
     return {"params": subject.value}
 
@@ -237,8 +237,8 @@ def _short(text: str) -> str:
 class _Group(msgspec.Struct):
     """Calls that ask for one thing, in their order."""
 
-    subject: Subject
-    calls: list[Call]
+    subject: RequestSubject
+    calls: list[RecordedCall]
 
 
 class Index:
@@ -258,7 +258,7 @@ class Index:
                 if subject.redacted:
                     self._redacted[subject.method].append(group)
             group.calls.append(call)
-        self._cues: dict[str, list[Call]] = defaultdict(list)
+        self._cues: dict[str, list[RecordedCall]] = defaultdict(list)
         for cue in script.cues:
             self._cues[cue.message.method].append(cue)
 
@@ -274,10 +274,10 @@ class Index:
         """The error for a request that nothing is meant by."""
         return not_on_tape(request, self.script.calls, self._subject)
 
-    def _subject(self, request: Request) -> Subject:
+    def _subject(self, request: Request) -> RequestSubject:
         return subject_of(request, self._mode, self._ignore)
 
-    def cues(self, method: str) -> list[Call]:
+    def cues(self, method: str) -> list[RecordedCall]:
         """The recorded notifications of a method."""
         return self._cues.get(method, [])
 
@@ -302,7 +302,7 @@ class Prompter:
         """What is followed."""
         return self._index.script
 
-    def call_for(self, request: Request) -> Call:
+    def call_for(self, request: Request) -> RecordedCall:
         """The recorded call that a request stands for; `TapeExhausted` when there is none."""
         groups = self._index.groups(request)
         if not groups:
@@ -317,7 +317,7 @@ class Prompter:
         self.asked.add(call.seq)
         return call
 
-    def cue_for(self, notification: Notification) -> Call | None:
+    def cue_for(self, notification: Notification) -> RecordedCall | None:
         """The recorded notification that a live one stands for: the n-th of its method."""
         cues = self._index.cues(notification.method)
         place = self._cued[notification.method]

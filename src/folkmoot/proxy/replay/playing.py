@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FROM_CLIENT: Final = MessageDirection.CLIENT_TO_SERVER
 
 
-class Step(msgspec.Struct):
+class ClientStep(msgspec.Struct):
     """One request or notification of the client."""
 
     seq: int
@@ -38,21 +38,21 @@ class Step(msgspec.Struct):
     """What the server said to it."""
 
 
-class Reply(msgspec.Struct, frozen=True):
+class RecordedReply(msgspec.Struct, frozen=True):
     """What the client answered to a request of the server."""
 
     request: Request
     response: Response
 
 
-class Part(msgspec.Struct):
+class RecordedClient(msgspec.Struct):
     """All that one client said in one conversation."""
 
-    steps: list[Step] = []
-    replies: list[Reply] = []
+    steps: list[ClientStep] = []
+    replies: list[RecordedReply] = []
 
 
-def parts_of(entries: Iterable[Entry]) -> list[Part]:
+def parts_of(entries: Iterable[Entry]) -> list[RecordedClient]:
     """The conversations of a tape, in the order in which they began."""
     talks = _Talks()
     for entry in entries:
@@ -65,10 +65,10 @@ class _Talk:
     """One conversation while it is read."""
 
     def __init__(self) -> None:
-        self.part = Part()
+        self.part = RecordedClient()
         self.session: str | None = None
         self.greeted = False
-        self.open: dict[tuple[type, MessageId], Step] = {}
+        self.open: dict[tuple[type, MessageId], ClientStep] = {}
         self._asked: dict[tuple[type, MessageId], Request] = {}
         self._answered: list[int] = []
         self._last: float | None = None
@@ -83,10 +83,10 @@ class _Talk:
         elif isinstance(message, Response):
             request = None if message.id is None else self._asked.pop(_key(message.id), None)
             if request is not None:
-                self.part.replies.append(Reply(request, message))
+                self.part.replies.append(RecordedReply(request, message))
         elif message.method != PROGRESS:
             # The token of a client's progress is the server's own, and another one each time.
-            step = Step(entry.seq, message, pause, tuple(self._answered))
+            step = ClientStep(entry.seq, message, pause, tuple(self._answered))
             self._answered.clear()
             self.part.steps.append(step)
             if isinstance(message, Request):
@@ -207,7 +207,7 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
     return value
 
 
-class Outcome(Enum):
+class PlayOutcome(Enum):
     """What became of one recorded request."""
 
     SAME = "same"
@@ -225,7 +225,7 @@ class PlayedCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
     seq: int
     method: str
-    outcome: Outcome
+    outcome: PlayOutcome
     name: str = ""
     differences: tuple[Difference, ...] = ()
     why: str = ""
@@ -238,28 +238,28 @@ class PlayReport(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: tuple[PlayedCall, ...]
     unexpected: tuple[str, ...] = ()
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: PlayOutcome) -> int:
         """How many requests ended so."""
         return sum(call.outcome is outcome for call in self.calls)
 
     @property
     def same(self) -> bool:
         """Whether nothing differs, and something was compared if there was anything."""
-        failed = self.count(Outcome.DIFFERS) + self.count(Outcome.UNANSWERED)
-        compared = self.count(Outcome.SAME) > 0 or not self.calls
+        failed = self.count(PlayOutcome.DIFFERS) + self.count(PlayOutcome.UNANSWERED)
+        compared = self.count(PlayOutcome.SAME) > 0 or not self.calls
         return compared and not failed and not self.unexpected
 
     def summary(self) -> str:
         """The numbers in a line: `12 calls, 11 the same, 1 differs`."""
         total = len(self.calls)
         parts = [f"{total} call{'' if total == 1 else 's'}"]
-        differ = self.count(Outcome.DIFFERS)
-        parts.append(f"{self.count(Outcome.SAME)} the same")
+        differ = self.count(PlayOutcome.DIFFERS)
+        parts.append(f"{self.count(PlayOutcome.SAME)} the same")
         said = (
             (differ, "differs" if differ == 1 else "differ"),
-            (self.count(Outcome.UNANSWERED), "not answered"),
-            (self.count(Outcome.NOT_PLAYED), "not played"),
-            (self.count(Outcome.NOT_COMPARED), "not compared"),
+            (self.count(PlayOutcome.UNANSWERED), "not answered"),
+            (self.count(PlayOutcome.NOT_PLAYED), "not played"),
+            (self.count(PlayOutcome.NOT_COMPARED), "not compared"),
         )
         parts += [f"{number} {words}" for number, words in said if number]
         if self.unexpected:

@@ -72,7 +72,7 @@ class Beat(msgspec.Struct, frozen=True):
     """Whether it is a request, and the client answered it."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class RecordedCall(msgspec.Struct, frozen=True):
     """One thing the client said, and what the server said to it."""
 
     seq: int
@@ -89,9 +89,9 @@ class Call(msgspec.Struct, frozen=True):
 class Script(msgspec.Struct, frozen=True):
     """Everything a recorded server does."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
     """The client's requests."""
-    cues: tuple[Call, ...]
+    cues: tuple[RecordedCall, ...]
     """The client's notifications."""
     opening: tuple[Beat, ...]
     """What the server said before it heard anything."""
@@ -133,8 +133,8 @@ class _Scene:
                 self.beats[number] = Beat(request, beat.pause, answered=True)
         self.last = at
 
-    def call(self) -> Call:
-        return Call(self.seq, self.message, tuple(self.beats), self.cancelled)
+    def call(self) -> RecordedCall:
+        return RecordedCall(self.seq, self.message, tuple(self.beats), self.cancelled)
 
 
 class _Scribe:

@@ -16,10 +16,10 @@ from folkmoot.proxy.interceptors.base import (
     REQUEST,
     Action,
     Guard,
-    Key,
+    MessageKey,
+    MessageView,
     OptionInvalid,
     Options,
-    View,
 )
 from folkmoot.proxy.interceptors.jsonpath import MISSING, Path
 from folkmoot.proxy.interceptors.redact import editable
@@ -40,7 +40,7 @@ class Exempts(Guard):
     def __init__(self, _options: NoOptions, _rule: str) -> None:
         pass
 
-    def check(self, _view: View) -> Verdict:
+    def check(self, _view: MessageView) -> Verdict:
         """Let it go past all further rules."""
         return EXEMPT
 
@@ -60,7 +60,7 @@ class Blocks(Guard):
         self._code = options.code
         self._rule = rule
 
-    def check(self, _view: View) -> Verdict:
+    def check(self, _view: MessageView) -> Verdict:
         """Stop it."""
         error = BlockedByInterceptor(self._message, rule=self._rule)
         if self._code is not None:
@@ -96,11 +96,11 @@ class Mocks(Action):
         else:
             self._answer = Mock(result=options.result)
 
-    def concerns(self, key: Key) -> bool:
+    def concerns(self, key: MessageKey) -> bool:
         """Only requests are answered."""
         return key.root == REQUEST
 
-    async def look(self, _view: View) -> Verdict:
+    async def look(self, _view: MessageView) -> Verdict:
         """Answer it."""
         return self._answer
 
@@ -125,7 +125,7 @@ class Modifies(Action):
         if any(len(path.steps) < 2 for path, _ in self._edits):
             raise OptionInvalid("a path must lead into $.params, $.result or $.error")
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """Change it, where it has what is to be changed."""
         body = view.body
         creates = not isinstance(view.message, Response)
@@ -160,7 +160,7 @@ class Delays(Action):
         self._least, self._most = seconds
         self._drawn = random.Random(options.seed)  # noqa: S311 - spreads delays, keeps no secret
 
-    async def look(self, _view: View) -> Verdict:
+    async def look(self, _view: MessageView) -> Verdict:
         """Have it wait."""
         return Delay(self._drawn.uniform(self._least, self._most))
 
@@ -178,14 +178,14 @@ class Holds(Action):
     def __init__(self, options: HoldOptions, _rule: str) -> None:
         self._hold = Hold(options.reason, options.seconds)
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """Have it wait for a decision."""
         if view.asked is None:
             return self._hold
         return msgspec.structs.replace(self._hold, method=view.key.method, tool=view.tool or "")
 
 
-class Known(msgspec.Struct, frozen=True):
+class ActionType(msgspec.Struct, frozen=True):
     """One action a rule may name."""
 
     does: str
@@ -194,11 +194,11 @@ class Known(msgspec.Struct, frozen=True):
 
 
 ACTIONS: Final = {
-    "continue": Known("lets it go on; no further rule looks at it", NoOptions, Exempts),
-    "modify": Known("lets it go on with other values", ModifyOptions, Modifies),
-    "block": Known("stops it, with an error", BlockOptions, Blocks),
-    "mock": Known("answers the request, and does not pass it on", MockOptions, Mocks),
-    "delay": Known("lets it go on later", DelayOptions, Delays),
-    "hold": Known("keeps it until someone decides", HoldOptions, Holds),
+    "continue": ActionType("lets it go on; no further rule looks at it", NoOptions, Exempts),
+    "modify": ActionType("lets it go on with other values", ModifyOptions, Modifies),
+    "block": ActionType("stops it, with an error", BlockOptions, Blocks),
+    "mock": ActionType("answers the request, and does not pass it on", MockOptions, Mocks),
+    "delay": ActionType("lets it go on later", DelayOptions, Delays),
+    "hold": ActionType("keeps it until someone decides", HoldOptions, Holds),
 }
 """Every action by its name."""

@@ -17,9 +17,9 @@ import msgspec
 from folkmoot.core.capability import Capability
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.policy import Principal
-from folkmoot.proxy.interceptors.base import CALL, Key, View
+from folkmoot.proxy.interceptors.base import CALL, MessageKey, MessageView
 from folkmoot.proxy.interceptors.jsonpath import Path
-from folkmoot.proxy.interceptors.tools import Names
+from folkmoot.proxy.interceptors.tools import NameFilter
 
 T = TypeVar("T")
 
@@ -135,10 +135,10 @@ class Condition(ABC):
     """The only methods it can hold for; None where there is no telling."""
 
     @abstractmethod
-    def for_key(self, key: Key) -> bool | Condition:
+    def for_key(self, key: MessageKey) -> bool | Condition:
         """What is left to ask of messages of a key: nothing, or a condition."""
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether it holds for a message."""
         left = self.for_key(view.key)
         return left if isinstance(left, bool) else left.holds(view)
@@ -147,11 +147,13 @@ class Condition(ABC):
 class OfKey(Condition):
     """A condition that the key alone decides."""
 
-    def __init__(self, test: Callable[[Key], bool], methods: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, test: Callable[[MessageKey], bool], methods: frozenset[str] | None = None
+    ) -> None:
         self._test = test
         self.methods = methods
 
-    def for_key(self, key: Key) -> bool:
+    def for_key(self, key: MessageKey) -> bool:
         """Nothing is left to ask."""
         return self._test(key)
 
@@ -161,14 +163,14 @@ class OfTool(Condition):
 
     methods = frozenset((CALL,))
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameFilter) -> None:
         self._names = names
 
-    def for_key(self, key: Key) -> bool | Condition:
+    def for_key(self, key: MessageKey) -> bool | Condition:
         """Only calls of tools have one."""
         return self if key.method == CALL else False
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether it is one of these tools."""
         return view.key.method == CALL and view.context in self._names
 
@@ -180,7 +182,7 @@ class OfKind(Condition):
         self._pattern = pattern
         self.methods = literals([pattern.method])
 
-    def for_key(self, key: Key) -> bool | Condition:
+    def for_key(self, key: MessageKey) -> bool | Condition:
         """All but the context is known."""
         protocol, _, operation = key.root.partition(".")
         pattern = self._pattern
@@ -199,11 +201,11 @@ class OfContext(Condition):
     def __init__(self, context: Glob) -> None:
         self._context = context
 
-    def for_key(self, _key: Key) -> Condition:
+    def for_key(self, _key: MessageKey) -> Condition:
         """It is never known."""
         return self
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether the context fits too."""
         return self._context.matches(view.context)
 
@@ -214,11 +216,11 @@ class OfSession(Condition):
     def __init__(self, globs: tuple[Glob, ...]) -> None:
         self._globs = globs
 
-    def for_key(self, _key: Key) -> Condition:
+    def for_key(self, _key: MessageKey) -> Condition:
         """It is never known."""
         return self
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether the id fits one of the patterns."""
         return any(each.matches(view.session) for each in self._globs)
 
@@ -229,11 +231,11 @@ class OfCaller(Condition):
     def __init__(self, test: Callable[[Principal], bool]) -> None:
         self._test = test
 
-    def for_key(self, _key: Key) -> Condition:
+    def for_key(self, _key: MessageKey) -> Condition:
         """It is never known."""
         return self
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether it is someone who is meant."""
         caller = view.envelope.context.caller
         return caller is not None and self._test(caller)
@@ -250,11 +252,11 @@ class OfValue(Condition):
         self._is_not = is_not
         self._exists = exists
 
-    def for_key(self, _key: Key) -> Condition:
+    def for_key(self, _key: MessageKey) -> Condition:
         """It is never known."""
         return self
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether some value there passes every test, and none is what it must not be."""
         values = self._path.select(view.body)
         if self._exists is not None and self._exists is not bool(values):
@@ -273,7 +275,7 @@ class All(Condition):
         told = [part.methods for part in parts if part.methods is not None]
         self.methods = frozenset.intersection(*told) if told else None
 
-    def for_key(self, key: Key) -> bool | Condition:
+    def for_key(self, key: MessageKey) -> bool | Condition:
         """False as soon as one is."""
         left = [part.for_key(key) for part in self._parts]
         open_ = [part for part in left if not isinstance(part, bool)]
@@ -281,7 +283,7 @@ class All(Condition):
             return False
         return True if not open_ else open_[0] if len(open_) == 1 else All(open_)
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether all hold."""
         return all(part.holds(view) for part in self._parts)
 
@@ -294,7 +296,7 @@ class AnyOf(Condition):
         told = [part.methods for part in parts if part.methods is not None]
         self.methods = frozenset.union(*told) if len(told) == len(parts) else None
 
-    def for_key(self, key: Key) -> bool | Condition:
+    def for_key(self, key: MessageKey) -> bool | Condition:
         """True as soon as one is."""
         left = [part.for_key(key) for part in self._parts]
         open_ = [part for part in left if not isinstance(part, bool)]
@@ -302,7 +304,7 @@ class AnyOf(Condition):
             return True
         return False if not open_ else open_[0] if len(open_) == 1 else AnyOf(open_)
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether one holds."""
         return any(part.holds(view) for part in self._parts)
 
@@ -313,12 +315,12 @@ class Not(Condition):
     def __init__(self, part: Condition) -> None:
         self._part = part
 
-    def for_key(self, key: Key) -> bool | Condition:
+    def for_key(self, key: MessageKey) -> bool | Condition:
         """The opposite of what is known."""
         left = self._part.for_key(key)
         return not left if isinstance(left, bool) else Not(left)
 
-    def holds(self, view: View) -> bool:
+    def holds(self, view: MessageView) -> bool:
         """Whether it does not hold."""
         return not self._part.holds(view)
 

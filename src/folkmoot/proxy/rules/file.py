@@ -32,8 +32,8 @@ from folkmoot.proxy.interceptors.base import (
 from folkmoot.proxy.interceptors.descriptions import Scrub, ScrubOptions
 from folkmoot.proxy.interceptors.limits import RateLimit, RateOptions, SizeLimit, SizeOptions
 from folkmoot.proxy.interceptors.redact import Redact, RedactOptions
-from folkmoot.proxy.interceptors.tools import SchemaCheck, SchemaOptions, ToolOptions, Tools
-from folkmoot.proxy.interceptors.trouble import FaultOptions, Faults, Latency, LatencyOptions
+from folkmoot.proxy.interceptors.tools import SchemaCheck, SchemaOptions, ToolFilter, ToolOptions
+from folkmoot.proxy.interceptors.trouble import AddedLatency, FaultOptions, Faults, LatencyOptions
 from folkmoot.proxy.plugins import load_plugin
 from folkmoot.proxy.rules.actions import ACTIONS
 from folkmoot.proxy.rules.conditions import Wrong, converted, nearest
@@ -57,7 +57,7 @@ BUILT_IN: Final = {
             "tools",
             "Lists only the tools that are allowed, and stops calls of the others",
             ToolOptions,
-            Tools,
+            ToolFilter,
         ),
         BuiltIn(
             "schema-check",
@@ -74,7 +74,7 @@ BUILT_IN: Final = {
         BuiltIn("redact", "Replaces secrets in arguments and results", RedactOptions, Redact),
         BuiltIn("rate-limit", "Limits the calls per minute", RateOptions, RateLimit),
         BuiltIn("size-limit", "Stops messages that are too large", SizeOptions, SizeLimit),
-        BuiltIn("latency", "Delays messages, for tests", LatencyOptions, Latency),
+        BuiltIn("latency", "Delays messages, for tests", LatencyOptions, AddedLatency),
         BuiltIn("faults", "Makes messages fail, for tests", FaultOptions, Faults),
     )
 }

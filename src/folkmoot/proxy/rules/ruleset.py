@@ -21,10 +21,10 @@ from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock, 
 from folkmoot.proxy.chain import Nested, Ruling, spoken
 from folkmoot.proxy.interceptors.base import (
     Action,
-    Asked,
+    AskedRequest,
     Canonical,
-    Key,
-    View,
+    MessageKey,
+    MessageView,
     context_of,
     key_of,
     method_of,
@@ -33,12 +33,18 @@ from folkmoot.proxy.rules.actions import EXEMPT
 from folkmoot.proxy.rules.conditions import Condition
 
 
-class Step:
+class RuleStep:
     """A rule as it is for messages of one key: what is known of them is not asked again."""
 
     __slots__ = ("_condition", "action", "acts", "guards", "learns", "name")
 
-    def __init__(self, name: str, action: Action, condition: bool | Condition, key: Key) -> None:  # noqa: FBT001
+    def __init__(
+        self,
+        name: str,
+        action: Action,
+        condition: bool | Condition,  # noqa: FBT001 - what became of one
+        key: MessageKey,
+    ) -> None:
         self.name = name
         self.action = action
         self.learns = action.learns_from(key)
@@ -48,7 +54,7 @@ class Step:
         """Whether it only checks."""
         self._condition = condition if isinstance(condition, Condition) else None
 
-    def is_about(self, view: View) -> bool:
+    def is_about(self, view: MessageView) -> bool:
         """Whether the action has a word about a message."""
         return self.acts and (self._condition is None or self._condition.holds(view))
 
@@ -71,9 +77,9 @@ class Rule:
         """Whether it only checks."""
         return self._action.guards
 
-    def for_key(self, key: Key) -> Step | None:
+    def for_key(self, key: MessageKey) -> RuleStep | None:
         """The rule for messages of a key; None if it has nothing to do with them."""
-        step = Step(self.name, self._action, self._condition.for_key(key), key)
+        step = RuleStep(self.name, self._action, self._condition.for_key(key), key)
         return step if step.learns or step.acts else None
 
 
@@ -83,7 +89,7 @@ class Plugin(Action):
     def __init__(self, interceptor: Interceptor) -> None:
         self._interceptor = interceptor
 
-    async def look(self, view: View) -> Verdict:
+    async def look(self, view: MessageView) -> Verdict:
         """Ask it; it sees the whole envelope."""
         return await self._interceptor.intercept(view.envelope)
 
@@ -92,7 +98,7 @@ MOST_KEYS: Final = 512
 """Directions, types and methods whose rules are kept at hand; made-up methods cannot fill more."""
 LONGEST_METHOD: Final = 256
 
-Bucket: TypeAlias = tuple[Step, ...]
+Bucket: TypeAlias = tuple[RuleStep, ...]
 
 
 class Program:
@@ -101,7 +107,7 @@ class Program:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
         self.guards = any(rule.guards for rule in self.rules)
-        self._buckets: dict[Key, Bucket] = {}
+        self._buckets: dict[MessageKey, Bucket] = {}
         self._by_method: dict[str, list[tuple[int, Rule]]] = {}
         self._of_any: list[tuple[int, Rule]] = []
         for numbered in enumerate(self.rules):
@@ -111,7 +117,7 @@ class Program:
             for method in methods or ():
                 self._by_method.setdefault(method, []).append(numbered)
 
-    def about(self, key: Key) -> Bucket:
+    def about(self, key: MessageKey) -> Bucket:
         """The rules that may have something to do with messages of a key, in order."""
         bucket = self._buckets.get(key)
         if bucket is None:
@@ -168,11 +174,11 @@ class RuleSet(Nested):
         if not program.rules:
             return Ruling(envelope)
         message = envelope.message
-        asked: Asked | None = None
+        asked: AskedRequest | None = None
         method = method_of(message)
         if type(message) is Request:
             context = context_of(method, message.params, self._canonical)
-            envelope.context.notes[self] = Asked(method, context)
+            envelope.context.notes[self] = AskedRequest(method, context)
         elif type(message) is Response:
             asked = envelope.context.notes.get(self)
             method = asked.method if asked is not None else ""
@@ -180,22 +186,22 @@ class RuleSet(Nested):
         bucket = program.about(key)
         if not bucket:
             return Ruling(envelope)
-        view = View(envelope, key, asked, self._canonical)
+        view = MessageView(envelope, key, asked, self._canonical)
         return await self._go_on(bucket, view, 0, Ruling(envelope))
 
     async def look_again(self, envelope: MessageEnvelope[Any]) -> Ruling | None:
         """What the rules that only check say of a message that was changed since."""
         message = envelope.message
-        asked: Asked | None = None
+        asked: AskedRequest | None = None
         method = method_of(message)
         if type(message) is Response:
             asked = envelope.context.notes.get(self)
             method = asked.method if asked is not None else ""
         key = key_of(envelope, method)
         bucket = self._program.about(key)
-        return shown(bucket, View(envelope, key, asked, self._canonical))
+        return shown(bucket, MessageView(envelope, key, asked, self._canonical))
 
-    async def _go_on(self, bucket: Bucket, view: View, first: int, so_far: Ruling) -> Ruling:
+    async def _go_on(self, bucket: Bucket, view: MessageView, first: int, so_far: Ruling) -> Ruling:
         by, changed = so_far.by, so_far.changed
         for place in range(first, len(bucket)):
             step = bucket[place]
@@ -224,7 +230,12 @@ class RuleSet(Nested):
         return Ruling(view.envelope, CONTINUE, by, changed)
 
     async def _resume(
-        self, bucket: Bucket, view: View, first: int, so_far: Ruling, envelope: MessageEnvelope[Any]
+        self,
+        bucket: Bucket,
+        view: MessageView,
+        first: int,
+        so_far: Ruling,
+        envelope: MessageEnvelope[Any],
     ) -> Ruling:
         """Go on with a message that has waited, and may have been edited meanwhile."""
         if envelope.message is not view.message:
@@ -236,7 +247,7 @@ class RuleSet(Nested):
         return await self._go_on(bucket, view, first, so_far)
 
 
-def shown(bucket: Bucket, view: View) -> Ruling | None:
+def shown(bucket: Bucket, view: MessageView) -> Ruling | None:
     """What the rules that only check say of a message that was changed, if they stop it."""
     for step in bucket:
         if step.guards and step.is_about(view):
@@ -248,7 +259,7 @@ def shown(bucket: Bucket, view: View) -> Ruling | None:
     return None
 
 
-def _kept(step: Step, view: View, verdict: Modify) -> Verdict:
+def _kept(step: RuleStep, view: MessageView, verdict: Modify) -> Verdict:
     """The verdict, if the message is still the same question, answer or notice.
 
     Another method would be the business of other rules, which would never see it.

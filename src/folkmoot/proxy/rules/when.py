@@ -12,7 +12,7 @@ from folkmoot.core.glob import glob
 from folkmoot.core.policy import PrincipalType
 from folkmoot.proxy.interceptors.base import TYPES, Groups, Means
 from folkmoot.proxy.interceptors.jsonpath import Path, PathSyntax
-from folkmoot.proxy.interceptors.tools import Names
+from folkmoot.proxy.interceptors.tools import NameFilter
 from folkmoot.proxy.rules.conditions import (
     COMPARISONS,
     All,
@@ -134,7 +134,7 @@ def _kind(patterns: tuple[str, ...], _means: Means) -> Condition:
 
 
 def _tool(patterns: tuple[str, ...], means: Means) -> Condition:
-    return OfTool(Names(patterns, means.canonical))
+    return OfTool(NameFilter(patterns, means.canonical))
 
 
 def _session(patterns: tuple[str, ...], _means: Means) -> Condition:

@@ -20,18 +20,18 @@ from folkmoot.proxy.tape.lines import (
 from folkmoot.proxy.tape.model import Entry, Tape
 from folkmoot.proxy.tape.reader import follow_lines, read_tape
 from folkmoot.proxy.tape.recorder import TapeRecorder
-from folkmoot.proxy.tape.rewrite import Counts, redact_tape
+from folkmoot.proxy.tape.rewrite import RedactionCounts, redact_tape
 
 __all__ = [
     "FORMAT",
     "CorrelationLine",
-    "Counts",
     "EndLine",
     "Entry",
     "Header",
     "Line",
     "MessageLine",
     "RedactedPlace",
+    "RedactionCounts",
     "RedactionNote",
     "Side",
     "Tape",

@@ -31,7 +31,7 @@ VOLATILE: Final = ("$.result.requestState", "$.result._meta.progressToken")
 """What a server makes up anew each time."""
 
 
-class Call(msgspec.Struct):
+class ComparedCall(msgspec.Struct):
     """A request and its answer, as far as they are compared."""
 
     seq: int
@@ -53,7 +53,7 @@ class Call(msgspec.Struct):
         return self.from_client, self.method, self.name
 
     @classmethod
-    def of(cls, request: Moment) -> Call:
+    def of(cls, request: Moment) -> ComparedCall:
         """A call that is not answered yet."""
         params = request.members.get("params", UNSET)
         if isinstance(params, dict):
@@ -72,7 +72,7 @@ class Call(msgspec.Struct):
             self.outcome = "tool error" if answer.tool_failed else "result"
 
 
-class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+class AnswerChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that is not the same on both tapes."""
 
     what: What
@@ -92,7 +92,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds_b: float | None = None
 
 
-class Latency(msgspec.Struct, frozen=True):
+class ComparedLatency(msgspec.Struct, frozen=True):
     """How long the answers to one method or tool took on both tapes: medians, in seconds."""
 
     method: str
@@ -102,16 +102,16 @@ class Latency(msgspec.Struct, frozen=True):
     b: float
 
 
-class Recording:
+class ComparedTape:
     """The calls of a tape, in the order of their requests."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self.header: Header | None = None
-        self.calls: list[Call] = []
-        waiting: dict[int, Call] = {}
+        self.calls: list[ComparedCall] = []
+        waiting: dict[int, ComparedCall] = {}
         for moment in moments(self._noting(lines)):
             if moment.shape == "request":
-                waiting[moment.seq] = call = Call.of(moment)
+                waiting[moment.seq] = call = ComparedCall.of(moment)
                 self.calls.append(call)
             elif moment.answer is not None and moment.answer.request in waiting:
                 waiting.pop(moment.answer.request).answered(moment)
@@ -141,7 +141,7 @@ class Recording:
         return found
 
 
-def compare(a: Recording, b: Recording, ignore: Sequence[str] = ()) -> Iterator[Change]:
+def compare(a: ComparedTape, b: ComparedTape, ignore: Sequence[str] = ()) -> Iterator[AnswerChange]:
     """What is not the same, in the order of the first tape; then what only the second one has."""
     one_key = a.key == b.key
     comparison = _Comparison((*ignore, *VOLATILE), one_key=one_key)
@@ -153,7 +153,7 @@ def compare(a: Recording, b: Recording, ignore: Sequence[str] = ()) -> Iterator[
         yield _only("only_b", call)
 
 
-def latencies(a: Recording, b: Recording) -> list[Latency]:
+def latencies(a: ComparedTape, b: ComparedTape) -> list[ComparedLatency]:
     """How long the calls that are on both tapes took there, by what is called."""
     pairs, _ = _aligned(a.calls, b.calls, one_key=a.key == b.key)
     took: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
@@ -163,7 +163,7 @@ def latencies(a: Recording, b: Recording) -> list[Latency]:
     found = []
     for (method, name), times in took.items():
         one, other = zip(*times, strict=True)
-        found.append(Latency(method, name, len(times), median(one), median(other)))
+        found.append(ComparedLatency(method, name, len(times), median(one), median(other)))
     return sorted(found, key=lambda each: -abs(each.b - each.a))
 
 
@@ -172,7 +172,7 @@ class _Comparison:
         self._ignore = ignore
         self._one_key = one_key
 
-    def tools(self, a: dict[str, Any], b: dict[str, Any]) -> Iterator[Change]:
+    def tools(self, a: dict[str, Any], b: dict[str, Any]) -> Iterator[AnswerChange]:
         if not a or not b:
             return
         for name in [*a, *(name for name in b if name not in a)]:
@@ -180,9 +180,9 @@ class _Comparison:
             what = "tool_removed" if name not in b else what
             found = self._differ(a.get(name), b.get(name)) if what == "tool_changed" else ()
             if found or what != "tool_changed":
-                yield Change(what, TOOLS_LIST, name, differences=found)
+                yield AnswerChange(what, TOOLS_LIST, name, differences=found)
 
-    def calls(self, a: Call, b: Call | None) -> Iterator[Change]:
+    def calls(self, a: ComparedCall, b: ComparedCall | None) -> Iterator[AnswerChange]:
         if b is None:
             yield _only("only_a", a)
             return
@@ -192,23 +192,23 @@ class _Comparison:
         took: dict[str, Any] = {"seconds_a": a.seconds, "seconds_b": b.seconds}
         asked = self._differ({"params": a.params}, {"params": b.params})
         if asked:
-            yield Change("arguments", method, name, *seqs, differences=asked, **took)
+            yield AnswerChange("arguments", method, name, *seqs, differences=asked, **took)
         ignored = (TOOLS,) if method == TOOLS_LIST else ()
         found = self._differ(a.said, b.said, ignored)
         if outcomes[0] != outcomes[1]:
-            yield Change("outcome", method, name, *seqs, *outcomes, found, **took)
+            yield AnswerChange("outcome", method, name, *seqs, *outcomes, found, **took)
         elif found:
-            yield Change("answer", method, name, *seqs, *outcomes, found, **took)
+            yield AnswerChange("answer", method, name, *seqs, *outcomes, found, **took)
 
     def _differ(self, a: Any, b: Any, ignored: Sequence[str] = ()) -> tuple[Difference, ...]:
         ignore = (*self._ignore, *ignored)
         return tuple(differences(a, b, ignore, one_key=self._one_key))
 
 
-def _only(what: What, call: Call) -> Change:
+def _only(what: What, call: ComparedCall) -> AnswerChange:
     _, method, name = call.about
     seq = call.seq
-    return Change(
+    return AnswerChange(
         what,
         method,
         name,
@@ -219,13 +219,13 @@ def _only(what: What, call: Call) -> Change:
 
 
 def _aligned(
-    a: Sequence[Call], b: Sequence[Call], *, one_key: bool
-) -> tuple[list[tuple[Call, Call | None]], list[Call]]:
+    a: Sequence[ComparedCall], b: Sequence[ComparedCall], *, one_key: bool
+) -> tuple[list[tuple[ComparedCall, ComparedCall | None]], list[ComparedCall]]:
     """Each call of the first tape with its like on the second, and what is left over there."""
-    waiting: dict[Any, deque[Call]] = defaultdict(deque)
+    waiting: dict[Any, deque[ComparedCall]] = defaultdict(deque)
     for call in b:
         waiting[_key(call, one_key=one_key)].append(call)
-    pairs: list[tuple[Call, Call | None]] = []
+    pairs: list[tuple[ComparedCall, ComparedCall | None]] = []
     for call in a:
         alike = waiting.get(_key(call, one_key=one_key))
         pairs.append((call, alike.popleft() if alike else None))
@@ -239,12 +239,12 @@ def _aligned(
     return pairs, left
 
 
-def _alike(a: Iterable[Call], b: Iterable[Call]) -> dict[int, Call]:
+def _alike(a: Iterable[ComparedCall], b: Iterable[ComparedCall]) -> dict[int, ComparedCall]:
     """What differs only in secrets that one of the tapes does not hold."""
-    by_about: dict[Any, list[Call]] = defaultdict(list)
+    by_about: dict[Any, list[ComparedCall]] = defaultdict(list)
     for call in b:
         by_about[call.about].append(call)
-    found: dict[int, Call] = {}
+    found: dict[int, ComparedCall] = {}
     for call in a:
         near = by_about[call.about]
         for other in near[:NEAR]:
@@ -255,20 +255,20 @@ def _alike(a: Iterable[Call], b: Iterable[Call]) -> dict[int, Call]:
     return found
 
 
-def _alone(a: Iterable[Call], b: Iterable[Call]) -> dict[int, Call]:
+def _alone(a: Iterable[ComparedCall], b: Iterable[ComparedCall]) -> dict[int, ComparedCall]:
     """What is the only one left of its method and name on both: its arguments changed."""
     ours, theirs = _single(a), _single(b)
     return {call.seq: theirs[about] for about, call in ours.items() if about in theirs}
 
 
-def _single(calls: Iterable[Call]) -> dict[Any, Call]:
-    by_about: dict[Any, list[Call]] = defaultdict(list)
+def _single(calls: Iterable[ComparedCall]) -> dict[Any, ComparedCall]:
+    by_about: dict[Any, list[ComparedCall]] = defaultdict(list)
     for call in calls:
         by_about[call.about].append(call)
     return {about: found[0] for about, found in by_about.items() if len(found) == 1}
 
 
-def _key(call: Call, *, one_key: bool) -> tuple[Any, ...]:
+def _key(call: ComparedCall, *, one_key: bool) -> tuple[Any, ...]:
     params = "" if call.params is UNSET else _canonical(call.params)
     return (*call.about, params if one_key else kinds_only(params))
 

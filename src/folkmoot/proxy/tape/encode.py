@@ -91,7 +91,7 @@ class _Timing(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     sent_at: float | None = None
 
 
-class _Head(msgspec.Struct, frozen=True, gc=False):
+class _LineHead(msgspec.Struct, frozen=True, gc=False):
     """The part of a line that is the same for all messages of a connection."""
 
     session: bytes
@@ -119,7 +119,7 @@ class LineEncoder:
 
     def __init__(self, redactor: Redactor | None) -> None:
         self._redactor = redactor
-        self._heads: dict[tuple[str | None, str, int, int, TransportContext], _Head] = {}
+        self._heads: dict[tuple[str | None, str, int, int, TransportContext], _LineHead] = {}
 
     def encode(
         self, seq: int, carried: Carried, asked: Request | None
@@ -190,7 +190,7 @@ class LineEncoder:
             told["error"], places = self._value("error", verdict.error.as_jsonrpc())
         return b"," + _encode(told)[1:-1], places
 
-    def _head(self, context: MessageContext) -> _Head:
+    def _head(self, context: MessageContext) -> _LineHead:
         """The encoded session, transport and direction, made once for each that are the same."""
         session = context.session
         key = (
@@ -211,7 +211,7 @@ class LineEncoder:
             self._redactor.recall(head.secrets)
         return head
 
-    def _made(self, context: MessageContext) -> _Head:
+    def _made(self, context: MessageContext) -> _LineHead:
         session = msgspec.structs.replace(session_part(context.session), correlation=None)
         transport = transport_part(context.transport)
         places: tuple[RedactedPlace, ...] = ()
@@ -222,7 +222,7 @@ class LineEncoder:
                 transport, in_transport = masked_transport(transport, self._redactor)
             places, secrets = in_session + in_transport, tuple(noticed)
         direction, said = _encode(context.direction), _encode(session)[:-1]
-        return _Head(
+        return _LineHead(
             b',"direction":%b,"session":%b' % (direction, said),
             b'"correlation":' if said == b"{" else b',"correlation":',
             b'},"transport":%b' % _encode(transport),
@@ -231,7 +231,9 @@ class LineEncoder:
             secrets,
         )
 
-    def _tie(self, head: _Head, correlation: str | None) -> tuple[bytes, tuple[RedactedPlace, ...]]:
+    def _tie(
+        self, head: _LineHead, correlation: str | None
+    ) -> tuple[bytes, tuple[RedactedPlace, ...]]:
         """What ties a request and its answer, which is another one for each of them."""
         if correlation is None:
             return b"", ()

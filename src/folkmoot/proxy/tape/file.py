@@ -61,7 +61,7 @@ class BrokenStream(Exception):
     """What is compressed cannot be decompressed."""
 
 
-class Plain:
+class PlainFile:
     """Writes lines as they are."""
 
     def pack(self, lines: bytes) -> bytes:
@@ -148,7 +148,7 @@ class TapeFile:
         if compress is None:
             compress = path.suffix == COMPRESSED_SUFFIX
         self.path = path
-        self._codec: Plain | Zstandard = Zstandard() if compress else Plain()
+        self._codec: PlainFile | Zstandard = Zstandard() if compress else PlainFile()
         self._plain = not compress
         self.size = 0
         self._look_at = 0.0

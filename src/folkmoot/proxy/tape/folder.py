@@ -42,7 +42,7 @@ AT_ONCE: Final = 2
 """How many tapes are read at the same time."""
 
 
-class Stored(Struct, frozen=True):
+class StoredTape(Struct, frozen=True):
     """A tape as a file."""
 
     bytes: int
@@ -115,11 +115,11 @@ class TapeFolder:
         before: str | None,
         last: bool,
         wanted: pages.Filter,
-    ) -> tuple[pages.Timeline, Stored]:
+    ) -> tuple[pages.Timeline, StoredTape]:
         """Messages from a place on, before a place, or the last ones; and how the file was."""
         after, until = offset_of(cursor), None if before is None else offset_of(before)
 
-        def read() -> tuple[pages.Timeline, Stored]:
+        def read() -> tuple[pages.Timeline, StoredTape]:
             # Looked at first: what is written while it is read is read the next time.
             stored, opening = self._stored(name), partial(self._opened, name)
             if last or until is not None:
@@ -134,10 +134,10 @@ class TapeFolder:
 
     async def calls(
         self, name: str, cursor: str | None, compared: pages.Compared | None
-    ) -> tuple[pages.Calls, Stored]:
+    ) -> tuple[pages.CallPage, StoredTape]:
         """Requests and answers from a place on; and how the file was."""
 
-        def read() -> tuple[pages.Calls, Stored]:
+        def read() -> tuple[pages.CallPage, StoredTape]:
             stored, opening = self._stored(name), partial(self._opened, name)
             return pages.calls(opening, name, offset_of(cursor), compared), stored
 
@@ -184,13 +184,15 @@ class TapeFolder:
     def _may_be(self, name: str) -> bool:
         return NAME.fullmatch(name) is not None and self._only in (None, name)
 
-    def _stored(self, name: str) -> Stored:
+    def _stored(self, name: str) -> StoredTape:
         with self._opener(name) as opener, open(name, "rb", opener=opener) as stored:
             about = os.fstat(stored.fileno())
             if not stat.S_ISREG(about.st_mode):
                 raise TapeNotFound(f"There is no tape {name!r}.")
             compressed = stored.read(len(MAGIC)) == MAGIC
-            return Stored(about.st_size, about.st_mtime, compressed, is_recorded(stored.fileno()))
+            return StoredTape(
+                about.st_size, about.st_mtime, compressed, is_recorded(stored.fileno())
+            )
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes]]:

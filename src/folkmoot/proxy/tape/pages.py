@@ -26,8 +26,8 @@ from folkmoot.proxy.tape.lines import (
     MessageLine,
     decode_line,
 )
-from folkmoot.proxy.tape.reader import SCAN, Span, backward, begins_line, forward, skip
-from folkmoot.proxy.tape.timeline import Moment, Wanted, moments
+from folkmoot.proxy.tape.reader import SCAN, LineSpan, backward, begins_line, forward, skip
+from folkmoot.proxy.tape.timeline import MessageFilter, Moment, moments
 from folkmoot.proxy.tape_views import TapeAnswer, TapeCall, TapeMessage
 
 Opening: TypeAlias = Callable[[], AbstractContextManager[IO[bytes]]]
@@ -57,7 +57,9 @@ class Filter(Struct, frozen=True, kw_only=True):
         """What tells whether a message is wanted."""
         direction = None if self.direction is None else MessageDirection(self.direction)
         methods = [_anywhere(self.method)] if self.method else []
-        wanted = Wanted.of(methods=methods, direction=direction, text=self.text, errors=self.errors)
+        wanted = MessageFilter.of(
+            methods=methods, direction=direction, text=self.text, errors=self.errors
+        )
         names: Glob | None = glob(_anywhere(self.name)) if self.name else None
         return lambda moment: wanted.meets(moment) and (names is None or names.matches(moment.name))
 
@@ -86,7 +88,7 @@ class Half(Struct, frozen=True, kw_only=True):
     """Whether the other half was found, or there is none; False where it may lie further away."""
 
 
-class Calls(Struct, frozen=True, kw_only=True):
+class CallPage(Struct, frozen=True, kw_only=True):
     """Some requests and answers."""
 
     calls: list[TapeCall]
@@ -166,7 +168,7 @@ def half(opening: Opening, name: str, offset: int) -> Half:
     return Half(line=_shown(first))
 
 
-def calls(opening: Opening, name: str, offset: int, compared: Compared | None) -> Calls:
+def calls(opening: Opening, name: str, offset: int, compared: Compared | None) -> CallPage:
     """The requests and answers from a place on."""
     found: list[TapeCall] = []
     answers: list[TapeAnswer] = []
@@ -191,7 +193,7 @@ def calls(opening: Opening, name: str, offset: int, compared: Compared | None) -
                 (last,) = moments([line])
                 if last.shape == "request":
                     found.append(_call(span, last, compared))
-    return Calls(calls=found, answers=answers, messages=messages, end=end)
+    return CallPage(calls=found, answers=answers, messages=messages, end=end)
 
 
 def last_seq(opening: Opening) -> int | None:
@@ -223,7 +225,7 @@ def _forward(
     file: IO[bytes], name: str, offset: int, accepts: Callable[[Moment], bool] | None
 ) -> Iterator[tuple[TapeMessage | None, int]]:
     """Each message, or None for what is not wanted, with where the next one begins."""
-    held: tuple[Span, MessageLine | None] | None = None
+    held: tuple[LineSpan, MessageLine | None] | None = None
     for span in forward(file, offset):
         line = _decoded(name, span) if span.whole and span.raw is not None else None
         if held is not None:
@@ -247,7 +249,7 @@ def _forward(
 
 
 def _row(
-    span: Span,
+    span: LineSpan,
     line: Line | None,
     tie: CorrelationLine | None,
     accepts: Callable[[Moment], bool] | None,
@@ -281,7 +283,7 @@ def _row(
     )
 
 
-def _with_answer(file: IO[bytes], name: str, asked: Span, seq: int) -> Half:
+def _with_answer(file: IO[bytes], name: str, asked: LineSpan, seq: int) -> Half:
     needle = b'"request":%d,' % seq
     last = asked
     for span in forward(file, asked.end):
@@ -302,7 +304,7 @@ def _with_answer(file: IO[bytes], name: str, asked: Span, seq: int) -> Half:
     return Half(line=_shown(asked), ended=not span.whole)
 
 
-def _with_request(file: IO[bytes], name: str, answer: Span, tie: CorrelationLine) -> Half:
+def _with_request(file: IO[bytes], name: str, answer: LineSpan, tie: CorrelationLine) -> Half:
     needle = b'"seq":%d,' % tie.request
     found = None
     for span in backward(file, answer.start):
@@ -322,7 +324,7 @@ def _with_request(file: IO[bytes], name: str, answer: Span, tie: CorrelationLine
     )
 
 
-def _call(span: Span, moment: Moment, compared: Compared | None) -> TapeCall:
+def _call(span: LineSpan, moment: Moment, compared: Compared | None) -> TapeCall:
     asked = ""
     if compared:
         params = moment.members.get("params")
@@ -350,7 +352,7 @@ def _said(answer: Moment) -> Any:
     return {"result": result}
 
 
-def _shown(span: Span) -> Raw:
+def _shown(span: LineSpan) -> Raw:
     if span.raw is not None and len(span.raw) <= SHOWN:
         return Raw(span.raw)
     return Raw(msgspec.json.encode({"type": "too_long", "bytes": span.end - span.start}))
@@ -361,7 +363,7 @@ def _check(file: IO[bytes], offset: int) -> None:
         raise ArgumentInvalid(WRONG_CURSOR, field="cursor")
 
 
-def _decoded(name: str, span: Span) -> Line | None:
+def _decoded(name: str, span: LineSpan) -> Line | None:
     try:
         return decode_line(span.raw or b"")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

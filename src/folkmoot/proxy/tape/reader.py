@@ -35,7 +35,7 @@ SCAN: Final = 4 * 1024 * 1024
 """How much of a tape one question reads; then it says where it ended."""
 
 
-class Span(NamedTuple):
+class LineSpan(NamedTuple):
     """One line: where it begins, where the next one does, and what it says."""
 
     start: int
@@ -46,7 +46,7 @@ class Span(NamedTuple):
     """Whether it has an end; the last line may still be written."""
 
 
-def forward(file: IO[bytes], offset: int) -> Iterator[Span]:
+def forward(file: IO[bytes], offset: int) -> Iterator[LineSpan]:
     """The lines from a place on, which the file is at."""
     parts: list[bytes] = []
     start, held = offset, 0
@@ -57,15 +57,15 @@ def forward(file: IO[bytes], offset: int) -> Iterator[Span]:
             parts.append(chunk[at:cut])
             end = start + held + 1
             if held:
-                yield Span(start, end, _joined(parts, held))
+                yield LineSpan(start, end, _joined(parts, held))
             parts, held, start, at = [], 0, end, cut + 1
         held += len(chunk) - at
         parts = [*parts, chunk[at:]] if held <= MOST_LINE else []
     if held:
-        yield Span(start, start + held, _joined(parts, held), whole=False)
+        yield LineSpan(start, start + held, _joined(parts, held), whole=False)
 
 
-def backward(file: IO[bytes], before: int | None) -> Iterator[Span]:
+def backward(file: IO[bytes], before: int | None) -> Iterator[LineSpan]:
     """The lines that end before a place, the last one first; from the end where none is given.
 
     Of a compressed tape only the last `SCAN` bytes before the place.
@@ -116,12 +116,12 @@ def _joined(parts: list[bytes], held: int) -> bytes | None:
     return b"".join(parts) if held <= MOST_LINE else None
 
 
-def _ended(start: int, end: int, parts: list[bytes]) -> Span:
+def _ended(start: int, end: int, parts: list[bytes]) -> LineSpan:
     if end - start > MOST_LINE + 1 or not parts:
-        return Span(start, end, None)
+        return LineSpan(start, end, None)
     raw = b"".join(parts)
     whole = raw.endswith(b"\n")
-    return Span(start, end, raw.removesuffix(b"\n"), whole)
+    return LineSpan(start, end, raw.removesuffix(b"\n"), whole)
 
 
 class _Tail:
@@ -165,7 +165,7 @@ UNNAMED = Header(
 def read_tape(path: Path) -> Tape:
     """A whole tape. Raises `TapeUnreadable`, which names the file and the line."""
     tape = Tape(UNNAMED, [], [], path=path)
-    lines = Lines(path)
+    lines = TapeLines(path)
     for line in lines:
         if isinstance(line, MessageLine):
             try:
@@ -184,10 +184,10 @@ def read_tape(path: Path) -> Tape:
 
 def follow_lines(path: Path) -> Iterator[Line]:
     """The lines of a tape one after the other, in the memory that one of them takes."""
-    return iter(Lines(path))
+    return iter(TapeLines(path))
 
 
-class Lines:
+class TapeLines:
     """The lines of a tape, to be read once; `cut` and `number` tell how far it came."""
 
     def __init__(self, path: Path) -> None:

@@ -22,7 +22,7 @@ from folkmoot.proxy.tape.lines import (
     encode_line,
 )
 from folkmoot.proxy.tape.model import entry_of
-from folkmoot.proxy.tape.reader import Lines
+from folkmoot.proxy.tape.reader import TapeLines
 from folkmoot.proxy.tape.recorder import MOST_OPEN, Correlations, Told, told_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_GATHERED: Final = 1024 * 1024
 
 
-class Counts(msgspec.Struct):
+class RedactionCounts(msgspec.Struct):
     """What a redaction did."""
 
     messages: int = 0
@@ -43,9 +43,9 @@ class Counts(msgspec.Struct):
     """Places where that was."""
 
 
-def redact_tape(tape_path: Path, out_path: Path, redactor: Redactor) -> Counts:
+def redact_tape(tape_path: Path, out_path: Path, redactor: Redactor) -> RedactionCounts:
     """Write a tape anew without its secrets; what was left out before stays left out."""
-    lines = Lines(tape_path)
+    lines = TapeLines(tape_path)
     masked = _Masked(redactor)
     file = TapeFile(out_path)
     gathered, size = [], 0
@@ -75,7 +75,7 @@ class _Masked:
     """The lines of one tape, without its secrets."""
 
     def __init__(self, redactor: Redactor) -> None:
-        self.counts = Counts()
+        self.counts = RedactionCounts()
         self._redactor = redactor
         self._correlations = Correlations()
         self._told: dict[int, Told] = {}

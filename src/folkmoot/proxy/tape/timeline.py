@@ -142,7 +142,7 @@ def grouped(timeline: Iterable[Moment]) -> Iterator[tuple[Moment, ...]]:
     yield from waiting.values()
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class MessageFilter(msgspec.Struct, frozen=True):
     """Conditions that a message must meet, all of those that are set."""
 
     methods: tuple[Glob, ...] = ()
@@ -171,7 +171,7 @@ class Wanted(msgspec.Struct, frozen=True):
         first: int = 0,
         last: int | None = None,
         slower: float | None = None,
-    ) -> Wanted:
+    ) -> MessageFilter:
         """Conditions as people write them. Raises `CapabilityError` for what is no kind."""
         return cls(
             tuple(map(glob, methods)), tuple(map(capability, kinds)), direction, text.lower(),

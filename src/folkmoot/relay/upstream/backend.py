@@ -21,14 +21,22 @@ from folkmoot.core.session import Era
 from folkmoot.gateway.history import Tally
 from folkmoot.gateway.ports import BackendState, Wanted
 from folkmoot.gateway.results import outcome_of
-from folkmoot.mcp.eras.table import Refusal
+from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import AS_TASK, TASK_IDS, TASKS_GET
 from folkmoot.relay.upstream.connecting import Connecting
-from folkmoot.relay.upstream.conversation import Conversation
-from folkmoot.relay.upstream.health import Health, given_up, named, retry_after, view_of
-from folkmoot.relay.upstream.links import IDLE_SECONDS, STATE, Affinity, Key, Line, Pool, wait_after
+from folkmoot.relay.upstream.conversation import BackendConversation
+from folkmoot.relay.upstream.health import BackendHealth, given_up, named, retry_after, view_of
+from folkmoot.relay.upstream.links import (
+    IDLE_SECONDS,
+    STATE,
+    Affinity,
+    KeptConversation,
+    Pool,
+    PoolKey,
+    wait_after,
+)
 from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
-from folkmoot.relay.upstream.watching import Spot, Taking, Watching
+from folkmoot.relay.upstream.watching import BackendWatches, InventoryReader, Spot
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
@@ -77,7 +85,7 @@ class LiveBackend:
         self._on_task = on_task
         environ = os.environ if environ is None else environ
         self.connecting = Connecting(spec, clock, environ, hidden)
-        self.health = Health(spec.namespace, clock, on_lost, self.connecting.told, on_state)
+        self.health = BackendHealth(spec.namespace, clock, on_lost, self.connecting.told, on_state)
         self.tally = Tally(clock)
         self.in_flight = 0
         self._asking: Counter[str] = Counter()
@@ -86,13 +94,13 @@ class LiveBackend:
         """Set once its lists were delivered, or it could not be reached."""
         alive = min(spec.connect_seconds, ALIVE_SECONDS)
         count = 1 if spec.per_user else spec.connections
-        self.lines = [Line(self._opened, self._judge, alive) for _ in range(count)]
-        self.taking = Taking(self._primary, self._deliver, spec.call_seconds)
+        self.lines = [KeptConversation(self._opened, self._judge, alive) for _ in range(count)]
+        self.taking = InventoryReader(self._primary, self._deliver, spec.call_seconds)
         self.pool: Pool | None = None
         """Links of persons, or for what callers can be asked."""
         self._alive_seconds = alive
         self._affinity = Affinity()
-        self._watching: Watching | None = None
+        self._watching: BackendWatches | None = None
         if not spec.enabled:
             self.health.become(BackendState.OFF, "It is switched off in the settings.")
             self.first_heard.set()
@@ -122,7 +130,7 @@ class LiveBackend:
             await asyncio.Event().wait()
         try:
             async with asyncio.TaskGroup() as tasks:
-                self._watching = Watching(tasks)
+                self._watching = BackendWatches(tasks)
                 self.pool = self._pool(tasks, self._watching)
                 for line in self.lines:
                     tasks.create_task(line.run())
@@ -196,7 +204,10 @@ class LiveBackend:
         return await self._watch(spot, changed, partial(self._for_tasks, about))
 
     async def _watch(
-        self, spot: Spot, changed: Callable[[], None], reach: Callable[[], Awaitable[Conversation]]
+        self,
+        spot: Spot,
+        changed: Callable[[], None],
+        reach: Callable[[], Awaitable[BackendConversation]],
     ) -> Callable[[], None]:
         if self._watching is None:
             raise self._unavailable()
@@ -222,14 +233,14 @@ class LiveBackend:
             conversation.kept_until = max(conversation.kept_until, kept)
         return response
 
-    async def _for_tasks(self, wanted: Wanted) -> Conversation:
+    async def _for_tasks(self, wanted: Wanted) -> BackendConversation:
         """The conversation to ask on about a task, which is spoken of in the era it was made in."""
         conversation = await self._conversation(wanted)
         if conversation.stateless is not (wanted.era is Era.STATELESS):
-            raise TaskUnsupported(Refusal.TASKS.sentence)
+            raise TaskUnsupported(EraRefusal.TASKS.sentence)
         return conversation
 
-    async def _conversation(self, wanted: Wanted) -> Conversation:
+    async def _conversation(self, wanted: Wanted) -> BackendConversation:
         """The conversation to ask on: the one that knows of it, or the one for such callers."""
         known = self._affinity.of(wanted) if wanted.tasks or STATE in wanted.params else None
         if known is not None and known.over is None and (known.replaced or not known.doubtful):
@@ -240,7 +251,7 @@ class LiveBackend:
             offer = self._offer(wanted, first)
             if offer is not None:
                 with suppress(FolkmootError):
-                    return await pool.of(Key(person, offer))
+                    return await pool.of(PoolKey(person, offer))
                 # Not as the caller's client would speak to it, and yet better than not at all.
             elif not person:
                 return first
@@ -248,9 +259,9 @@ class LiveBackend:
             return await self._first()
         if self.state in REFUSING:
             raise self._unavailable()
-        return await pool.of(Key(person))
+        return await pool.of(PoolKey(person))
 
-    def _offer(self, wanted: Wanted, first: Conversation) -> Offer | None:
+    def _offer(self, wanted: Wanted, first: BackendConversation) -> Offer | None:
         """What a handshake for such callers offers; None if they need no other than the first.
 
         On standard input and output there is no other: it would be another process.
@@ -261,7 +272,7 @@ class LiveBackend:
         offer = offer_of(wanted.capabilities)
         return offer if stateless or offer != EVERYTHING else None
 
-    async def _first(self) -> Conversation:
+    async def _first(self) -> BackendConversation:
         """The least busy of the conversations that are always there.
 
         Waits for a while where there is none, unless the server failed too often.
@@ -284,7 +295,7 @@ class LiveBackend:
                 raise self._unavailable()
             await self.health.changed(left)
 
-    async def _primary(self) -> Conversation:
+    async def _primary(self) -> BackendConversation:
         """The conversation that the hub itself uses, once there is one."""
         while True:
             for line in self.lines:
@@ -293,8 +304,8 @@ class LiveBackend:
             await self.health.changed(3600)
 
     @asynccontextmanager
-    async def _opened(self, *, shake: bool = False) -> AsyncIterator[Conversation]:
-        async with Conversation.opened(
+    async def _opened(self, *, shake: bool = False) -> AsyncIterator[BackendConversation]:
+        async with BackendConversation.opened(
             self.connecting.link,
             seconds=self.spec.connect_seconds,
             one_client=self.spec.per_user,
@@ -307,12 +318,12 @@ class LiveBackend:
             yield conversation
 
     @asynccontextmanager
-    async def _opened_for(self, key: Key) -> AsyncIterator[Conversation]:
+    async def _opened_for(self, key: PoolKey) -> AsyncIterator[BackendConversation]:
         if key.offer is None:
             async with self._opened() as conversation:
                 yield conversation
             return
-        async with Conversation.opened(
+        async with BackendConversation.opened(
             self.connecting.link,
             seconds=min(self.spec.connect_seconds, WAIT_SECONDS),
             one_client=self.spec.per_user,
@@ -322,7 +333,7 @@ class LiveBackend:
             conversation.task_changed = self._task_changed
             yield conversation
 
-    def _pool(self, tasks: asyncio.TaskGroup, watching: Watching) -> Pool:
+    def _pool(self, tasks: asyncio.TaskGroup, watching: BackendWatches) -> Pool:
         return Pool(
             tasks,
             self._opened_for,
@@ -366,7 +377,7 @@ class LiveBackend:
         return BackendUnavailable(named(self.spec.namespace, f"is not available: {why}"), **data)
 
 
-def retry_after_failures(key: Key, failures: int) -> float:
+def retry_after_failures(key: PoolKey, failures: int) -> float:
     """How long a link of the pool that failed so often is not tried again."""
     if key.offer is None:
         return wait_after(failures)
@@ -374,5 +385,5 @@ def retry_after_failures(key: Key, failures: int) -> float:
     return min(LONGEST_UNUSABLE, UNUSABLE_SECONDS * 2.0 ** min(failures - 1, 8))
 
 
-def _busy(conversation: Conversation) -> int:
+def _busy(conversation: BackendConversation) -> int:
     return conversation.in_flight

@@ -22,7 +22,7 @@ from folkmoot.telemetry.redaction import clean
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.mcp.client.connect import Kind
-    from folkmoot.mcp.client.link import Link
+    from folkmoot.mcp.client.link import ServerLink
     from folkmoot.settings.backends import BackendSpec
 
 LIMITS: Final = Limits(message_bytes=16 * 1024 * 1024, nesting=256, values=250_000)
@@ -87,7 +87,7 @@ class Connecting:
         return f"{why} It wrote: {words}" if why and words else why
 
     @asynccontextmanager
-    async def link(self) -> AsyncIterator[Link]:
+    async def link(self) -> AsyncIterator[ServerLink]:
         """One link, open while entered. Nothing goes with it but what the settings name."""
         if self._spec.url:
             async with self._web_link() as link:
@@ -112,7 +112,7 @@ class Connecting:
             raise ServerUnreachable(starting.fate or error.message) from None
 
     @asynccontextmanager
-    async def _web_link(self) -> AsyncIterator[Link]:
+    async def _web_link(self) -> AsyncIterator[ServerLink]:
         from folkmoot.mcp.client.connect import detect
         from folkmoot.mcp.client.http import BackendLink
         from folkmoot.mcp.client.oldsse import OldSseLink
@@ -126,7 +126,7 @@ class Connecting:
             described=False,
         ) as target:
             kind = self._found = self._kind or await detect(target)
-            making: Link
+            making: ServerLink
             if kind == "oldsse":
                 making = OldSseLink(target, self._clock, pass_on=False, limits=LIMITS)
             else:

@@ -25,23 +25,23 @@ from folkmoot.gateway.ports import Wanted
 from folkmoot.mcp.peer import CallState, Peer
 from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.upstream import requests
-from folkmoot.relay.upstream.link_reader import Hearing
-from folkmoot.relay.upstream.requests import Heard, Late, Listen, Unanswered, Waiting
+from folkmoot.relay.upstream.link_reader import LinkReader
+from folkmoot.relay.upstream.requests import Heard, Late, Listen, PendingCall, Unanswered
 from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
-    from folkmoot.mcp.client.link import Link
+    from folkmoot.mcp.client.link import ServerLink
     from folkmoot.relay.upstream.requests import Offer
 
 SILENCE_SECONDS: Final = 5.0
 """How long a server may take to say which era it speaks; then it is offered a handshake too."""
 
 
-class Conversation(Hearing):
+class BackendConversation(LinkReader):
     """One link, opened by `opened`."""
 
-    def __init__(self, link: Link, *, one_client: bool) -> None:
+    def __init__(self, link: ServerLink, *, one_client: bool) -> None:
         super().__init__(link, one_client=one_client)
         self._ids = count(1)
         """Ids that were never used on this link."""
@@ -51,14 +51,14 @@ class Conversation(Hearing):
     @asynccontextmanager
     async def opened(
         cls,
-        link: Callable[[], AbstractAsyncContextManager[Link]],
+        link: Callable[[], AbstractAsyncContextManager[ServerLink]],
         *,
         seconds: float,
         one_client: bool = False,
         shake: bool = False,
         era: Era | None = None,
         offer: Offer = requests.EVERYTHING,
-    ) -> AsyncIterator[Conversation]:
+    ) -> AsyncIterator[BackendConversation]:
         """A conversation while entered. `shake` offers a handshake before anything else.
 
         `era` is the only one that will do, and `offer` what a handshake tells the server that
@@ -125,7 +125,7 @@ class Conversation(Hearing):
         """
         if self.over is not None:
             raise Unanswered(self.over, begun=False, gone=True)
-        waiting = Waiting(next(self._ids), wanted, seconds)
+        waiting = PendingCall(next(self._ids), wanted, seconds)
         self.waiting[waiting.id] = waiting
         try:
             await self._send(waiting)
@@ -143,7 +143,7 @@ class Conversation(Hearing):
             if self.replaced:
                 self.stirred.set()
 
-    def _leave(self, waiting: Waiting) -> None:
+    def _leave(self, waiting: PendingCall) -> None:
         del self.waiting[waiting.id]
         if waiting.answer.done() and not waiting.answer.cancelled():
             # They may have been told something else already.
@@ -198,7 +198,7 @@ class Conversation(Hearing):
 
     async def _open(self, silence: float, *, shake: bool) -> None:
         """Find out what the server is."""
-        waiting = Waiting(next(self._ids), Wanted(method=DISCOVER, params={}), seconds=86_400)
+        waiting = PendingCall(next(self._ids), Wanted(method=DISCOVER, params={}), seconds=86_400)
         self.waiting[waiting.id] = waiting
         try:
             hello = self.to_server(requests.discover(waiting.id, self.offer), waiting)
@@ -216,7 +216,7 @@ class Conversation(Hearing):
         self.peer = Peer(one_owner=self._one_client)
         self.discovered = members_of(answer.result)
 
-    async def _send(self, waiting: Waiting) -> None:
+    async def _send(self, waiting: PendingCall) -> None:
         sender = waiting.sending = asyncio.current_task()
         try:
             asked = requests.request_of(waiting.wanted, waiting.id)

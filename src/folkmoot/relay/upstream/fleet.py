@@ -15,10 +15,10 @@ from folkmoot.core.errors import BackendUnknown, FolkmootError
 from folkmoot.gateway.trial import TestReport
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
-from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.links import wait_after
-from folkmoot.relay.upstream.model import BackendView, Changes
+from folkmoot.relay.upstream.model import AppliedChanges, BackendView
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.taskgroups import group
 
@@ -113,7 +113,7 @@ class Fleet:
                 for task in self._running.values():
                     task.cancel()
 
-    async def apply(self, specs: Mapping[str, BackendSpec]) -> Changes:
+    async def apply(self, specs: Mapping[str, BackendSpec]) -> AppliedChanges:
         """Start, stop and start anew whatever these settings change, and nothing else."""
         async with self._applying:
             removed = [name for name in self.backends if name not in specs]
@@ -132,7 +132,7 @@ class Fleet:
             for name in changed:
                 if name not in linking:
                     await self._retell(self.backends[name], specs[name])
-        return Changes(added=tuple(added), removed=tuple(removed), changed=tuple(changed))
+        return AppliedChanges(added=tuple(added), removed=tuple(removed), changed=tuple(changed))
 
     async def restart(self, namespace: str) -> None:
         """Reach a server anew, with secrets read again."""
@@ -176,7 +176,7 @@ class Fleet:
         why, inventory = "", None
         progress("connecting")
         try:
-            async with Conversation.opened(
+            async with BackendConversation.opened(
                 connecting.link, seconds=spec.connect_seconds, era=connecting.era
             ) as conversation:
                 progress("reading")

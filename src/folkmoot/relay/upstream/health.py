@@ -28,7 +28,7 @@ from folkmoot.telemetry.redaction import clean
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.relay.upstream.backend import LiveBackend
-    from folkmoot.relay.upstream.conversation import Conversation
+    from folkmoot.relay.upstream.conversation import BackendConversation
 
 logger = logging.getLogger("folkmoot.backend")
 
@@ -40,7 +40,7 @@ of these where an attempt to reach it failed meanwhile, else the second, as long
 AWAY: Final = frozenset({BackendState.DOWN, BackendState.BROKEN})
 
 
-class Health:
+class BackendHealth:
     """The state of one server. `on_lost` is told once for every time that it stays away, and
     `on_state` of every change.
 
@@ -211,7 +211,7 @@ def view_of(backend: LiveBackend) -> BackendView:
     )
 
 
-def conversations(backend: LiveBackend) -> list[Conversation]:
+def conversations(backend: LiveBackend) -> list[BackendConversation]:
     """Everything that is open to a server."""
     kept = [line.conversation for line in backend.lines if line.conversation is not None]
     return kept if backend.pool is None else [*kept, *backend.pool.conversations]

@@ -28,7 +28,7 @@ from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.proxy.interceptors.descriptions import TOO_LONG, poisons_of
 from folkmoot.relay.upstream.connecting import Connecting
-from folkmoot.relay.upstream.conversation import Conversation
+from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Late, Unanswered
 from folkmoot.settings.backends import BackendSpec
 
@@ -49,7 +49,7 @@ MOST_NAMED: Final = 5
 """Entries of a list that cannot be used and are told of one by one."""
 
 
-class Kind(Struct, frozen=True):
+class ListKind(Struct, frozen=True):
     """One list: the capability it belongs to, how it is asked for, and what its entries need."""
 
     what: What
@@ -60,16 +60,16 @@ class Kind(Struct, frozen=True):
 
 
 KINDS: Final = (
-    Kind("tools", "tools", wire.TOOLS_LIST, "tools", "name"),
-    Kind("resources", "resources", wire.RESOURCES_LIST, "resources", "uri"),
-    Kind(
+    ListKind("tools", "tools", wire.TOOLS_LIST, "tools", "name"),
+    ListKind("resources", "resources", wire.RESOURCES_LIST, "resources", "uri"),
+    ListKind(
         "templates",
         "resources",
         wire.TEMPLATES_LIST,
         "resourceTemplates",
         "uriTemplate",
     ),
-    Kind("prompts", "prompts", wire.PROMPTS_LIST, "prompts", "name"),
+    ListKind("prompts", "prompts", wire.PROMPTS_LIST, "prompts", "name"),
 )
 
 
@@ -105,7 +105,7 @@ async def take_inventory(
     )
     connecting = Connecting(spec, clock or SystemClock(), os.environ)
     try:
-        async with Conversation.opened(connecting.link, seconds=seconds) as conversation:
+        async with BackendConversation.opened(connecting.link, seconds=seconds) as conversation:
             return await drain(conversation, seconds=seconds)
     except Unanswered as error:
         raise BackendFailed(connecting.told(error.why.message)) from None
@@ -113,13 +113,16 @@ async def take_inventory(
         raise ServerUnreachable(connecting.told(error.message)) from None
 
 
-async def drain(conversation: Conversation, *, seconds: float = PAGE_SECONDS) -> Inventory:
+async def drain(conversation: BackendConversation, *, seconds: float = PAGE_SECONDS) -> Inventory:
     """What the server of an open conversation lists; each page may take `seconds`."""
     return (await drain_all(conversation, seconds=seconds)).inventory
 
 
 async def drain_all(
-    conversation: Conversation, *, seconds: float = PAGE_SECONDS, looking: Looking | None = None
+    conversation: BackendConversation,
+    *,
+    seconds: float = PAGE_SECONDS,
+    looking: Looking | None = None,
 ) -> Drained:
     """The same, and what is missing. Raises `Unanswered` where the link breaks meanwhile.
 
@@ -152,7 +155,7 @@ async def drain_all(
 class _Draining:
     """The lists as far as they were read."""
 
-    def __init__(self, conversation: Conversation, seconds: float) -> None:
+    def __init__(self, conversation: BackendConversation, seconds: float) -> None:
         self._conversation = conversation
         self._seconds = seconds
         self._entries = 0
@@ -162,7 +165,7 @@ class _Draining:
         self.faults: list[str] = []
         self.missing: set[What] = set()
 
-    async def take(self, kind: Kind) -> None:
+    async def take(self, kind: ListKind) -> None:
         """Read one list to its end."""
         found = self.lists.setdefault(kind.what, [])
         seen: set[str] = set()
@@ -185,7 +188,7 @@ class _Draining:
             self.faults.append(f"{kind.method} was not read to its end: {why}.")
         self.faults += unusable.faults()
 
-    async def _page(self, kind: Kind, cursor: str | None) -> dict[str, Any] | None:
+    async def _page(self, kind: ListKind, cursor: str | None) -> dict[str, Any] | None:
         params = {} if cursor is None else {"cursor": cursor}
         self._pages += 1
         try:
@@ -212,13 +215,13 @@ class _Draining:
         self._bytes += len(encode(page))
         return page
 
-    def _give_up(self, kind: Kind, why: str, cursor: str | None) -> None:
+    def _give_up(self, kind: ListKind, why: str, cursor: str | None) -> None:
         self.missing.add(kind.what)
         how = "cannot be had" if cursor is None else "was not read to its end"
         self.faults.append(f"{kind.method} {how}: {why[:LONGEST_WHY].rstrip('.')}.")
 
     def _keep(
-        self, kind: Kind, page: dict[str, Any], found: list[Definition], unusable: _Unusable
+        self, kind: ListKind, page: dict[str, Any], found: list[Definition], unusable: _Unusable
     ) -> None:
         for entry in page[kind.member]:
             if self._entries >= MOST_ENTRIES:
@@ -247,7 +250,7 @@ class _Draining:
 class _Unusable:
     """Entries that are left out, told of in a bounded number of sentences."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ListKind) -> None:
         self._kind = kind
         self._count = 0
         self._shown: list[str] = []

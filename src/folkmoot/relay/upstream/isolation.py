@@ -71,7 +71,7 @@ except OSError as error:
 """Becomes a user with all its groups, and then the command."""
 
 
-class Start(NamedTuple):
+class StartCommand(NamedTuple):
     """What is started: a command, its whole environment, and its folder."""
 
     command: tuple[str, ...]
@@ -79,18 +79,18 @@ class Start(NamedTuple):
     cwd: str | None
 
 
-def isolated(spec: BackendSpec, env: dict[str, str], hidden: Iterable[str]) -> Start:
+def isolated(spec: BackendSpec, env: dict[str, str], hidden: Iterable[str]) -> StartCommand:
     """How to start a server; `hidden` are paths of the hub's that no sandbox shows.
 
     Raises `ServerUnreachable` where it cannot be isolated as its settings want.
     """
-    start = Start(spec.command, env, spec.cwd or None)
+    start = StartCommand(spec.command, env, spec.cwd or None)
     if spec.sandbox == BWRAP:
         start = sandboxed(start, spec, hidden)
     return as_user(start, spec) if spec.user else start
 
 
-def as_user(start: Start, spec: BackendSpec) -> Start:
+def as_user(start: StartCommand, spec: BackendSpec) -> StartCommand:
     """Start it as the user that its settings name."""
     try:
         who = pwd.getpwnam(spec.user)
@@ -109,7 +109,7 @@ def as_user(start: Start, spec: BackendSpec) -> Start:
         env = without_hub(env) | own | named_in(env, spec)
     folder = start.cwd or (who.pw_dir if Path(who.pw_dir).is_dir() else "/")
     command = (sys.executable, "-I", "-S", "-c", AS_USER, spec.user, folder, *start.command)
-    return Start(command, env, None)
+    return StartCommand(command, env, None)
 
 
 def without_hub(env: Mapping[str, str]) -> dict[str, str]:
@@ -133,7 +133,7 @@ class Shown(NamedTuple):
     real: Path
 
 
-def sandboxed(start: Start, spec: BackendSpec, hidden: Iterable[str]) -> Start:
+def sandboxed(start: StartCommand, spec: BackendSpec, hidden: Iterable[str]) -> StartCommand:
     """Start it in a sandbox of bubblewrap."""
     bwrap = shutil.which(BWRAP)
     if bwrap is None:
@@ -165,7 +165,7 @@ def sandboxed(start: Start, spec: BackendSpec, hidden: Iterable[str]) -> Start:
         arguments += masked(path, shown)
     check_visible(start.command[0], env, start.cwd or "/", shown + links)
     arguments += ["--chdir", start.cwd or HOME, "--"]
-    return Start((*arguments, *start.command), env, None)
+    return StartCommand((*arguments, *start.command), env, None)
 
 
 def chosen(folder: str, secret: Sequence[Path]) -> Shown:

@@ -28,15 +28,24 @@ from folkmoot.core.message import (
 )
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras import EraBridge, ToServer
-from folkmoot.mcp.eras.table import Refusal
-from folkmoot.mcp.peer import Ask, Call, CallState, Pass, Peer, Resolve, Tag, Tell
+from folkmoot.mcp.eras.table import EraRefusal
+from folkmoot.mcp.peer import (
+    AskEffect,
+    CallState,
+    PassEffect,
+    Peer,
+    PeerCall,
+    ResolveEffect,
+    Tag,
+    TellEffect,
+)
 from folkmoot.mcp.wire import cancellation, meta_of, params_of, refusal
 from folkmoot.relay.upstream.requests import (
+    LinkOutbox,
     Listen,
-    Outbox,
     Pace,
+    PendingCall,
     Unanswered,
-    Waiting,
     session_is_gone,
 )
 
@@ -45,7 +54,7 @@ if TYPE_CHECKING:
 
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.transport import TransportContext
-    from folkmoot.mcp.client.link import Link
+    from folkmoot.mcp.client.link import ServerLink
     from folkmoot.mcp.eras.steps import Step
 
 logger = logging.getLogger("folkmoot.backend")
@@ -64,20 +73,20 @@ NOT_AUTHORISED: Final = frozenset({401, 403})
 """Statuses after which another link may fare better, since it has its secrets read anew."""
 
 
-class Hearing:
+class LinkReader:
     """The reading side of a link: its `Peer` says whose a message is, its bridge what it means.
 
     `stirred` is set when it is over, in doubt or to be replaced, for whoever looks after it;
     `ended` for all others once it is not to be used any more.
     """
 
-    def __init__(self, link: Link, *, one_client: bool) -> None:
+    def __init__(self, link: ServerLink, *, one_client: bool) -> None:
         self.link = link
         self.bridge = EraBridge(one_client=one_client, native_tasks=True)
         self.peer = Peer(one_owner=one_client)
-        self.waiting: dict[MessageId, Waiting] = {}
+        self.waiting: dict[MessageId, PendingCall] = {}
         self.listens: dict[MessageId, Listen] = {}
-        self.outbox = Outbox(link)
+        self.outbox = LinkOutbox(link)
         self.opening = True
         self.discovered: dict[str, Any] = {}
         """What the server says of itself, as the answer to `server/discover`."""
@@ -165,7 +174,7 @@ class Hearing:
             await self.link.send(message)
 
     def to_server(
-        self, message: ProtocolMessage, waiting: Waiting | None = None
+        self, message: ProtocolMessage, waiting: PendingCall | None = None
     ) -> list[ProtocolMessage]:
         """What to say to the server because we say this, for whoever waits for the answer."""
         if self.bridge.transparent:
@@ -187,7 +196,7 @@ class Hearing:
             for message in self.to_server(notice):
                 self.outbox.put(message)
 
-    def unsaid(self, waiting: Waiting) -> None:
+    def unsaid(self, waiting: PendingCall) -> None:
         """Forget a request that the server was not told."""
         if self.over is not None:
             return
@@ -236,16 +245,16 @@ class Hearing:
 
     async def _take(self, envelope: MessageEnvelope[Any], tag: Tag) -> None:
         effect = self.peer.receive(envelope.message, tag, self.heard_at)
-        if isinstance(effect, Tell):
+        if isinstance(effect, TellEffect):
             effect.call.slot.hear(effect.notice)
-        elif isinstance(effect, Resolve):
+        elif isinstance(effect, ResolveEffect):
             self._see_cancelled()
             if self.opening and effect.call.slot is None:
                 self._note_trouble(effect.response)
             await self._translate(effect.response, None, envelope)
-        elif isinstance(effect, Ask):
+        elif isinstance(effect, AskEffect):
             await self._asked(effect.question, effect.call, envelope)
-        elif isinstance(effect, Pass):
+        elif isinstance(effect, PassEffect):
             await self._translate(effect.notice, None, envelope)
         elif self.opening and isinstance(effect.message, Response):
             self._note_trouble(effect.message)
@@ -273,7 +282,7 @@ class Hearing:
         if self.opening or answer.error is not UNSET:
             return False
         self.heard_at = self._loop.time()
-        if type(self.peer.receive(answer, None, self.heard_at)) is Resolve:
+        if type(self.peer.receive(answer, None, self.heard_at)) is ResolveEffect:
             if self.bridge.transparent:
                 if self._answered(answer, None) is None:
                     self._unheard += 1
@@ -282,7 +291,9 @@ class Hearing:
                     self.outbox.put(message)
         return True
 
-    def _steps(self, steps: list[Step], waiting: Waiting | None = None) -> list[ProtocolMessage]:
+    def _steps(
+        self, steps: list[Step], waiting: PendingCall | None = None
+    ) -> list[ProtocolMessage]:
         """What is to be said to the server; what is for us is heard at once."""
         said = []
         for step in steps:
@@ -293,7 +304,7 @@ class Hearing:
                 self._hear(step.message, None)
         return said
 
-    def _said(self, message: ProtocolMessage, waiting: Waiting | None = None) -> None:
+    def _said(self, message: ProtocolMessage, waiting: PendingCall | None = None) -> None:
         """Have the peer know what the server is about to be told."""
         now = self._loop.time()
         if type(message) is Request:
@@ -318,7 +329,7 @@ class Hearing:
             if call is not None:
                 self._cancel(call, now)
 
-    def _cancel(self, call: Call, now: float) -> None:
+    def _cancel(self, call: PeerCall, now: float) -> None:
         if self.bridge.transparent and self.link.own_streams:
             # Whatever is said of a request comes on its own stream, which is closed.
             self.peer.forget(call)
@@ -330,7 +341,7 @@ class Hearing:
         if self.peer.too_many_cancelled:
             self.replace()
 
-    def _take_up(self, waiting: Waiting) -> None:
+    def _take_up(self, waiting: PendingCall) -> None:
         """Have whoever comes back with what the server asked wait for the call it asked about."""
         call = self.peer.get(self.bridge.server_id(waiting.id))
         if call is None:
@@ -349,7 +360,7 @@ class Hearing:
 
     def _hear(self, message: ProtocolMessage, envelope: MessageEnvelope[Any] | None) -> None:
         """Hear what is for us, in the words of our era."""
-        heard: Waiting | Listen | None = None
+        heard: PendingCall | Listen | None = None
         if isinstance(message, Response):
             heard = self._answered(message, envelope)
         elif isinstance(message, Notification):
@@ -367,7 +378,7 @@ class Hearing:
 
     def _answered(
         self, answer: Response, envelope: MessageEnvelope[Any] | None
-    ) -> Waiting | Listen | None:
+    ) -> PendingCall | Listen | None:
         message_id = answer.id
         if type(message_id) is not int:
             return None
@@ -399,7 +410,7 @@ class Hearing:
         return waiting
 
     def _failure_of(
-        self, waiting: Waiting, answer: Response, envelope: MessageEnvelope[Any] | None
+        self, waiting: PendingCall, answer: Response, envelope: MessageEnvelope[Any] | None
     ) -> FolkmootError | None:
         """Why an error is none of the server's, or only says that it was not asked rightly."""
         if self.opening:
@@ -418,7 +429,7 @@ class Hearing:
         sent = not (self.opening or getattr(error, "unsent", False))
         own = self.link.own_streams and not self.bridge.transparent
         self.peer.failed(call, error, lingers=sent and own and isinstance(error, NO_ANSWER))
-        if isinstance(call.slot, Waiting):
+        if isinstance(call.slot, PendingCall):
             call.slot.failure = error
         elif self.opening:
             self._trouble = error
@@ -429,20 +440,20 @@ class Hearing:
             self._trouble = self._trouble or _refused(answer)
 
     async def _asked(
-        self, question: Request, call: Call | None, envelope: MessageEnvelope[Any]
+        self, question: Request, call: PeerCall | None, envelope: MessageEnvelope[Any]
     ) -> None:
         """A question of the server's, put to the call that it belongs to."""
         if self.bridge.transparent:
             # A server of the stateless era asks nothing but in its answers.
             ping = question.method == wire.PING
             answer = Response(id=question.id, result={})
-            self.outbox.put(answer if ping else refusal(question.id, Refusal.NOT_ASKED.error()))
+            self.outbox.put(answer if ping else refusal(question.id, EraRefusal.NOT_ASKED.error()))
         elif call is not None:
             await self._translate(question, call.id, envelope)
         elif self._one_client or question.method not in wire.NEEDED:
             await self._translate(question, None, envelope)
         else:
-            self.outbox.put(refusal(question.id, Refusal.NOT_TIED.error()))
+            self.outbox.put(refusal(question.id, EraRefusal.NOT_TIED.error()))
             if self.peer.stale(self.heard_at):
                 # Without another link nobody could be asked anything here any more.
                 self.replace()

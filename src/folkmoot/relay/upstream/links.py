@@ -30,7 +30,7 @@ from folkmoot.taskgroups import waited
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
     from folkmoot.gateway.ports import Wanted
-    from folkmoot.relay.upstream.conversation import Conversation
+    from folkmoot.relay.upstream.conversation import BackendConversation
 
 logger = logging.getLogger("folkmoot.backend")
 
@@ -45,7 +45,7 @@ STEADY_SECONDS: Final = 5.0
 class OpensConversation(Protocol):
     """Opens conversations."""
 
-    def __call__(self, *, shake: bool = False) -> AbstractAsyncContextManager[Conversation]:
+    def __call__(self, *, shake: bool = False) -> AbstractAsyncContextManager[BackendConversation]:
         """One, while entered; `shake` offers a handshake first."""
         ...
 
@@ -59,7 +59,7 @@ def wait_after(failures: int) -> float:
     return random.uniform(0.0, longest)  # noqa: S311 - spreads load, keeps no secret
 
 
-class Line:
+class KeptConversation:
     """Keeps one conversation open. `changed` is called when there is one, or none any more.
 
     Attempts that fail and conversations that break soon, with no call answered, are failures in a
@@ -74,7 +74,7 @@ class Line:
         self._changed = changed
         self._alive_seconds = alive_seconds
         self._shake = False
-        self.conversation: Conversation | None = None
+        self.conversation: BackendConversation | None = None
         self.failures = 0
         self.losses = 0
         """How often an open conversation broke."""
@@ -83,7 +83,7 @@ class Line:
         """By the clock of the loop; None while an attempt is made or none is needed."""
 
     @property
-    def ready(self) -> Conversation | None:
+    def ready(self) -> BackendConversation | None:
         """The conversation, if it may be used now."""
         conversation = self.conversation
         return conversation if conversation is not None and conversation.usable else None
@@ -132,7 +132,7 @@ class Line:
             self.losses += 1
             self._failed(why.message, ended)
 
-    async def _live(self, conversation: Conversation) -> FolkmootError | None:
+    async def _live(self, conversation: BackendConversation) -> FolkmootError | None:
         """Wait for the end, and look into every doubt; None if it is to be replaced."""
         while True:
             await conversation.stirred.wait()
@@ -147,7 +147,7 @@ class Line:
             if conversation.replaced:
                 return None
 
-    async def _drain(self, conversation: Conversation, ended: asyncio.Event) -> None:
+    async def _drain(self, conversation: BackendConversation, ended: asyncio.Event) -> None:
         """Have another be opened at once, and close this one when nobody waits for it."""
         logger.info("a link is replaced: requests that were cancelled on it are never answered")
         self.conversation = None
@@ -171,7 +171,7 @@ MOST_REMEMBERED: Final = 1024
 """Keys whose failures are remembered."""
 
 
-class Key(NamedTuple):
+class PoolKey(NamedTuple):
     """What a conversation is for."""
 
     person: str = ""
@@ -180,7 +180,7 @@ class Key(NamedTuple):
     """What a handshake offers; None for a conversation like the first."""
 
 
-OpensFor: TypeAlias = Callable[[Key], AbstractAsyncContextManager["Conversation"]]
+OpensFor: TypeAlias = Callable[[PoolKey], AbstractAsyncContextManager["BackendConversation"]]
 
 
 class Pool:
@@ -197,8 +197,8 @@ class Pool:
         *,
         most: int,
         alive_seconds: float,
-        retry_after: Callable[[Key, int], float],
-        needed: Callable[[Key], bool] = lambda _: False,
+        retry_after: Callable[[PoolKey, int], float],
+        needed: Callable[[PoolKey], bool] = lambda _: False,
     ) -> None:
         self._tasks = tasks
         self._opened = opened
@@ -207,18 +207,18 @@ class Pool:
         self._alive_seconds = alive_seconds
         self._retry_after = retry_after
         self._loop = asyncio.get_running_loop()
-        self._own: dict[Key, _Own] = {}
+        self._own: dict[PoolKey, _Own] = {}
         """Those used last come last."""
-        self._failures: dict[Key, tuple[int, float]] = {}
+        self._failures: dict[PoolKey, tuple[int, float]] = {}
         """How often it failed in a row, and until when it is not tried again."""
 
     @property
-    def conversations(self) -> list[Conversation]:
+    def conversations(self) -> list[BackendConversation]:
         """Those that are open."""
         found = (each.conversation for each in self._own.values())
         return [conversation for conversation in found if conversation is not None]
 
-    async def of(self, key: Key) -> Conversation:
+    async def of(self, key: PoolKey) -> BackendConversation:
         """The conversation for a key; raises a `GatewayError` where there can be none."""
         while True:
             own = self._own.pop(key, None)
@@ -231,7 +231,7 @@ class Pool:
             if not own.closing:
                 await own.settled(self._alive_seconds)
 
-    def _begin(self, key: Key) -> _Own:
+    def _begin(self, key: PoolKey) -> _Own:
         failures, until = self._failures.get(key, (0, 0.0))
         wait = until - self._loop.time()
         if failures and wait > 0:
@@ -252,7 +252,7 @@ class Pool:
                 return
         raise BackendBusy("Too many people use the server at once.")
 
-    async def _serve(self, key: Key, own: _Own) -> None:
+    async def _serve(self, key: PoolKey, own: _Own) -> None:
         try:
             async with self._opened(key) as conversation:
                 self._failures.pop(key, None)
@@ -274,7 +274,7 @@ class Pool:
             if self._own.get(key) is own:
                 del self._own[key]
 
-    async def _live(self, key: Key, own: _Own, conversation: Conversation) -> None:
+    async def _live(self, key: PoolKey, own: _Own, conversation: BackendConversation) -> None:
         """Until it breaks, is to be replaced, or is not used for long."""
         while conversation.over is None and not conversation.replaced:
             idle_at = own.used_at + IDLE_SECONDS
@@ -289,7 +289,7 @@ class Pool:
                 return
             own.settle()
 
-    def _failed(self, key: Key, own: _Own, error: FolkmootError) -> None:
+    def _failed(self, key: PoolKey, own: _Own, error: FolkmootError) -> None:
         failures = self._failures.pop(key, (0, 0.0))[0] + 1
         if len(self._failures) >= MOST_REMEMBERED:
             del self._failures[next(iter(self._failures))]
@@ -303,8 +303,8 @@ class _Own:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting = 0
-        self.opened: asyncio.Future[Conversation] = loop.create_future()
-        self.conversation: Conversation | None = None
+        self.opened: asyncio.Future[BackendConversation] = loop.create_future()
+        self.conversation: BackendConversation | None = None
         self.task: asyncio.Task[None] | None = None
         self.used_at = loop.time()
         self.closing = False
@@ -316,7 +316,7 @@ class _Own:
         conversation = self.conversation
         return conversation is not None and not conversation.busy and not self._waiting
 
-    async def awaited(self) -> Conversation:
+    async def awaited(self) -> BackendConversation:
         """The conversation once it is open; whoever waits for it is counted until they have it."""
         self._waiting += 1
         try:
@@ -325,7 +325,7 @@ class _Own:
             self._waiting -= 1
             self.used_at = self._loop.time()
 
-    def come(self, conversation: Conversation) -> None:
+    def come(self, conversation: BackendConversation) -> None:
         self.conversation = conversation
         self.opened.set_result(conversation)
 
@@ -360,10 +360,10 @@ class Affinity:
     """By the state that the server gave, which comes back with the input; or by the task's id."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[str, ReferenceType[Conversation]] = OrderedDict()
-        self._tasks: OrderedDict[str, ReferenceType[Conversation]] = OrderedDict()
+        self._states: OrderedDict[str, ReferenceType[BackendConversation]] = OrderedDict()
+        self._tasks: OrderedDict[str, ReferenceType[BackendConversation]] = OrderedDict()
 
-    def note(self, wanted: Wanted, response: Response, conversation: Conversation) -> None:
+    def note(self, wanted: Wanted, response: Response, conversation: BackendConversation) -> None:
         """Remember where an answer came from that wants input, or is a task."""
         result = response.result
         if type(result) is not dict:
@@ -374,7 +374,7 @@ class Affinity:
             task = members_of(result.get(AS_TASK)) if wanted.tasks else plain
             _remember(self._tasks, task.get(TASK_ID), conversation)
 
-    def of(self, wanted: Wanted) -> Conversation | None:
+    def of(self, wanted: Wanted) -> BackendConversation | None:
         """The conversation that a repeated call, or a request about a task, belongs to."""
         params = wanted.params
         # Only what is about a task has an id that the hub itself found out.
@@ -386,7 +386,9 @@ class Affinity:
 
 
 def _remember(
-    table: OrderedDict[str, ReferenceType[Conversation]], named: Any, conversation: Conversation
+    table: OrderedDict[str, ReferenceType[BackendConversation]],
+    named: Any,
+    conversation: BackendConversation,
 ) -> None:
     if type(named) is str:
         table[named] = ref(conversation)

@@ -60,7 +60,7 @@ class BackendView(Struct, frozen=True, kw_only=True):
     """In how many seconds it will be tried again, while it is not up."""
 
 
-class Changes(Struct, frozen=True, kw_only=True):
+class AppliedChanges(Struct, frozen=True, kw_only=True):
     """What became of the servers when the settings were applied, by namespace."""
 
     added: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
 """Requests to a server: how they are said, and who waits for what it says to them.
 
-What is wanted of a server is a request of the stateless era, in the hub's name. `Waiting` waits for
-one answer, `Listen` for changes. Beside them: what nobody waits for, which leaves from an `Outbox`;
-the `Pace` at which a server is heard; and how it says that it has forgotten a session, so that it
-did nothing of what was asked.
+What is wanted of a server is a request of the stateless era, in the hub's name. `PendingCall` waits
+for one answer, `Listen` for changes. Beside them: what nobody waits for, which leaves from a
+`LinkOutbox`; the `Pace` at which a server is heard; and how it says that it has forgotten a
+session, so that it did nothing of what was asked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.mcp.carrier import Carrier
-    from folkmoot.mcp.peer import Call
+    from folkmoot.mcp.peer import PeerCall
 
 CLIENT: Final = {"name": "folkmoot", "version": __version__}
 META: Final = {wire.VERSION_KEY: wire.STATELESS_VERSION, wire.CLIENT_KEY: CLIENT}
@@ -128,7 +128,7 @@ class Late(Exception):
         self.seconds = seconds
 
 
-class Waiting:
+class PendingCall:
     """Someone who wants something of the server, and waits for the answer."""
 
     __slots__ = ("answer", "began", "call", "failure", "id", "seconds", "sending", "wanted")
@@ -140,7 +140,7 @@ class Waiting:
         self.seconds = seconds
         self.began = loop.time()
         self.answer: asyncio.Future[Response] = loop.create_future()
-        self.call: Call | None = None
+        self.call: PeerCall | None = None
         """What the server was asked for it; None if it was not asked anything yet."""
         self.failure: FolkmootError | None = None
         """Why the answer that is on its way is none of the server's."""
@@ -219,7 +219,7 @@ MOST_WAITING: Final = 256
 """What a server that takes nothing may leave unsent; more is dropped."""
 
 
-class Outbox:
+class LinkOutbox:
     """Sends one after the other, so that a server that is slow to accept holds nobody up."""
 
     def __init__(self, link: Carrier) -> None:

@@ -28,7 +28,7 @@ Stamp: TypeAlias = tuple[int, int, int, int, int] | None
 """What tells that a file is another one: its time, size and number, its owner and permissions."""
 
 
-class Following:
+class SettingsFollower:
     """Reads the settings again when a file of theirs changes. Wrong ones change nothing."""
 
     def __init__(self, loaded: Loaded, apply: Apply) -> None:

@@ -18,7 +18,7 @@ from folkmoot.relay.upstream.requests import Late, Unanswered
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification
     from folkmoot.gateway.model import Inventory
-    from folkmoot.relay.upstream.conversation import Conversation
+    from folkmoot.relay.upstream.conversation import BackendConversation
     from folkmoot.relay.upstream.requests import Listen
 
 logger = logging.getLogger("folkmoot.backend")
@@ -31,7 +31,7 @@ LISTEN_SECONDS: Final = 10.0
 """How long a server may take to agree to tell of changes."""
 
 Changed: TypeAlias = Callable[[], None]
-Reach: TypeAlias = Callable[[], Awaitable["Conversation"]]
+Reach: TypeAlias = Callable[[], Awaitable["BackendConversation"]]
 """A conversation to listen on; a `GatewayError` says why there is none."""
 
 
@@ -85,7 +85,7 @@ class Watch:
             self.begun.exception()
 
 
-class Watching:
+class BackendWatches:
     """What is watched at one server, by whose conversation it is."""
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
@@ -188,7 +188,7 @@ AGREE_SECONDS: Final = 3.0
 """How long a server may take to agree to tell of changes; then its lists are read all the same."""
 
 
-class Taking:
+class InventoryReader:
     """Reads the lists of one server, which `reach` has a conversation with when there is one.
 
     `deliver` gets them when the server was reached anew, and afterwards when they are not the same.
@@ -196,7 +196,7 @@ class Taking:
 
     def __init__(
         self,
-        reach: Callable[[], Awaitable[Conversation]],
+        reach: Callable[[], Awaitable[BackendConversation]],
         deliver: Callable[[Inventory], Awaitable[None]],
         page_seconds: float,
     ) -> None:
@@ -246,7 +246,7 @@ class Taking:
                     await asyncio.sleep(wait_after(failures))
 
     async def _hear(
-        self, conversation: Conversation, wants: dict[str, Any]
+        self, conversation: BackendConversation, wants: dict[str, Any]
     ) -> asyncio.Event | None:
         try:
             return (await conversation.listen(wants, self.changed, AGREE_SECONDS)).ended
@@ -268,7 +268,7 @@ class Taking:
             except Exception:
                 logger.exception("the lists of a backend could not be taken over")
 
-    async def _take(self, conversation: Conversation, *, anew: bool) -> None:
+    async def _take(self, conversation: BackendConversation, *, anew: bool) -> None:
         began = self._loop.time()
         drained = await drain_all(conversation, seconds=self._page_seconds, looking=self._looking)
         before, self.last = self.last, kept(drained, self.last)

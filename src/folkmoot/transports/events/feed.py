@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from folkmoot.accounts import Accounts, Identity
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.operations import HubPolicy
-    from folkmoot.mcp.server.streams import Reader
+    from folkmoot.mcp.server.streams import StreamReader
     from folkmoot.operations.call import Caller
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.transports.events.follower import Follower
@@ -92,7 +92,7 @@ class HubEvents:
 class Followed:
     """What a follower is told, as bytes of the stream; closing it lets the client come back."""
 
-    def __init__(self, follower: Follower, reader: Reader, first: bytes) -> None:
+    def __init__(self, follower: Follower, reader: StreamReader, first: bytes) -> None:
         self._follower = follower
         self._reader = reader
         self._first = first

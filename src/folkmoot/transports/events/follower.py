@@ -28,7 +28,7 @@ from folkmoot.transports.events import sources
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Event
-    from folkmoot.mcp.server.streams import Reader, Stream
+    from folkmoot.mcp.server.streams import Stream, StreamReader
     from folkmoot.operations.events import EventRow
     from folkmoot.transports.events.sources import Source, Told
 
@@ -157,7 +157,7 @@ class Follower:
             stop()
         self._listening.clear()
 
-    def attach(self, after: int | None = None) -> Reader:
+    def attach(self, after: int | None = None) -> StreamReader:
         """A reader of the stream, from its start or after an event."""
         self.stream.begun = True
         return self.stream.attach(after)

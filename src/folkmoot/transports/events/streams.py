@@ -13,7 +13,7 @@ from folkmoot.transports.events.follower import Follower
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Bus
-    from folkmoot.mcp.server.streams import Reader
+    from folkmoot.mcp.server.streams import StreamReader
     from folkmoot.operations.events import EventRow
     from folkmoot.transports.events.follower import Following
 
@@ -64,7 +64,9 @@ class EventStreams:
     def __len__(self) -> int:
         return self._count
 
-    def follow(self, who: Following, last_event_id: str = "") -> tuple[Follower, Reader, bytes]:
+    def follow(
+        self, who: Following, last_event_id: str = ""
+    ) -> tuple[Follower, StreamReader, bytes]:
         """A follower, its reader, and what is written first.
 
         It goes on after the event with this id if its stream is kept and was opened with the same
@@ -101,7 +103,7 @@ class EventStreams:
 
     def _resume(
         self, own: Own, who: Following, last_event_id: str
-    ) -> tuple[Follower, Reader] | None:
+    ) -> tuple[Follower, StreamReader] | None:
         try:
             stream, after = own.kept.resume(last_event_id)
         except EventUnknown:

@@ -174,14 +174,14 @@ UNCACHED: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"
 """What the stateless era adds to a list."""
 
 
-class Named(Struct):
+class NamedCall(Struct):
     """A call, as far as its name goes."""
 
     name: str = ""
     arguments: Raw = Raw(b"{}")
 
 
-class Asked(Struct):
+class PartialMessage(Struct):
     """A message, as far as it decides what is answered."""
 
     method: str = ""
@@ -189,8 +189,8 @@ class Asked(Struct):
     params: Raw = Raw(b"{}")
 
 
-_asked: msgspec.json.Decoder[Asked] = msgspec.json.Decoder(Asked)
-_named: msgspec.json.Decoder[Named] = msgspec.json.Decoder(Named)
+_asked: msgspec.json.Decoder[PartialMessage] = msgspec.json.Decoder(PartialMessage)
+_named: msgspec.json.Decoder[NamedCall] = msgspec.json.Decoder(NamedCall)
 
 
 def answer_invalid(exchange: Exchange, body: bytes | None, catalogue: Catalogue) -> Response | None:
@@ -230,7 +230,7 @@ def unauthorized(message_id: str | int | UnsetType | None, error: TokenRefused) 
     return JsonResponse(told, error.http, {"www-authenticate": challenge(error)})
 
 
-def read_message(body: bytes) -> Asked | None:
+def read_message(body: bytes) -> PartialMessage | None:
     """The message in a body; None where there is none."""
     try:
         return _asked.decode(body)

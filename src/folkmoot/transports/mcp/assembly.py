@@ -12,16 +12,16 @@ from folkmoot.core.message import Request
 from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE
-from folkmoot.transports.mcp.calls import Backends
+from folkmoot.transports.mcp.calls import BackendCalls
 from folkmoot.transports.mcp.deliveries import Deliveries
 from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, TASK, Hearers
-from folkmoot.transports.mcp.listening import Listener
+from folkmoot.transports.mcp.listening import SubscriptionListener
 from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
 from folkmoot.transports.mcp.resources import Resources
 from folkmoot.transports.mcp.service import HubService
 from folkmoot.transports.mcp.tasks import TASK_METHODS, TaskRequests
-from folkmoot.transports.mcp.watches import Changes, Watches
+from folkmoot.transports.mcp.watches import ListChanges, Watches
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from folkmoot.mail import Mail
     from folkmoot.operations import Catalogue
     from folkmoot.transports.mcp.arrivals import Exchange
-    from folkmoot.transports.mcp.calls import Calls
+    from folkmoot.transports.mcp.calls import RunningCalls
     from folkmoot.transports.mcp.service import SignIn
     from folkmoot.transports.mcp.sessions import Session
 
@@ -46,7 +46,7 @@ class Parts:
         *,
         version: str,
         catalogue: Catalogue,
-        calls: Calls,
+        calls: RunningCalls,
         accounts: Accounts,
         mail: Mail,
         bus: Bus,
@@ -69,7 +69,7 @@ class Parts:
         self._tasks = TaskRequests(gateway, task_calls, policy, calls)
         bus.listen(TASKS, self._task_changed)
         self.hearers = Hearers(accounts, rights, self._may_hear, self._tasks.notice)
-        backends = Backends(gateway, rights, calls)
+        backends = BackendCalls(gateway, rights, calls)
         self._watches = Watches(gateway, self.hearers)
         self._resources = resources = Resources(
             policy=policy,
@@ -89,12 +89,14 @@ class Parts:
             policy=policy,
             lists=self.lists,
             resources=resources,
-            listener=Listener(policy, self.hearers, self._notices, resources, self._tasks),
+            listener=SubscriptionListener(
+                policy, self.hearers, self._notices, resources, self._tasks
+            ),
             backends=backends,
             tasks=self._tasks,
             sign_in=sign_in,
         )
-        self._changes = Changes(bus, self.hearers, self._renew)
+        self._changes = ListChanges(bus, self.hearers, self._renew)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

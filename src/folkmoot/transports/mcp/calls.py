@@ -1,7 +1,8 @@
 """A request on its way: put into its envelope here, then taken the one way through.
 
-What backends have not answered is an `OpenCall`: whose it is, and how it is ended early. `Backends`
-finds what a client asks of the servers behind the hub, by whichever spelling it knows that.
+What backends have not answered is an `OpenCall`: whose it is, and how it is ended early.
+`BackendCalls` finds what a client asks of the servers behind the hub, by whichever spelling it
+knows that.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from folkmoot.core.session import ProtocolVersion, SessionContext
 from folkmoot.gateway.asking import CALL, COMPLETE, GATEWAY_CALL, GET, READ, CallExtras
 from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.server.heads import check_marked
-from folkmoot.mcp.server.service import Answer, Stopped
+from folkmoot.mcp.server.service import McpAnswer, Stopped
 from folkmoot.mcp.wire import AS_TASK, HANDSHAKE_VERSION, STATELESS_VERSION
 from folkmoot.operations.arguments import shown
 from folkmoot.operations.dispatch import CALLER, METHOD, failure
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.model import ToolEntry
     from folkmoot.gateway.rights import HubRights
-    from folkmoot.mcp.server.service import Asked
+    from folkmoot.mcp.server.service import McpRequest
     from folkmoot.operations import Operation, ToolResult
     from folkmoot.pipeline import Pipeline
     from folkmoot.transports.mcp.arrivals import Exchange
@@ -58,7 +59,7 @@ class OpenCall(Interruptible, eq=False):
     """One call, open while it is entered by the task that waits for the answer."""
 
     _calls: dict[str, set[OpenCall]]
-    _asked: Asked
+    _asked: McpRequest
     _owner: str
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -82,7 +83,7 @@ class OpenCall(Interruptible, eq=False):
         super().stop(why or Stopped())
 
 
-class Calls:
+class RunningCalls:
     """Takes requests through the pipeline, and knows those that backends have not answered.
 
     A call costs the same however many others there are.
@@ -101,7 +102,7 @@ class Calls:
     def __len__(self) -> int:
         return sum(map(len, self._open.values()))
 
-    async def call(self, asked: Asked, tool: Operation, arguments: Any) -> ToolResult:
+    async def call(self, asked: McpRequest, tool: Operation, arguments: Any) -> ToolResult:
         """The answer of a tool of the hub's own; whatever policy refuses is an answer too."""
         # The canonical name: no spelling slips past policy.
         params = {"name": tool.name, "arguments": arguments}
@@ -119,7 +120,7 @@ class Calls:
             return failure(error)
         return answer
 
-    async def ask(self, asked: Asked, request: Request, extras: CallExtras) -> Response:
+    async def ask(self, asked: McpRequest, request: Request, extras: CallExtras) -> Response:
         """The answer of a backend to a request whose names are canonical; refusals are raised."""
         exchange: Exchange = asked.caller
         extensions: dict[str, Any] = {CALLER: exchange.caller, GATEWAY_CALL: extras}
@@ -153,7 +154,7 @@ class Calls:
                 raise AuthenticationRequired from None
             raise
 
-    def opened(self, asked: Asked) -> OpenCall:
+    def opened(self, asked: McpRequest) -> OpenCall:
         """A call to a backend, to be entered at once; raises the refusal of one too many."""
         exchange: Exchange = asked.caller
         account, session = exchange.caller.account, exchange.session
@@ -210,10 +211,10 @@ class Calls:
         return pipeline.run(envelope, principal, rights)
 
 
-class Backends:
+class BackendCalls:
     """Resolves names before policy sees them, and has requests answered."""
 
-    def __init__(self, gateway: Gateway, rights: HubRights, calls: Calls) -> None:
+    def __init__(self, gateway: Gateway, rights: HubRights, calls: RunningCalls) -> None:
         self.gateway = gateway
         self._rights = rights
         self._calls = calls
@@ -228,12 +229,12 @@ class Backends:
         """What whoever asks may do."""
         return self._rights.of_principal(exchange.caller.principal)
 
-    async def carry(self, asked: Asked, params: dict[str, Any]) -> Answer | None:
+    async def carry(self, asked: McpRequest, params: dict[str, Any]) -> McpAnswer | None:
         """What a backend answers to a request; None if it is about nothing of a backend's."""
         settled = self._settle[asked.request.method](params, asked.caller)
         return None if settled is None else await self._ask(asked, settled)
 
-    def call(self, asked: Asked, params: dict[str, Any]) -> Awaitable[Answer]:
+    def call(self, asked: McpRequest, params: dict[str, Any]) -> Awaitable[McpAnswer]:
         """What a tool of a backend's answers; raises the refusal of a name that no tool has."""
         exchange: Exchange = asked.caller
         name = params["name"]
@@ -245,7 +246,7 @@ class Backends:
             self._check_repeated(asked, settled, entry)
         return self._ask(asked, settled)
 
-    async def _ask(self, asked: Asked, settled: dict[str, Any]) -> Answer:
+    async def _ask(self, asked: McpRequest, settled: dict[str, Any]) -> McpAnswer:
         if asked.meta:
             settled["_meta"] = asked.meta
         if asked.version != HANDSHAKE_VERSION:
@@ -260,9 +261,9 @@ class Backends:
         )
         request = Request(id=asked.request.id, method=asked.request.method, params=settled)
         response = await self._calls.ask(asked, request, extras)
-        return Answer(response.result, response.error)
+        return McpAnswer(response.result, response.error)
 
-    def _check_repeated(self, asked: Asked, params: dict[str, Any], entry: ToolEntry) -> None:
+    def _check_repeated(self, asked: McpRequest, params: dict[str, Any], entry: ToolEntry) -> None:
         """Hold the headers of a call against the arguments that its tool marks.
 
         What is wrong with them tells of the schema, so only whoever may call the tool hears it. A

@@ -27,7 +27,7 @@ from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.mcp.admission import MOST_BYTES, answer_invalid, reduce_declared
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
-from folkmoot.transports.mcp.calls import Calls
+from folkmoot.transports.mcp.calls import RunningCalls
 from folkmoot.transports.mcp.resumption import Resumption
 from folkmoot.transports.mcp.sessions import Session, Sessions
 
@@ -104,7 +104,7 @@ class McpEndpoint:
         self._parts = Parts(
             version=version,
             catalogue=catalogue,
-            calls=Calls(tools, backends, clock, rights),
+            calls=RunningCalls(tools, backends, clock, rights),
             accounts=accounts,
             mail=mail,
             bus=bus,

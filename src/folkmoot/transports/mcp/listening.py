@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from folkmoot.core.errors import FolkmootError, ParamsInvalid
 from folkmoot.mcp import wire
-from folkmoot.mcp.server.service import Answer
+from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.taskgroups import aside
 from folkmoot.transports.mcp.hearers import TASK, StreamHearer
@@ -19,7 +19,7 @@ from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
-    from folkmoot.mcp.server.service import Asked
+    from folkmoot.mcp.server.service import McpRequest
     from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notices
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.tasks import TaskRequests
 
 
-class Listener:
+class SubscriptionListener:
     """Serves the streams; each ends when its client leaves, its token is void or the hub stops."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Listener:
         self._resources = resources
         self._tasks = tasks
 
-    async def listen(self, asked: Asked) -> Answer:
+    async def listen(self, asked: McpRequest) -> McpAnswer:
         """One stream."""
         exchange: Exchange = asked.caller
         lists, uris = read_filter(asked.params.get("notifications"))
@@ -76,10 +76,10 @@ class Listener:
         finally:
             self._hearers.leave(hearer)
             self._resources.unwatch(hearer)
-        return Answer({"_meta": meta})
+        return McpAnswer({"_meta": meta})
 
     async def _tell(
-        self, asked: Asked, hearer: StreamHearer, what: str, meta: dict[str, Any]
+        self, asked: McpRequest, hearer: StreamHearer, what: str, meta: dict[str, Any]
     ) -> None:
         due = await self._hearers.due(hearer, what)
         if due is None:

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Event, Subscription
-    from folkmoot.mcp.server.service import Answer
+    from folkmoot.mcp.server.service import McpAnswer
     from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.sessions import Session
 
 logger = logging.getLogger("folkmoot.mcp")
 
-__all__ = ["INBOX", "URGENT", "Listening", "Notice", "Notices"]
+__all__ = ["INBOX", "URGENT", "MailWatch", "Notice", "Notices"]
 
 URGENT: Final[dict[str, Any]] = {"folkmoot/urgent": True}
 """What the notice of urgent mail has in `_meta`."""
@@ -159,11 +159,11 @@ class Notices(SessionTasks):
             await subscription.close()
 
     @asynccontextmanager
-    async def listening(self, user_id: str, credential_id: str) -> AsyncIterator[Listening]:
+    async def listening(self, user_id: str, credential_id: str) -> AsyncIterator[MailWatch]:
         """The notices of one mailbox for one stream of the stateless era."""
         subscription = await self._bus.subscribe(subject_of_mailbox(user_id))
         try:
-            yield Listening(subscription, lambda: self._is_valid(credential_id))
+            yield MailWatch(subscription, lambda: self._is_valid(credential_id))
         finally:
             await subscription.close()
 
@@ -172,7 +172,7 @@ class Notices(SessionTasks):
         return principal is not None and self._permitted(principal, INBOX)
 
 
-class Listening:
+class MailWatch:
     """What comes from one mailbox while its token is valid."""
 
     def __init__(self, subscription: Subscription, valid: Callable[[], Awaitable[bool]]) -> None:
@@ -216,7 +216,7 @@ class Resubscriptions(SessionTasks):
     subscribed to is tried again whenever the lists of backends change.
     """
 
-    def __init__(self, subscribe: Callable[[Exchange, str], Awaitable[Answer]]) -> None:
+    def __init__(self, subscribe: Callable[[Exchange, str], Awaitable[McpAnswer]]) -> None:
         super().__init__()
         self._subscribe = subscribe
         self._pending: dict[str, dict[str, Exchange]] = {}

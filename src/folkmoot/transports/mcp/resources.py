@@ -9,7 +9,7 @@ import msgspec
 from folkmoot.core.errors import AuthenticationRequired
 from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.asking import READ
-from folkmoot.mcp.server.service import Answer, method_unknown
+from folkmoot.mcp.server.service import McpAnswer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
 from folkmoot.operations.mail import APP_META, APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.admission import text_in
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from folkmoot.accounts import Account
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mail import Mail
-    from folkmoot.mcp.server.service import Asked
+    from folkmoot.mcp.server.service import McpRequest
     from folkmoot.transports.mcp.arrivals import Exchange
-    from folkmoot.transports.mcp.calls import Backends
+    from folkmoot.transports.mcp.calls import BackendCalls
     from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.hearers import Hearer, Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
@@ -46,7 +46,7 @@ class Resources:
         deliveries: Deliveries,
         notices: Notices,
         hearers: Hearers,
-        backends: Backends,
+        backends: BackendCalls,
         watches: Watches,
         session_changed: Callable[[Session], Awaitable[None]],
     ) -> None:
@@ -60,7 +60,7 @@ class Resources:
         self._session_changed = session_changed
         self.resubscriptions = Resubscriptions(self._subscribe)
 
-    async def read(self, asked: Asked, uri: str) -> Answer | None:
+    async def read(self, asked: McpRequest, uri: str) -> McpAnswer | None:
         """The digest of the caller's mailbox, or the app's page; None for what is not ours."""
         if uri not in OWN:
             return None
@@ -77,9 +77,9 @@ class Resources:
         else:
             mime = app_type(asked.capabilities) or APP_TYPE
             content |= {"mimeType": mime, "text": inbox_page(), "_meta": APP_META}
-        return Answer({"contents": [content]})
+        return McpAnswer({"contents": [content]})
 
-    async def subscribe(self, asked: Asked) -> Answer:
+    async def subscribe(self, asked: McpRequest) -> McpAnswer:
         """Tell this session of changes from now on."""
         exchange: Exchange = asked.caller
         session = exchange.session
@@ -92,7 +92,7 @@ class Resources:
             await self._session_changed(session)
         return answer
 
-    async def _subscribe(self, exchange: Exchange, uri: str) -> Answer:
+    async def _subscribe(self, exchange: Exchange, uri: str) -> McpAnswer:
         session = exchange.session
         hearer = None if session is None else self._hearers.of(session)
         if session is None or hearer is None:
@@ -102,7 +102,7 @@ class Resources:
                 return self.unknown(uri)
             if session.ended:
                 self.unwatch(hearer)
-            return Answer({})
+            return McpAnswer({})
         self._policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": uri})
         account = account_of(exchange)
 
@@ -113,9 +113,9 @@ class Resources:
                 self._hearers.tell(hearer, INBOX)
 
         await self._notices.subscribe(session, account.id, exchange.credential_id, notify)
-        return Answer({})
+        return McpAnswer({})
 
-    async def unsubscribe(self, asked: Asked) -> Answer:
+    async def unsubscribe(self, asked: McpRequest) -> McpAnswer:
         """Tell this session no more."""
         exchange: Exchange = asked.caller
         session = exchange.session
@@ -137,21 +137,21 @@ class Resources:
             uris += self._watches.shown(hearer)
         return tuple(dict.fromkeys((*uris, *self.resubscriptions.of(session))))
 
-    def _unsubscribe(self, session: Session, uri: str) -> Answer:
+    def _unsubscribe(self, session: Session, uri: str) -> McpAnswer:
         if uri == INBOX:
             self._notices.unsubscribe(session)
-            return Answer({})
+            return McpAnswer({})
         canonical = self._canonical(uri)
         if canonical is None:
             return self.unknown(uri)
         hearer = self._hearers.of(session)
         if hearer is not None:
             self._watches.remove(hearer, canonical)
-        return Answer({})
+        return McpAnswer({})
 
-    def unknown(self, uri: str) -> Answer:
+    def unknown(self, uri: str) -> McpAnswer:
         """The refusal of a resource that is not here."""
-        return Answer(error=ErrorObject(INVALID_PARAMS, "Resource not found", {"uri": uri}))
+        return McpAnswer(error=ErrorObject(INVALID_PARAMS, "Resource not found", {"uri": uri}))
 
     async def watch(self, exchange: Exchange, hearer: Hearer, uri: str) -> bool:
         """Tell someone of a backend's resource from now on; False if there can be none such."""

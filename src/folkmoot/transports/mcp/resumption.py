@@ -16,7 +16,7 @@ import msgspec
 
 from folkmoot.core.errors import SessionNotFound, StoreError
 from folkmoot.core.policy import NOBODY
-from folkmoot.transports.mcp.session_ids import SealedIds, SessionRows, State, full_hash
+from folkmoot.transports.mcp.session_ids import SealedIds, SessionRecord, SessionRows, full_hash
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, Session, Sessions
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Resumption:
         """A new session, whose id says what it is."""
         now = self._clock.now()
         session_id, complete = self._ids.make(now, shown_hash, version, capabilities)
-        state = State(version, capabilities)
+        state = SessionRecord(version, capabilities)
         session = self._begin(session_id, shown_hash, credential_id, principal, address, state)
         if not complete:
             await self.keep(session)
@@ -93,7 +93,7 @@ class Resumption:
         if said is None or session.ended:
             return
         session.stored = True
-        state = State(
+        state = SessionRecord(
             version=session.version,
             capabilities=session.capabilities,
             log_level=session.log_level,
@@ -192,7 +192,7 @@ class Resumption:
     ) -> tuple[Session, tuple[str, ...]]:
         state, closed = await self._rows.read(session_id)
         if state is None and said.capabilities:
-            state = State(said.version, msgspec.json.decode(said.capabilities))
+            state = SessionRecord(said.version, msgspec.json.decode(said.capabilities))
         if closed or state is None:
             raise SessionNotFound(SESSION_ENDED)
         if state.bound:
@@ -208,7 +208,7 @@ class Resumption:
         session.stored = is_somebodys(session)
         return self._sessions.enter(session_id, shown_hash, shown_id), state.uris
 
-    async def _bound_before(self, session_id: str, state: State) -> State:
+    async def _bound_before(self, session_id: str, state: SessionRecord) -> SessionRecord:
         """The state of a session that an earlier version signed in, by the hash of a token."""
         token = await self._authentication.by_hash(state.bound)
         made = None if token is None else await self._bind(session_id, token.credential.id)
@@ -225,7 +225,7 @@ class Resumption:
         credential_id: str,
         principal: Principal,
         address: str,
-        state: State,
+        state: SessionRecord,
     ) -> Session:
         user_id = principal.account_id
         owner = {"user_id": user_id} if user_id else {"address": address}

@@ -35,7 +35,7 @@ from folkmoot.gateway.instructions import joined
 from folkmoot.gateway.service import tool_error
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import for_stateless
-from folkmoot.mcp.server.service import Answer, error_of, method_unknown
+from folkmoot.mcp.server.service import McpAnswer, error_of, method_unknown
 from folkmoot.mcp.wire import ELICIT, INPUT_REQUIRED, members_of
 from folkmoot.operations.arguments import shown
 from folkmoot.operations.call import encode_payload
@@ -48,13 +48,13 @@ from folkmoot.transports.mcp.tasks import TASK_METHODS, offered
 
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
-    from folkmoot.mcp.server.service import Asked
+    from folkmoot.mcp.server.service import McpRequest
     from folkmoot.operations import Catalogue, Operation
     from folkmoot.operations.call import Bind
     from folkmoot.transports.mcp.arrivals import Exchange
-    from folkmoot.transports.mcp.calls import Backends, Calls
+    from folkmoot.transports.mcp.calls import BackendCalls, RunningCalls
     from folkmoot.transports.mcp.deliveries import Deliveries
-    from folkmoot.transports.mcp.listening import Listener
+    from folkmoot.transports.mcp.listening import SubscriptionListener
     from folkmoot.transports.mcp.lists import Lists
     from folkmoot.transports.mcp.resources import Resources
     from folkmoot.transports.mcp.sessions import Session
@@ -63,7 +63,9 @@ if TYPE_CHECKING:
 ACTIONS: Final = frozenset({"accept", "decline", "cancel"})
 
 
-def answered(asked: Asked, tool: Operation, arguments: dict[str, Any] | None) -> dict[str, Any]:
+def answered(
+    asked: McpRequest, tool: Operation, arguments: dict[str, Any] | None
+) -> dict[str, Any]:
     """The arguments of a call, with what the user was asked for and gave."""
     given = dict(arguments or {})
     response = response_of(asked, tool)
@@ -76,7 +78,7 @@ def answered(asked: Asked, tool: Operation, arguments: dict[str, Any] | None) ->
 
 
 def question(
-    asked: Asked, tool: Operation, arguments: dict[str, Any] | None
+    asked: McpRequest, tool: Operation, arguments: dict[str, Any] | None
 ) -> dict[str, Any] | None:
     """The question to ask first, unless it was answered or the client cannot ask it."""
     if response_of(asked, tool) is not None or not can_ask(asked):
@@ -100,13 +102,13 @@ def question(
     return {"resultType": INPUT_REQUIRED, "inputRequests": wanted}
 
 
-def response_of(asked: Asked, tool: Operation) -> dict[str, Any] | None:
+def response_of(asked: McpRequest, tool: Operation) -> dict[str, Any] | None:
     """What the user said to the question, if it was put."""
     response = members_of(asked.params.get("inputResponses")).get(tool.asks)
     return response if members_of(response).get("action") in ACTIONS else None
 
 
-def can_ask(asked: Asked) -> bool:
+def can_ask(asked: McpRequest) -> bool:
     """Whether the client can put a form to its user when it is told to."""
     elicitation = asked.capabilities.get("elicitation")
     if not asked.stateless or type(elicitation) is not dict:
@@ -121,7 +123,7 @@ def asked_for(tool: Operation) -> dict[str, Any]:
     return argument
 
 
-Handler: TypeAlias = "Callable[[Asked], Awaitable[Answer]]"
+Handler: TypeAlias = "Callable[[McpRequest], Awaitable[McpAnswer]]"
 SignIn: TypeAlias = "Callable[[Session, Bind], Awaitable[bool]]"
 """Lets a session become an account's; whether it did."""
 
@@ -154,13 +156,13 @@ class HubService:
         *,
         server_info: dict[str, Any],
         catalogue: Catalogue,
-        calls: Calls,
+        calls: RunningCalls,
         deliveries: Deliveries,
         policy: HubPolicy,
         lists: Lists,
         resources: Resources,
-        listener: Listener,
-        backends: Backends,
+        listener: SubscriptionListener,
+        backends: BackendCalls,
         tasks: TaskRequests,
         sign_in: SignIn,
     ) -> None:
@@ -188,7 +190,7 @@ class HubService:
             **dict.fromkeys(TASK_METHODS, tasks.perform),
         }
 
-    async def perform(self, asked: Asked) -> Answer:
+    async def perform(self, asked: McpRequest) -> McpAnswer:
         """Answer one request, or raise why that cannot be done."""
         method = asked.request.method
         handler = self._methods.get(method)
@@ -199,7 +201,7 @@ class HubService:
             answer.result = for_stateless(method, answer.result, self.server_info)
         return answer
 
-    def refusal(self, asked: Asked, error: FolkmootError) -> Answer:
+    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
         """An error of ours as the answer to a request; a model reads those of its tools."""
         if asked.request.method != CALL or isinstance(error, OF_THE_PROTOCOL):
             return error_of(error)
@@ -208,9 +210,9 @@ class HubService:
             result: dict[str, Any] = {"content": [{"type": "text", "text": told}], "isError": True}
         else:
             result = tool_error({**error.data, "error": error.message, "code": error.code})
-        return Answer(for_stateless(CALL, result, self.server_info))
+        return McpAnswer(for_stateless(CALL, result, self.server_info))
 
-    async def _list(self, asked: Asked) -> Answer:
+    async def _list(self, asked: McpRequest) -> McpAnswer:
         """A page of a list."""
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
@@ -221,9 +223,9 @@ class HubService:
             apps=bool(app_type(asked.capabilities)),
             cursor=cursor,
         )
-        return Answer(page)
+        return McpAnswer(page)
 
-    def _call_tool(self, asked: Asked) -> Awaitable[Answer]:
+    def _call_tool(self, asked: McpRequest) -> Awaitable[McpAnswer]:
         """Call a tool; what it cannot do is told as its result, as the specification says."""
         params = asked.params
         name, arguments = params.get("name"), params.get("arguments")
@@ -246,7 +248,7 @@ class HubService:
             params.pop("arguments", None)
         return self._backends.call(asked, params)
 
-    async def _call_own(self, asked: Asked, tool: Operation, arguments: Any) -> Answer:
+    async def _call_own(self, asked: McpRequest, tool: Operation, arguments: Any) -> McpAnswer:
         exchange: Exchange = asked.caller
         account = exchange.caller.account
         if account is not None:
@@ -255,7 +257,7 @@ class HubService:
             if tool.asks:
                 wish = question(asked, tool, arguments)
                 if wish is not None:
-                    return Answer(wish)
+                    return McpAnswer(wish)
                 arguments = answered(asked, tool, arguments)
         result = await self._calls.call(asked, tool, arguments)
         bind, session = result.bind, exchange.session
@@ -272,9 +274,9 @@ class HubService:
         if tool.app and not result.is_error:
             told["structuredContent"] = to_builtins(result.payload)
         told["_meta"] = self._meta
-        return Answer(told, after=result.delivered)
+        return McpAnswer(told, after=result.delivered)
 
-    async def _get_prompt(self, asked: Asked) -> Answer:
+    async def _get_prompt(self, asked: McpRequest) -> McpAnswer:
         """A prompt of a backend's; the hub has none of its own."""
         name = text_in(asked.params, "name")
         texts_in(asked.params, "arguments")
@@ -284,14 +286,14 @@ class HubService:
             return answer
         raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
 
-    async def _complete(self, asked: Asked) -> Answer:
+    async def _complete(self, asked: McpRequest) -> McpAnswer:
         """What an argument could be, as far as a backend knows."""
         check_completion(asked.params)
         self._check(asked)
         answer = await self._backends.carry(asked, asked.params)
-        return answer or Answer({"completion": {"values": []}})
+        return answer or McpAnswer({"completion": {"values": []}})
 
-    async def _read(self, asked: Asked) -> Answer:
+    async def _read(self, asked: McpRequest) -> McpAnswer:
         """A resource of the hub's own, or of a backend's."""
         uri = text_in(asked.params, "uri")
         answer = await self._resources.read(asked, uri)
@@ -299,7 +301,7 @@ class HubService:
             answer = await self._backends.carry(asked, asked.params)
         return answer or self._resources.unknown(uri)
 
-    async def _discover(self, asked: Asked) -> Answer:
+    async def _discover(self, asked: McpRequest) -> McpAnswer:
         """What the hub is and has, and how it is used."""
         exchange: Exchange = asked.caller
         said, capabilities = INSTRUCTIONS, CAPABILITIES
@@ -311,7 +313,7 @@ class HubService:
         said += f"\n\n{of_others}" if of_others else ""
         if exchange.token_invalid:
             said = f"{TokenInvalid.sentence} {said}"
-        return Answer(
+        return McpAnswer(
             {
                 "supportedVersions": [wire.STATELESS_VERSION],
                 "capabilities": capabilities,
@@ -321,7 +323,7 @@ class HubService:
             }
         )
 
-    def _check(self, asked: Asked) -> None:
+    def _check(self, asked: McpRequest) -> None:
         """Refuse a request that is denied, also where nothing has what it names."""
         principal = asked.caller.caller.principal
         self._policy.check_request(principal, asked.request.method, asked.params)

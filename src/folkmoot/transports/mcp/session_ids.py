@@ -120,7 +120,7 @@ REMOVED_AT_ONCE: Final = 16
 CLOSED: Final = ""
 
 
-class State(Struct, omit_defaults=True):
+class SessionRecord(Struct, omit_defaults=True):
     """What is kept of a session beside its id."""
 
     version: str
@@ -142,7 +142,7 @@ class SessionRows:
         self._store = store
         self._sealer = sealer
 
-    async def read(self, session_id: str) -> tuple[State | None, bool]:
+    async def read(self, session_id: str) -> tuple[SessionRecord | None, bool]:
         """What is kept of a session, and whether it was closed."""
         key = full_hash(session_id)
 
@@ -155,12 +155,14 @@ class SessionRows:
             return None, sealed is not None
         try:
             opened = self._sealer.open(STATE_PURPOSE, key, sealed)
-            return msgspec.json.decode(opened, type=State), False
+            return msgspec.json.decode(opened, type=SessionRecord), False
         except (SealBroken, msgspec.DecodeError):
             # Whoever changed it must not decide whose the session is.
             return None, True
 
-    async def put(self, session_id: str, user_id: str, state: State, now: int, until: int) -> None:
+    async def put(
+        self, session_id: str, user_id: str, state: SessionRecord, now: int, until: int
+    ) -> None:
         """Keep the state of a session that was not closed."""
         encoded = msgspec.json.encode(state)
         if len(encoded) > MOST_BYTES:

@@ -19,7 +19,7 @@ from folkmoot.core.message import Request
 from folkmoot.gateway.asking import CALL, CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
 from folkmoot.mcp import wire
-from folkmoot.mcp.server.service import Answer, method_unknown
+from folkmoot.mcp.server.service import McpAnswer, method_unknown
 from folkmoot.transports.mcp.admission import object_in, text_in
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.gateway.tasks import Task
-    from folkmoot.mcp.server.service import Asked
+    from folkmoot.mcp.server.service import McpRequest
     from folkmoot.transports.mcp.arrivals import Exchange
-    from folkmoot.transports.mcp.calls import Calls
+    from folkmoot.transports.mcp.calls import RunningCalls
 
 METHODS: Final = {
     wire.HANDSHAKE_VERSION: frozenset(
@@ -60,7 +60,7 @@ class TaskRequests:
         gateway: Gateway,
         task_calls: TaskCalls,
         policy: HubPolicy,
-        calls: Calls,
+        calls: RunningCalls,
     ) -> None:
         self._gateway = gateway
         self._tasks = gateway.tasks
@@ -69,7 +69,7 @@ class TaskRequests:
         self._policy = policy
         self._calls = calls
 
-    async def perform(self, asked: Asked) -> Answer:
+    async def perform(self, asked: McpRequest) -> McpAnswer:
         """Answer one request."""
         method = asked.request.method
         if method not in METHODS.get(asked.version, ()):
@@ -99,7 +99,7 @@ class TaskRequests:
         if method == wire.TASKS_RESULT:
             # It may have waited for long, and been denied meanwhile.
             self._calls.judge(request, exchange)
-        return Answer(response.result, response.error)
+        return McpAnswer(response.result, response.error)
 
     def permitted(self, principal: Principal, task: Task) -> bool:
         """Whether someone may still do what made a task of theirs."""
@@ -154,7 +154,7 @@ class TaskRequests:
         except FolkmootError:
             return None
 
-    async def _list(self, asked: Asked, principal: Principal) -> Answer:
+    async def _list(self, asked: McpRequest, principal: Principal) -> McpAnswer:
         """The caller's own tasks of all backends, each as its backend says that it is now."""
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
@@ -168,7 +168,7 @@ class TaskRequests:
             {TASK_ID: task.id, **task.told} for task, kept in zip(mine, there, strict=True) if kept
         ]
         self._audit.note(principal, f"mcp.request.{wire.TASKS_LIST}", {}, "ok", 0.0)
-        return Answer({"tasks": listed, **({"nextCursor": following} if following else {})})
+        return McpAnswer({"tasks": listed, **({"nextCursor": following} if following else {})})
 
 
 def check_declared(capabilities: dict[str, Any]) -> None:
@@ -180,7 +180,7 @@ def check_declared(capabilities: dict[str, Any]) -> None:
         )
 
 
-def read_task_ids(asked: Asked) -> list[str]:
+def read_task_ids(asked: McpRequest) -> list[str]:
     """The tasks that a stream wants to hear of."""
     wanted = asked.params.get("notifications")
     task_ids = wanted.get(wire.TASK_IDS) if type(wanted) is dict else None

@@ -32,7 +32,7 @@ MOST_OF_ACCOUNT: Final = 1_024
 """Resources that all sessions and streams of one account may watch, each counted for itself."""
 
 
-class Watched(Struct, eq=False):
+class WatchedResource(Struct, eq=False):
     """A resource that someone watches: its canonical URI, and the one that they know it by."""
 
     hearer: Hearer
@@ -59,7 +59,7 @@ class Watches:
     def __init__(self, gateway: Gateway, hearers: Hearers) -> None:
         self._gateway = gateway
         self._hearers = hearers
-        self._of: dict[Hearer, dict[str, Watched]] = {}
+        self._of: dict[Hearer, dict[str, WatchedResource]] = {}
         self._counts: Counter[str] = Counter()
         """By account."""
         self._renewing: Aside | None = None
@@ -87,7 +87,7 @@ class Watches:
             return
         if len(ours) >= MOST_WATCHED or self._counts[owner] >= MOST_OF_ACCOUNT:
             raise TooManyInFlight(f"No more than {MOST_WATCHED} resources can be watched at once.")
-        watched = Watched(hearer, uri, shown, owner)
+        watched = WatchedResource(hearer, uri, shown, owner)
         self._of.setdefault(hearer, {})[uri] = watched
         self._counts[owner] += 1
         try:
@@ -128,7 +128,7 @@ class Watches:
             if backend is not None and idle and self._renewing is not None:
                 self._renewing.run(self._again(watched))
 
-    async def _again(self, watched: Watched) -> None:
+    async def _again(self, watched: WatchedResource) -> None:
         try:
             await self._begin(watched)
         except FolkmootError:
@@ -136,7 +136,7 @@ class Watches:
         # Whatever happened before the backend was there again went unheard.
         self._hearers.tell(watched.hearer, watched.shown)
 
-    async def _begin(self, watched: Watched) -> None:
+    async def _begin(self, watched: WatchedResource) -> None:
         """Ask a backend to tell; raises why it does not."""
         found = self._gateway.catalogue.resource(watched.uri)
         backend = self._gateway.backends.get(found[0]) if found is not None else None
@@ -164,7 +164,7 @@ QUIET_SECONDS: Final = 0.25
 """Changes that come within this time are told of together."""
 
 
-class Changes:
+class ListChanges:
     """Gathers what has changed, and has everyone told whom it may concern."""
 
     def __init__(
