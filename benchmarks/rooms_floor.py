@@ -47,9 +47,9 @@ class Broadcaster:
         self._audience.add(link)
         return self
 
-    def on_text(self, data: bytes) -> None:
-        """Pass it on."""
-        self._audience.send(text_frame(data))
+    def on_text(self, *messages: bytes) -> None:
+        """Pass them on."""
+        self._audience.send(*map(text_frame, messages))
 
     def on_close(self, code: int, reason: str) -> None:
         """Nothing to do: a closed link leaves by itself."""

@@ -218,9 +218,9 @@ def test_one_message_larger_than_the_budget_leaves_nothing_and_hangs_nobody() ->
     history = MemoryHistory(
         10, lambda first, oldest, _: told.append((first, oldest)), budget=budget
     )
-    history.add(message(1, "ann", 5_000))
+    history.extend([message(1, "ann", 5_000)])
     assert (history.bytes, budget.used, told[-1]) == (0, 0, (2, 2))
-    history.add(message(2, "ann", 100))
+    history.extend([message(2, "ann", 100)])
     assert budget.used == history.bytes == 356
 
 

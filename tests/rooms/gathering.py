@@ -110,9 +110,10 @@ class Ears:
         if outlet in self._ears:
             self._ears.remove(outlet)
 
-    def broadcast(self, data: bytes) -> None:
+    def broadcast(self, messages: Sequence[bytes]) -> None:
         for ear in self._ears:
-            ear.tell(data)
+            for data in messages:
+                ear.tell(data)
 
 
 class Gathering(Struct):

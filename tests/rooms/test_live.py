@@ -335,6 +335,7 @@ def test_a_memory_room_forgets_its_oldest_and_says_so(tmp_path: Path) -> None:
             one, live = await hub.join(ann)
             for number in range(50):
                 live.receive(one, chat(f"{number}"))
+            await live.settled()
             page = await hub.rooms.messages(ann, "square", limit=500)
             assert page.first_seq > 1
             assert len(page.messages) == page.last_seq - page.first_seq + 1 <= 20

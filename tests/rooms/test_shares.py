@@ -51,6 +51,7 @@ async def flooded(hub: Gathering, ann: Visitor, bob: Visitor, thoughts: int = 40
         live.receive(ear, envelope("reasoning.thought", {"n": number}))
     await live.settled()
     live.left(ear)
+    await live.settled()
     await hub.rooms._upkeep.round()
 
 

@@ -153,6 +153,14 @@ class HubPolicy:
             note_refusal(principal, str(error.data["attempted_kind"]), error)
             raise
 
+    def message_check(
+        self, principal: Principal
+    ) -> Callable[[Principal, str, Kind, McpxMessage], None] | None:
+        """How to check what someone says in rooms; None where nothing can be denied them."""
+        if principal.type is not _PERSON and principal.type is not _AGENT:
+            return None
+        return self.check_message if self._rights.of_principal(principal).has_denies else None
+
     def check_message(
         self, principal: Principal, room: str, kind: Kind, message: McpxMessage
     ) -> None:

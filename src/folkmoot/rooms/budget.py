@@ -10,8 +10,7 @@ from typing import Final
 
 from folkmoot.core.ports import Store, Tx
 from folkmoot.quotas import ROOM_BYTES, Quotas, Use, stored_in_own_rooms, warning, written_in_rooms
-from folkmoot.rooms.machine import BACKEND, Append
-from folkmoot.rooms.shares import author_of, size_of
+from folkmoot.rooms.machine import BACKEND
 
 MOST_KNOWN: Final = 100_000
 """Accounts whose amounts are remembered; with more, all are read anew."""
@@ -25,6 +24,7 @@ class RoomBudget:
         self._quotas = quotas
         self._written: dict[str, int] = {}
         self._owned: dict[str, int] = {}
+        self._admitted = 0
         self._forgotten = 0
         """How often everything was forgotten, so that what is being read is known to be old."""
 
@@ -50,6 +50,10 @@ class RoomBudget:
                 if owner is not None:
                     _remember(self._owned, owner, owned)
 
+    def begin(self) -> None:
+        """Messages of one sender come: what is admitted of them from now on counts together."""
+        self._admitted = 0
+
     def check(self, author: str, owner: str | None, size: int) -> None:
         """Refuse a message of so many bytes that its author or the room's owner has no room for.
 
@@ -57,7 +61,7 @@ class RoomBudget:
         """
         quotas, limits = self._quotas, self._quotas.limits
         quotas.check_disk()
-        size += ROOM_BYTES
+        self._admitted = size = self._admitted + size + ROOM_BYTES
         each = limits.room_bytes_per_account
         if each:
             # A backend answers for many; whose room it is pays for it.
@@ -67,9 +71,8 @@ class RoomBudget:
                 quotas.check("owned_bytes", self._owned[owner] + size, each)
         quotas.check("all_rooms_bytes", quotas.rooms_used + size, limits.all_rooms_bytes)
 
-    def add(self, message: Append, owner: str | None) -> None:
-        """A message is on its way into the store."""
-        size, author = size_of(message), author_of(message)
+    def add(self, author: str, owner: str | None, size: int) -> None:
+        """So many bytes of an author's are on their way into the store."""
         self._quotas.rooms_used += size
         if author in self._written:
             self._written[author] += size

@@ -7,7 +7,7 @@ have holes, before its `first_seq`; a reader skips them, and one who must miss n
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
@@ -18,7 +18,7 @@ from folkmoot.rooms.machine import Append
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId
 from folkmoot.rooms.recent import Recent
-from folkmoot.rooms.shares import Trimming, author_of, shares_of, size_of
+from folkmoot.rooms.shares import Share, Trimming, shares_of
 
 PAGE_MESSAGES = 500
 PAGE_BYTES = 1_048_576
@@ -35,8 +35,8 @@ _seq: Final = attrgetter("seq")
 class History(Protocol):
     """The messages of one room."""
 
-    def add(self, message: Append) -> None:
-        """The next message was delivered."""
+    def extend(self, messages: Sequence[Append]) -> None:
+        """The next messages are delivered."""
         ...
 
     def keep(self, most: int) -> None:
@@ -70,9 +70,9 @@ class StoredHistory:
         self._room_id = room_id
         self._recent = Recent(RECENT_MESSAGES, RECENT_BYTES, first_seq=last_seq + 1)
 
-    def add(self, message: Append) -> None:
-        """The next message was delivered."""
-        self._recent.add(message.data)
+    def extend(self, messages: Sequence[Append]) -> None:
+        """The next messages are delivered."""
+        self._recent.extend([one.data for one in messages])
 
     def keep(self, most: int) -> None:
         """What is stored is removed from the store, not here."""
@@ -133,13 +133,17 @@ class MemoryHistory:
         self._on_trim = on_trim
         self._budget = budget or MemoryBudget()
         self._messages: list[Append] = []
+        self._shares: dict[str, Share] = {}
         self._first_seq = 1
 
-    def add(self, message: Append) -> None:
-        """The next message was delivered."""
-        self._messages.append(message)
-        size = size_of(message)
-        self.bytes += size
+    def extend(self, messages: Sequence[Append]) -> None:
+        """The next messages are delivered."""
+        self._messages += messages
+        shares = self._shares
+        for author, share in shares_of(messages).items():
+            had = shares.get(author)
+            shares[author] = share if had is None else had.sum(share)
+            self.bytes += share.bytes
         most, most_bytes = self._most, self._budget.most_of_room
         if len(self._messages) > most or self.bytes > most_bytes:
             # A tenth more than need be, since it costs as much as what remains.
@@ -155,7 +159,7 @@ class MemoryHistory:
 
     def close(self) -> None:
         """Give back what it takes of the hub's memory."""
-        self._messages, self.bytes = [], 0
+        self._messages, self._shares, self.bytes = [], {}, 0
         self._budget.remove(self)
 
     def shrink(self, most_bytes: int) -> None:
@@ -163,17 +167,17 @@ class MemoryHistory:
         self._trim(self._most, most_bytes)
 
     def _trim(self, most: int, most_bytes: int) -> None:
-        trimming = Trimming(shares_of(self._messages), most, most_bytes)
-        kept: list[Append] = []
-        ids: list[str] = []
-        for message in self._messages:
-            size = size_of(message)
-            if trimming.goes(author_of(message), size):
-                ids.append(message.id)
-                self.bytes -= size
-                self._first_seq = message.seq + 1
-            else:
-                kept.append(message)
+        trimming = Trimming(self._shares, most, most_bytes)
+        gone, kept = trimming.split(self._messages)
+        kept += self._messages[len(kept) + len(gone) :]
+        for author, share in shares_of(gone).items():
+            left = self._shares.pop(author).minus(share)
+            self.bytes -= share.bytes
+            if left.messages:
+                self._shares[author] = left
+        if gone:
+            self._first_seq = gone[-1].seq + 1
+        ids = [message.id for message in gone]
         self._messages = kept
         self._on_trim(self._first_seq, kept[0].seq if kept else self._first_seq, ids)
 

@@ -6,6 +6,7 @@ the machine reads nothing itself, and on a hub with interceptors, for these.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -47,6 +48,7 @@ class Lookups:
         self._queue: list[tuple[Outlet, Sequence[Message] | None]] = []
         self._behind: Counter[Outlet] = Counter()
         """How much of each connection waits, or is being looked up."""
+        self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._behind)
@@ -64,9 +66,14 @@ class Lookups:
         """The connection ended; it has left once all that it said is taken."""
         self._add(outlet, None)
 
+    async def drained(self) -> None:
+        """Wait until nothing waits."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
     def _add(self, outlet: Outlet, messages: Sequence[Message] | None) -> None:
         if not self._behind:
-            self._spawn(self._work())
+            self._task = self._spawn(self._work())
         self._behind[outlet] += 1
         self._queue.append((outlet, messages))
 

@@ -20,7 +20,7 @@ from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.index import RoomIndex
 from folkmoot.rooms.machine import Append, Effect, Expel, Room
 from folkmoot.rooms.model import RoomId
-from folkmoot.rooms.shares import Share, size_of
+from folkmoot.rooms.shares import Share, shares_of
 
 SNAPSHOT_MESSAGES = 2_000
 SNAPSHOT_BYTES = 8_388_608
@@ -83,9 +83,8 @@ class Journal(Protocol):
         """Some of it was removed from the store."""
         ...
 
-    @property
-    def perform(self) -> CarryOut:
-        """Stores what must be stored, then carries it out, after all that came before."""
+    def perform(self, items: Sequence[Item]) -> None:
+        """Store what must be stored, then carry it out, after all that came before."""
         ...
 
     def expelled(self, account: str) -> None:
@@ -166,12 +165,12 @@ class StoredJournal:
 
     def _queue(self, items: Sequence[Item]) -> None:
         self._waiting += items
-        for item in items:
-            if type(item) is Append:
-                self._waiting_bytes += len(item.data)
-                self._messages += 1
-                self._size += size_of(item)
-                self._budget.add(item, self._machine.settings.owner)
+        owner = self._machine.settings.owner
+        for author, share in shares_of(one for one in items if type(one) is Append).items():
+            self._waiting_bytes += share.bytes
+            self._messages += share.messages
+            self._size += share.bytes
+            self._budget.add(author, owner, share.bytes)
 
     def expelled(self, account: str) -> None:
         """It was stored with the rest."""
@@ -252,18 +251,36 @@ class StoredJournal:
 
 
 class MemoryJournal:
-    """The journal of a room that is in memory alone: everything is carried out at once."""
+    """The journal of a room that is in memory alone: what one turn of the loop asks for is carried
+    out together, with the next.
+    """
 
     is_full = False
     stored = Share()
 
     def __init__(self, store: Store, room_id: RoomId, *, carry_out: CarryOut, spawn: Spawn) -> None:
-        self.waiting = 0
-        """How many wait to be stored as put out."""
-        self.perform = carry_out
+        self._carry_out = carry_out
         self._store = store
         self._room_id = room_id
         self._spawn = spawn
+        self._loop = asyncio.get_running_loop()
+        self._items: list[Item] = []
+        self._storing = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many things wait to be carried out, or to be stored as put out."""
+        return len(self._items) + self._storing
+
+    def perform(self, items: Sequence[Item]) -> None:
+        """Carry it out, after all that came before."""
+        if not self._items:
+            self._loop.call_soon(self._flush)
+        self._items += items
+
+    def _flush(self) -> None:
+        items, self._items = self._items, []
+        self._carry_out(items)
 
     def removed(self, share: Share) -> None:
         """It has nothing in the store."""
@@ -278,13 +295,15 @@ class MemoryJournal:
             try:
                 await self._store.write(unit)
             finally:
-                self.waiting -= 1
+                self._storing -= 1
 
-        self.waiting += 1
+        self._storing += 1
         self._spawn(store())
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """The room's record is stored first."""
         if also is not None:
             await self._store.write(also)
-        self.perform(change())
+        done: asyncio.Future[None] = self._loop.create_future()
+        self.perform([*change(), Done.of(done)])
+        await done

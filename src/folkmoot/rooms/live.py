@@ -237,8 +237,10 @@ class LiveRoom:
         visitor = self._outlets.get(outlet)
         if visitor is None:
             return len(messages)
-        if self._budget is not None and not self.knows(visitor.principal.account_id):
-            return 0
+        if self._budget is not None:
+            if not self.knows(visitor.principal.account_id):
+                return 0
+            self._budget.begin()
         effects, taken = self._accept(outlet, messages, self._now(), facts)
         self.perform(effects)
         if self.journal.is_full and outlet not in self._held:
@@ -280,6 +282,8 @@ class LiveRoom:
         while effects is None:
             await self.prepare(principal.account_id)
             self._require(principal)
+            if self._budget is not None:
+                self._budget.begin()
             try:
                 effects = self.machine.post(principal, role, message, self._now(), facts)
             except LookupNeeded:
@@ -293,7 +297,12 @@ class LiveRoom:
         return effects
 
     async def settled(self, effects: Sequence[Effect] = ()) -> None:
-        """Wait until these effects, and all before them, are carried out."""
+        """Wait until these effects, and all before them, are carried out.
+
+        Without any, also what still waits for something to be looked up.
+        """
+        if not effects and self._lookups:
+            await self._lookups.drained()
         done: asyncio.Future[None] = self._loop.create_future()
         self.perform([*effects, Done.of(done)])
         await done
@@ -445,20 +454,28 @@ class LiveRoom:
             _settle_all(items, self._ended)
             return
         said: list[Append] = []
+        delivered = 0
         for item in items:
             if type(item) is Append:
-                self.delivered = item.seq
-                self.history.add(item)
-                self._broadcast(item.data)
                 said.append(item)
             else:
+                if delivered < len(said):
+                    self._deliver(said[delivered:])
+                    delivered = len(said)
                 CARRY_OUT[type(item)](self, item)
         if said:
+            if delivered < len(said):
+                self._deliver(said[delivered:])
             publish_news(self._around.bus, self._news, said)
         if self._waiters:
             self._wake()
         if self._held and not self.journal.is_full:
             self._release()
+
+    def _deliver(self, said: Sequence[Append]) -> None:
+        self.delivered = said[-1].seq
+        self.history.extend(said)
+        self._broadcast([one.data for one in said])
 
     def _release(self) -> None:
         held, self._held = self._held, set()

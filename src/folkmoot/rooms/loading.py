@@ -58,7 +58,7 @@ class LiveRooms:
         self._loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
         self._stopping = False
         policy = surroundings.policy
-        self._hub_check: HubCheck | None = None if policy is None else policy.check_message
+        self._hub_check: HubCheck | None = None if policy is None else policy.message_check
 
     def stop(self) -> None:
         """From now on no room is used; whoever is disconnected has not left."""

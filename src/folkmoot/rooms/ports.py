@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from folkmoot.core.message import Request, Response
 from folkmoot.core.policy import Principal
 from folkmoot.core.scopes import ALL
 from folkmoot.core.transport import UNKNOWN, TransportContext
+from folkmoot.rooms.machine.model import MessageCheck
 from folkmoot.rooms.model import Visitor
 from folkmoot.telemetry.records import AuditTrail
 
@@ -63,8 +64,8 @@ class Crowd(Protocol):
         """Let it hear no more; one that does not hear is no error."""
         ...
 
-    def broadcast(self, data: bytes) -> None:
-        """Tell all of them."""
+    def broadcast(self, messages: Sequence[bytes]) -> None:
+        """Tell all of them, in this order."""
         ...
 
 
@@ -121,6 +122,10 @@ class Policy(Protocol):
 
         Only what was `attempted` is in the audit log then.
         """
+        ...
+
+    def message_check(self, principal: Principal) -> MessageCheck | None:
+        """How to check what someone says in rooms; None where nothing can be denied them."""
         ...
 
     def check_message(

@@ -24,10 +24,10 @@ class Recent:
         """The `seq` of the newest message, here or gone."""
         return self.first_seq + len(self._messages) - 1
 
-    def add(self, data: bytes) -> None:
-        """Keep the next message."""
-        self._messages.append(data)
-        self._bytes += len(data)
+    def extend(self, messages: list[bytes]) -> None:
+        """Keep the next messages."""
+        self._messages += messages
+        self._bytes += sum(map(len, messages))
         if len(self._messages) > self.most or self._bytes > self._most_bytes:
             self._drop()
 

@@ -26,6 +26,14 @@ class Share(NamedTuple):
         """The share with one message more."""
         return Share(self.messages + 1, self.bytes + size)
 
+    def sum(self, other: Share) -> Share:
+        """Both together."""
+        return Share(self.messages + other.messages, self.bytes + other.bytes)
+
+    def minus(self, other: Share) -> Share:
+        """What is left without a part of it."""
+        return Share(self.messages - other.messages, self.bytes - other.bytes)
+
 
 class Trimmed(NamedTuple):
     """What is left of a history after the oldest messages of some authors went."""
@@ -83,7 +91,7 @@ class Trimming:
         messages = fair_share((share.messages for share in shares.values()), most)
         size = fair_share((share.bytes for share in shares.values()), most_bytes)
         self._excess = {
-            author: Share(share.messages - messages, share.bytes - size)
+            author: [share.messages - messages, share.bytes - size]
             for author, share in shares.items()
             if share.messages > messages or share.bytes > size
         }
@@ -98,9 +106,24 @@ class Trimming:
         excess = self._excess.get(author)
         if excess is None:
             return False
-        left = Share(excess.messages - 1, excess.bytes - size)
-        if left.messages > 0 or left.bytes > 0:
-            self._excess[author] = left
-        else:
+        excess[0] -= 1
+        excess[1] -= size
+        if excess[0] <= 0 and excess[1] <= 0:
             del self._excess[author]
         return True
+
+    def split(self, messages: Iterable[Append]) -> tuple[list[Append], list[Append]]:
+        """The messages that go, and those before the last of them that stay."""
+        gone: list[Append] = []
+        kept: list[Append] = []
+        stayed = 0
+        for message in messages:
+            if not self._excess:
+                break
+            author = message.account or message.about or GATEWAY_AUTHOR
+            if self.goes(author, ROOM_BYTES + len(message.data)):
+                gone.append(message)
+                stayed = len(kept)
+            else:
+                kept.append(message)
+        return gone, kept[:stayed]

@@ -63,9 +63,9 @@ class Guest:
         self.left = asyncio.Event()
         self._party = party
 
-    def on_text(self, data: bytes) -> None:
-        self.heard.append(data)
-        self._party.audience.send(text_frame(data))
+    def on_text(self, *messages: bytes) -> None:
+        self.heard += messages
+        self._party.audience.send(*map(text_frame, messages))
 
     def on_close(self, code: int, reason: str) -> None:
         self.ends.append((code, reason))

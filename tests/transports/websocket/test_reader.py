@@ -20,8 +20,8 @@ class Heard:
     def __init__(self) -> None:
         self.all: list[tuple[str, bytes | int]] = []
 
-    def on_text(self, data: bytes) -> None:
-        self.all.append(("text", data))
+    def on_text(self, *messages: bytes) -> None:
+        self.all += [("text", data) for data in messages]
 
     def on_ping(self, payload: bytes) -> None:
         self.all.append(("ping", payload))

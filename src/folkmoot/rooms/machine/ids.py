@@ -65,10 +65,17 @@ class Ids:
             self._forgot = self._used[self._order[0]][0] > seq
 
     def drop(self, ids: Collection[str]) -> None:
-        """Forget some ids. The cost grows with how many there are."""
-        for id_ in ids:
-            self._used.pop(id_, None)
-        self._order = deque(id_ for id_ in self._order if id_ in self._used)
+        """Forget some ids. The cost grows with those from the oldest to the last that goes."""
+        used, order = self._used, self._order
+        left = sum(used.pop(id_, None) is not None for id_ in ids)
+        kept: list[str] = []
+        while left:
+            id_ = order.popleft()
+            if id_ in used:
+                kept.append(id_)
+            else:
+                left -= 1
+        order.extendleft(reversed(kept))
 
     def begin(self, first_seq: int, last_seq: int) -> None:
         """The history reaches from here to there; what memory lacks of it must be looked up."""

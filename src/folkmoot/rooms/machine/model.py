@@ -79,8 +79,11 @@ class Lookup(NamedTuple):
     names: list[str]
 
 
-HubCheck: TypeAlias = Callable[[Principal, str, Kind, McpxMessage], None]
+MessageCheck: TypeAlias = Callable[[Principal, str, Kind, McpxMessage], None]
 """Raises the refusal of what the hub denies someone to say in the room of this name."""
+
+HubCheck: TypeAlias = Callable[[Principal], MessageCheck | None]
+"""The check of what someone says; None where the hub denies them nothing."""
 
 Admit: TypeAlias = Callable[[str, str | None, int], None]
 """Raises where an account may not store a message of so many bytes in a room of this owner's."""

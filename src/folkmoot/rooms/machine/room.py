@@ -48,6 +48,7 @@ from folkmoot.rooms.machine.model import (
     HubCheck,
     Lookup,
     LookupNeeded,
+    MessageCheck,
     Role,
     RoomSettings,
     Tell,
@@ -68,6 +69,17 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 PRESENCE: Final = "system.presence.join"
 KICK: Final = "room.kick"
+
+
+class Sender(NamedTuple):
+    """Who sends messages, and how: on a connection, or None, and with a credential's scope."""
+
+    member: Member
+    connection: ConnectionId | None
+    scope: str
+    principal: Principal
+    """As the hub's policy knows them, with the scope."""
+    hub_check: MessageCheck | None
 
 
 class Received(NamedTuple):
@@ -335,17 +347,21 @@ class Room:
         Where not all were taken, the room needs a `lookup` for the next.
         """
         state, taken = self._state, 0
+        settings, limits = state.settings, state.settings.limits
+        old_spellings = settings.accept_old_spellings
         effects = self.tick(now) if now >= state.deadlines.next else []
+        sender: Sender | None = None
         for message in messages:
             # Asked for each: by a message its sender may be put out.
             member = state.members.on(connection)
             if member is None:
                 return Received(effects, len(messages))
+            if sender is None:
+                sender = self._sender(member, connection, member.scopes.get(connection, ALL))
             try:
                 if type(message) is not McpxMessage:
-                    message = self.decode(message)
-                scope = member.scopes.get(connection, ALL)
-                effects += self._accept(member, connection, message, now, scope, facts)
+                    message = decode_mcpx(message, limits, old_spellings)
+                effects += self._accept(sender, message, now, facts)
             except LookupNeeded:
                 break
             except FolkmootError as error:
@@ -394,18 +410,19 @@ class Room:
         member = state.members.by_account(principal.account_id)
         if member is None or member.principal != principal or member.role is not role:
             member = state.member_for(principal, role)
-        return self._accept(member, None, message, now, scope, facts)
+        return self._accept(self._sender(member, None, scope), message, now, facts)
+
+    def _sender(self, member: Member, connection: ConnectionId | None, scope: str) -> Sender:
+        """Who sends messages, with what is the same for all that come at once."""
+        hub_check = self._state.hub_check
+        who = member.principal if scope == ALL else replace(member.principal, scope=scope)
+        return Sender(member, connection, scope, who, hub_check and hub_check(who))
 
     def _accept(
-        self,
-        member: Member,
-        connection: ConnectionId | None,
-        message: McpxMessage,
-        now: float,
-        scope: str,
-        facts: Facts,
+        self, sender: Sender, message: McpxMessage, now: float, facts: Facts
     ) -> list[Effect]:
         state, payload, to = self._state, message.payload, message.to
+        member, connection, scope, who, hub_check = sender
         if message.sender is not None and message.sender != member.name:
             raise SenderForged(f"You are {member.name}; a message is from its sender.")
         if message.id is not None:
@@ -420,9 +437,8 @@ class Room:
         if len(to) > 1 and len({*to}) < len(to):
             raise RecipientInvalid("A recipient is named twice.")
         kind = check(message.kind, payload, to, message.correlation_id)
-        if state.hub_check is not None:
-            who = member.principal if scope == ALL else replace(member.principal, scope=scope)
-            state.hub_check(who, state.settings.name, kind, message)
+        if hub_check is not None:
+            hub_check(who, state.settings.name, kind, message)
         act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
         if not member.rights.allows(kind, payload, to):
             denied = judge(member.principal, member.rights, kind, payload, to).error

@@ -8,6 +8,8 @@ from folkmoot.transports.rooms.outlet import RoomOutlet
 from folkmoot.transports.websocket import Audience, text_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from folkmoot.rooms.ports import Outlet
     from folkmoot.transports.websocket import Tally
 
@@ -37,7 +39,7 @@ class RoomCrowd:
         if isinstance(outlet, RoomOutlet):
             self._audience.remove(outlet.link)
 
-    def broadcast(self, data: bytes) -> None:
+    def broadcast(self, messages: Iterable[bytes]) -> None:
         """Tell all of them."""
         if self._audience:
-            self._send(text_frame(data))
+            self._send(*map(text_frame, messages))

@@ -26,10 +26,10 @@ class RoomOutlet:
         self._rate = rate
         self._holds = 0
         self._allowed, self._since = (0, 0.0) if rate is None else rate.begin()
-        self._receive: Callable[[bytes], None] = _nothing
-        self.on_text: Callable[[bytes], None] = _nothing
+        self._receive: Callable[..., None] = _nothing
+        self.on_text: Callable[..., None] = _nothing
 
-    def listen(self, receive: Callable[[bytes], None]) -> None:
+    def listen(self, receive: Callable[..., None]) -> None:
         """From now on, what the client says goes to `receive`."""
         self._receive = receive
         # Every message comes by here: without a rate it goes straight to the room.
@@ -69,12 +69,14 @@ class RoomOutlet:
         self._receive = self.on_text = _nothing
         self._left(self)
 
-    def _counted(self, data: bytes) -> None:
-        if self._allowed or self._given():
-            self._allowed -= 1
-            self._receive(data)
-        else:
-            self.close(CloseCode.OVER_RATE)
+    def _counted(self, *messages: bytes) -> None:
+        while messages and self.link.is_open:
+            if not self._allowed and not self._given():
+                self.close(CloseCode.OVER_RATE)
+                return
+            some, messages = messages[: self._allowed], messages[self._allowed :]
+            self._allowed -= len(some)
+            self._receive(*some)
 
     def _given(self) -> bool:
         if self._rate is not None:
@@ -82,5 +84,5 @@ class RoomOutlet:
         return self._allowed > 0
 
 
-def _nothing(data: bytes) -> None:
+def _nothing(*messages: bytes) -> None:
     """Nobody listens any more."""

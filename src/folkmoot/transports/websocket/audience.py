@@ -56,11 +56,11 @@ class Audience:
             self._ahead.pop(link, None)
             link.audience = None
 
-    def send(self, frame: Frame) -> None:
-        """Send a frame to every link, together with its whole tick."""
+    def send(self, *frames: Frame) -> None:
+        """Send frames to every link, together with their whole tick."""
         if not self._frames:
             asyncio.get_running_loop().call_soon(self.flush)
-        self._frames.append(frame)
+        self._frames += frames
 
     def hand_over(self, link: Link) -> None:
         """Give a link what it has not got of this tick, before something of its own follows."""

@@ -44,8 +44,8 @@ class Refusal(NamedTuple):
 class Handler(Protocol):
     """Whose messages they are."""
 
-    def on_text(self, data: bytes) -> None:
-        """A whole text message came, of valid UTF-8; an error raised here closes the link."""
+    def on_text(self, *messages: bytes) -> None:
+        """Whole text messages came, of valid UTF-8; an error raised here closes the link."""
 
     def on_close(self, code: int, reason: str) -> None:
         """The link is no longer open; called once, and nothing is called after it."""

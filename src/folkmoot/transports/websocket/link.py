@@ -251,12 +251,12 @@ class Link(asyncio.Protocol):
         del self._reader
         self._leave(self)
 
-    def on_text(self, data: bytes) -> None:
-        """A message came."""
+    def on_text(self, *messages: bytes) -> None:
+        """Messages came."""
         if self._state is not OPEN or self._handler is None:
             return
         try:
-            self._handler.on_text(data)
+            self._handler.on_text(*messages)
         except Exception as error:  # noqa: BLE001 - told to the client, and what is not ours logged
             self._fail(error)
 

@@ -23,8 +23,8 @@ SMALL_BUFFER: Final = 65_536
 class Receiver(Protocol):
     """Who is told what came."""
 
-    def on_text(self, data: bytes) -> None:
-        """A whole message came."""
+    def on_text(self, *messages: bytes) -> None:
+        """Whole messages came: all that were read at once, in their order."""
 
     def on_ping(self, payload: bytes) -> None:
         """A ping came."""
@@ -77,6 +77,7 @@ class Reader(WSListener):
         "_pending",
         "_receiver",
         "_unfinished",
+        "_whole",
         "owner",
     )
 
@@ -94,6 +95,7 @@ class Reader(WSListener):
         self._unfinished = unfinished
         self._noted = False
         self._message: bytearray | None = None
+        self._whole: list[bytes] = []
         self._chunk = b""
         self._pending = 0
         self._parser: Parser | None = make_parser(self, self._on_broken, max_message_bytes)
@@ -121,6 +123,8 @@ class Reader(WSListener):
             if not self._pending and size > SMALL_BUFFER and self._parser is not None:
                 self._parser = make_parser(self, self._on_broken, self._limit)
         self._chunk = b""
+        if self._whole:
+            self._hand_over()
         if self._pending > SMALL_BUFFER or self._message is not None or self._noted:
             self._note_unfinished()
 
@@ -157,12 +161,19 @@ class Reader(WSListener):
         else:
             self._take_frame(frame)
 
+    def _hand_over(self) -> None:
+        """Pass on the messages that are whole, before anything that came after them."""
+        whole, self._whole = self._whole, []
+        if whole:
+            self._receiver.on_text(*whole)
+
     def _take_frame(self, frame: WSFrame) -> None:
         if frame.rsv1 or frame.rsv2 or frame.rsv3:
             self._violated(CloseCode.PROTOCOL_ERROR)
             return
         kind, payload = frame.msg_type, frame.get_payload_as_bytes()
         if kind == WSMsgType.PING:
+            self._hand_over()
             self._receiver.on_ping(payload)
         elif kind == WSMsgType.CLOSE:
             self._take_close(payload)
@@ -191,22 +202,25 @@ class Reader(WSListener):
             except UnicodeDecodeError:
                 self._violated(CloseCode.NOT_UTF8)
                 return
-        self._receiver.on_text(message)
+        self._whole.append(message)
 
     def _take_close(self, payload: bytes) -> None:
         close = read_close(payload)
         if close is None:
             self._violated(CloseCode.PROTOCOL_ERROR)
         else:
+            self._hand_over()
             self._receiver.on_close(*close)
 
     def _violated(self, code: CloseCode) -> None:
         self._message = None
+        self._hand_over()
         self._receiver.on_violation(code, readable=True)
 
     def _on_broken(self, close: bytes) -> None:
         if self._parser is None:
             return
+        self._hand_over()
         self.stop()
         told = read_close(close[2:])
         code = told[0] if told else CloseCode.PROTOCOL_ERROR
