@@ -1,102 +1,150 @@
 """JSON Schema with limits on its cost, for schemas from servers that are not trusted.
 
-References lead nowhere outside the schema. What takes too many steps, and a pattern that could, is
-not checked any further; the server will.
+The library judges a value in microseconds and its regular expressions take linear time. What it
+does not bound is bounded here before it runs: how large a schema is and how far its references
+expand, how large a value is, and how many errors are described. What is beyond a bound is not
+checked; the server will.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import re
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from functools import cache
+from collections.abc import Callable
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
+import jsonschema_rs
 import msgspec
-
-from folkmoot.metaschemas import metaschema_of
-from folkmoot.plainschemas import never, plain_check
 
 logger = logging.getLogger("folkmoot.schemas")
 
-MOST_STEPS: Final = 10_000
-"""Keywords applied in one check."""
-MOST_READING: Final = 60_000
-"""Keywords applied to find out whether a schema makes sense; one that takes more is not used."""
-MOST_WORK: Final = 20_000_000
-"""What keywords that can take long may cost in one check, in looks at a character."""
-MOST_ERRORS: Final = 5
 MOST_SCHEMA_BYTES: Final = 64 * 1024
-MOST_PATTERN: Final = 256
-MOST_MATCHED: Final = 2_000
-"""Characters of a text that a pattern is held against."""
-MOST_UNIQUE: Final = 100
+MOST_DEPTH: Final = 64
+"""How deep a schema may be nested."""
+MOST_SUBSCHEMAS: Final = 20_000
+"""Subschemas of a schema whose references are all replaced by what they refer to."""
+MOST_UNEVALUATED: Final = 4
+"""How deep `unevaluatedProperties` and `unevaluatedItems` may be nested: each doubles the work."""
+MOST_PATTERNS: Final = 128
+MOST_PATTERN_BYTES: Final = 100_000
+"""The size of a compiled regular expression; `^[a-z]{1,255}$` needs a fifth of it."""
+MOST_TEXT: Final = 8 * 1024
+"""Characters of a value that patterns are held against; with more, patterns are left out."""
+MOST_VALUES: Final = 50_000
+"""Members and items of a value, times the patterns and alternatives that each may be held to."""
+MOST_FLAT: Final = 64
+SCALARS: Final = frozenset((str, int, float, bool, type(None)))
+MOST_DESCRIBED: Final = 3_000
+"""Subschemas times values up to which each error is described: the library makes all of them."""
+MOST_DESCRIBED_TEXT: Final = 100_000
+MOST_ERRORS: Final = 5
 MOST_KEPT: Final = 4_096
 
-_RISKY = re.compile(r"\)[*+?{]|\\[1-9kK]|\(\?|\(\*")
-"""In a pattern: repeated groups, references and look-arounds, which can take exponential time."""
-_REPEATS = re.compile(r"[*+]|\{[0-9]*,[0-9]*\}")
-MOST_REPEATS: Final = 2
-MOST_OPTIONS: Final = 4
-"""How often a pattern may say `?`: each doubles what has to be tried."""
-UNIQUE_COST: Final = 2_000
-ENUM_COST: Final = 100
-"""What it costs to compare two values, in looks at a character."""
+DIALECTS: Final[dict[str, Any]] = {
+    "https://json-schema.org/draft/2020-12/schema": jsonschema_rs.Draft202012Validator,
+    "https://json-schema.org/draft/2019-09/schema": jsonschema_rs.Draft201909Validator,
+    "http://json-schema.org/draft-07/schema": jsonschema_rs.Draft7Validator,
+    "http://json-schema.org/draft-06/schema": jsonschema_rs.Draft6Validator,
+    "http://json-schema.org/draft-04/schema": jsonschema_rs.Draft4Validator,
+}
+DEFAULT_DIALECT: Final = jsonschema_rs.Draft202012Validator
+PATTERNS: Final = jsonschema_rs.RegexOptions(size_limit=MOST_PATTERN_BYTES)
+
+LEFT_OUT: Final = ("$schema", "$id", "$dynamicRef", "$recursiveRef")
+"""Keywords that are left out, so that `#/…` means the same everywhere in a schema."""
+ABOUT_NAMES: Final = ("patternProperties", "additionalProperties", "unevaluatedProperties")
+"""Keywords that hold the patterns of `patternProperties` against names."""
+UNEVALUATED: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 
 Fault = str
-"""What is wrong with a value, where: `path: 5 is not of type 'string'`."""
+"""What is wrong with a value, where: `path: 5 is not of type "string"`."""
 
 
-class TooMuch(Exception):
-    """A check takes more steps than it is worth."""
+class TooComplex(Exception):
+    """A schema would cost too much to apply."""
 
 
 class Schema:
     """One schema; `faults` says what is wrong with a value."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: dict[str, Any]) -> None:
         self._source = source
-        self.surely_fits = plain_check(source) or never
-        """Whether a value can be told at once to fit."""
         self._validator: Any = None
+        self._without_patterns: Any = None
+        self._patterns = 0
+        self._size = 1
         self.unusable = False
-        """Whether the schema itself makes no sense, so that nothing can be checked."""
-
-    def faults(self, value: Any) -> list[Fault]:
-        """What is wrong with a value, as much as can be told in time; a few things at most."""
-        if self.surely_fits(value):
-            return []
-        self.prepare()
-        if self.unusable:
-            return []
-        _COUNTER.reset()
-        found: list[Fault] = []
-        with suppress(Exception):  # whatever strangers' values make of strangers' schemas
-            for error in islice(self._validator.iter_errors(value), MOST_ERRORS):
-                found.append(_told(error))  # noqa: PERF401 - what was found before it broke counts
-        return found
+        """Whether the schema is invalid or too complex, so that nothing can be checked."""
 
     @property
     def prepared(self) -> bool:
-        """Whether a value that may not fit can be checked at once."""
+        """Whether the schema is compiled, so that a value is checked in microseconds."""
         return self.unusable or self._validator is not None
 
     def prepare(self) -> None:
-        """Read the schema, if it was not read yet; a long one takes a while."""
+        """Compile the schema, if it is not compiled yet; a large one takes some milliseconds."""
         if self.prepared:
             return
         try:
-            self._validator = _validator(self._source)
-        except Exception:  # noqa: BLE001 - a stranger's schema can be wrong in any way
+            self._compile()
+        except Exception as error:  # noqa: BLE001 - a stranger's schema can be wrong in any way
             self.unusable = True
+            reason = str(error).partition("\n")[0][:200]
             logger.warning(
-                "the schema of a tool is not valid, so arguments are not checked against it"
+                "the schema of a tool cannot be used, so arguments are not checked against it",
+                extra={"reason": reason},
             )
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value fits, as far as it can be told within the limits."""
+        if self._validator is None:
+            self.prepare()
+        if self.unusable:
+            return True
+        validator = self._validator
+        if self._patterns or type(value) is not dict or not is_flat(value):
+            values, text = measured(value, MOST_VALUES // (1 + self._patterns))
+            if values is None:
+                return True
+            if self._patterns and text > MOST_TEXT:
+                validator = self._without_patterns
+        try:
+            return bool(validator.is_valid(value))
+        except Exception:  # noqa: BLE001 - such as a text that is no Unicode
+            return True
+
+    def faults(self, value: Any) -> list[Fault]:
+        """What is wrong with a value; a few things at most."""
+        if self.fits(value):
+            return []
+        values, text = measured(value, MOST_DESCRIBED // self._size)
+        if values is None or text > MOST_DESCRIBED_TEXT:
+            return ["the value does not match; it is too large to say where"]
+        validator = self._without_patterns if text > MOST_TEXT else self._validator
+        return [described(error) for error in islice(validator.iter_errors(value), MOST_ERRORS)]
+
+    def _compile(self) -> None:
+        named = self._source.get("$schema")
+        dialect = DIALECTS.get(named.rstrip("#") if isinstance(named, str) else "", DEFAULT_DIALECT)
+        patterns: list[str] = []
+
+        def is_linear(pattern: str) -> bool:
+            patterns.append(pattern)
+            if len(patterns) > MOST_PATTERNS:
+                return False
+            try:
+                jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=PATTERNS)
+            except (jsonschema_rs.ValidationError, ValueError):
+                return False
+            return True
+
+        schema = simplified(self._source, is_linear)
+        self._size = expanded_size(schema)
+        self._patterns = len(patterns)
+        self._without_patterns = compiled(dialect, simplified(self._source, lambda _: False))
+        self._validator = compiled(dialect, schema)
 
 
 class Schemas:
@@ -121,190 +169,112 @@ class Schemas:
         return schema
 
 
-def prepare() -> None:
-    """Have the library at hand; it is slow to import, which no message should wait for."""
-    _dialects()
+def compiled(dialect: Any, schema: dict[str, Any]) -> Any:
+    """A validator that fetches nothing."""
+    return dialect(schema, retriever=refuse, pattern_options=PATTERNS, validate_formats=False)
 
 
-class _Counter(threading.local):
-    """Counts the steps of the check that is under way; a check never waits, so a thread has one."""
-
-    def __init__(self) -> None:
-        self._work = 0
-        self._left = MOST_STEPS
-
-    def reset(self, steps: int = MOST_STEPS) -> None:
-        self._work = 0
-        self._left = steps
-
-    def affords(self, work: int) -> bool:
-        """Whether so much can still be done; then it is taken as done."""
-        if self._work + work > MOST_WORK:
-            return False
-        self._work += work
-        return True
-
-    def step(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise TooMuch
+def refuse(uri: str) -> NoReturn:
+    """Fetch nothing: a schema must not make the hub send requests."""
+    raise ValueError(f"references to other documents are not followed: {uri[:100]}")
 
 
-_COUNTER: Final = _Counter()
+def simplified(value: Any, keep: Callable[[str], bool], depth: int = 0) -> Any:
+    """A schema without keywords that are left out, and without patterns that are not kept.
 
-
-def _validator(source: dict[str, Any]) -> Any:
-    from referencing import Registry
-
-    named = source.get("$schema")
-    dialect = _dialect(named if isinstance(named, str) else "")
-    schema = _harmless(source)
-    _COUNTER.reset(MOST_READING)
-    if not metaschema_of(dialect).is_valid(schema):
-        raise TypeError
-    return dialect(schema, registry=Registry())
-
-
-@cache
-def _dialects() -> dict[str, Any]:
-    # Only those who check schemas pay for it.
-    import jsonschema  # type: ignore[import-untyped]
-
-    known = (
-        jsonschema.Draft202012Validator,
-        jsonschema.Draft201909Validator,
-        jsonschema.Draft7Validator,
-        jsonschema.Draft6Validator,
-        jsonschema.Draft4Validator,
-    )
+    Raises `TooComplex` for one that is nested too deep.
+    """
+    if depth > MOST_DEPTH:
+        raise TooComplex("the schema is nested too deep")
+    if isinstance(value, list):
+        return [simplified(item, keep, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    dropped = {name for name in LEFT_OUT if isinstance(value.get(name), str)}
+    if isinstance(value.get("pattern"), str) and not keep(value["pattern"]):
+        dropped.add("pattern")
+    named = value.get("patternProperties")
+    if isinstance(named, dict) and not all(map(keep, named)):
+        dropped.update(ABOUT_NAMES)
     return {
-        each.META_SCHEMA.get("$id", each.META_SCHEMA.get("id", "")).rstrip("#"): _bounded(each)
-        for each in known
+        name: simplified(inner, keep, depth + 1)
+        for name, inner in value.items()
+        if name not in dropped
     }
 
 
-def _dialect(name: str) -> Any:
-    dialects = _dialects()
-    return dialects.get(name.rstrip("#")) or next(iter(dialects.values()))
+def expanded_size(schema: dict[str, Any]) -> int:
+    """How many subschemas there are where each reference is replaced by what it refers to.
+
+    Raises `TooComplex` above the limit, which is reached by a few levels of references that each
+    stand twice.
+    """
+    sizes: dict[int, tuple[int, int]] = {}
+
+    def size(value: Any) -> tuple[int, int]:
+        if not isinstance(value, dict | list):
+            return 0, 0
+        if id(value) in sizes:
+            return sizes[id(value)]
+        sizes[id(value)] = 1, 0  # what refers to itself ends here
+        inner = list(value.values() if isinstance(value, dict) else value)
+        if isinstance(value, dict) and isinstance(value.get("$ref"), str):
+            inner.append(resolved(schema, value["$ref"]))
+        total, deepest = 1, 0
+        for each in inner:
+            count, unevaluated = size(each)
+            total, deepest = total + count, max(deepest, unevaluated)
+        if isinstance(value, dict) and not UNEVALUATED.isdisjoint(value):
+            deepest += 1
+        if total > MOST_SUBSCHEMAS or deepest > MOST_UNEVALUATED:
+            raise TooComplex("the schema takes too many steps to apply")
+        sizes[id(value)] = total, deepest
+        return total, deepest
+
+    return size(schema)[0]
 
 
-def _bounded(dialect: Any) -> Any:
-    """The dialect with each of its keywords counted, and the dangerous ones held back."""
-    from jsonschema.validators import extend  # type: ignore[import-untyped]
-
-    keywords = {name: _counted(apply) for name, apply in dialect.VALIDATORS.items()}
-    for name, cost in COSTS.items():
-        if name in keywords:
-            keywords[name] = _if_affordable(keywords[name], cost)
-    return extend(dialect, keywords)
-
-
-Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
-
-
-def _counted(apply: Keyword) -> Keyword:
-    def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any] | None:
-        _COUNTER.step()
-        return apply(validator, value, instance, schema)
-
-    return counted
-
-
-def _if_affordable(apply: Keyword, cost: Cost) -> Keyword:
-    def checked(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any] | None:
-        if _COUNTER.affords(cost(value, instance, schema)):
-            return apply(validator, value, instance, schema)
+def resolved(schema: dict[str, Any], reference: str) -> Any:
+    """What a reference within a schema refers to; None for any other, which is not followed."""
+    found: Any = schema
+    if not reference.startswith("#"):
         return None
-
-    return checked
-
-
-def is_quick(pattern: Any) -> bool:
-    """Whether a regular expression takes little time on a text of some length, whatever it is."""
-    return (
-        isinstance(pattern, str)
-        and len(pattern) <= MOST_PATTERN
-        and not _RISKY.search(pattern)
-        and _repeats(pattern) <= MOST_REPEATS
-        and pattern.count("?") <= MOST_OPTIONS
-        and ("|" not in pattern or pattern.count("(") <= 1)
-    )
+    for step in reference[1:].split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list):
+            found = found[int(name)] if name.isdigit() and int(name) < len(found) else None
+        else:
+            found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
-def _repeats(pattern: str) -> int:
-    """How often something is repeated; a pattern may also begin anywhere."""
-    return len(_REPEATS.findall(pattern)) + (not pattern.startswith("^"))
+def is_flat(value: dict[str, Any]) -> bool:
+    """Whether an object has only a few members, with nothing in them: most arguments are such."""
+    return len(value) <= MOST_FLAT and SCALARS.issuperset(map(type, value.values()))
 
 
-def _search(pattern: Any, text: Any) -> int:
-    """What it costs at most to look for a quick pattern in a text."""
-    if not isinstance(pattern, str) or not isinstance(text, str):
-        return 0
-    if len(text) > MOST_MATCHED:
-        return TOO_MUCH
-    choices = (pattern.count("|") + 1) << pattern.count("?")
-    return len(pattern) + choices * int(len(text) ** max(1, _repeats(pattern)))
+def measured(value: Any, most: int) -> tuple[int | None, int]:
+    """How many values there are in a value, and characters; None where there are more."""
+    count = text = 0
+    left = [value]
+    while left:
+        each = left.pop()
+        count += 1
+        if type(each) is str:
+            text += len(each)
+        elif type(each) is dict:
+            text += sum(map(len, each))
+            left += each.values()
+        elif type(each) is list:
+            left += each
+        if count + len(left) > most:
+            return None, text
+    return count, text
 
 
-def _search_names(_wanted: Any, value: Any, schema: Any) -> int:
-    """What it costs to hold the patterns beside a keyword against the names of an object."""
-    patterns = schema.get("patternProperties") if isinstance(schema, dict) else None
-    if not isinstance(value, dict) or not isinstance(patterns, dict):
-        return 0
-    cost = 0
-    for name in value:
-        cost += sum(_search(pattern, name) for pattern in patterns)
-        if cost > MOST_WORK:
-            break
-    return cost
-
-
-def _compare_all(_wanted: Any, items: Any, _schema: Any) -> int:
-    if not isinstance(items, list):
-        return 0
-    return TOO_MUCH if len(items) > MOST_UNIQUE else UNIQUE_COST * len(items) ** 2
-
-
-Cost = Callable[[Any, Any, Any], int]
-TOO_MUCH: Final = MOST_WORK + 1
-
-COSTS: Final[dict[str, Cost]] = {
-    "pattern": lambda pattern, text, _: _search(pattern, text),
-    "patternProperties": _search_names,
-    "additionalProperties": _search_names,
-    "unevaluatedProperties": _search_names,
-    "uniqueItems": _compare_all,
-    "enum": lambda wanted, _, __: ENUM_COST * len(wanted) if isinstance(wanted, list) else 0,
-}
-"""Keywords that could take long, and what they cost."""
-
-ABOUT_NAMES: Final = ("patternProperties", "additionalProperties", "unevaluatedProperties")
-"""Keywords that hold the patterns of `patternProperties` against names."""
-
-
-UNFOLLOWED: Final = ("$schema", "$dynamicRef", "$recursiveRef")
-"""Keywords that are left out: a dialect further in would count nothing, and what a reference stands
-for that depends on where it is met takes the whole schema to find out, every time.
-"""
-
-
-def _harmless(value: Any) -> Any:
-    """The schema without patterns that could take long, and without what is not followed."""
-    if isinstance(value, list):
-        return [_harmless(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    dropped = {name for name in UNFOLLOWED if isinstance(value.get(name), str)}
-    if isinstance(value.get("pattern"), str) and not is_quick(value["pattern"]):
-        dropped.add("pattern")
-    named = value.get("patternProperties")
-    if isinstance(named, dict) and not all(map(is_quick, named)):
-        dropped.update(ABOUT_NAMES)
-    return {name: _harmless(inner) for name, inner in value.items() if name not in dropped}
-
-
-def _told(error: Any) -> Fault:
-    place = ".".join(str(step) for step in error.absolute_path)
+def described(error: Any) -> Fault:
+    """An error in one short line, with the place it is at."""
+    place = ".".join(map(str, error.instance_path))
     said = str(error.message)
     cut = said if len(said) <= 200 else said[:200] + "…"
     told = cut if cut.isprintable() else repr(cut)[1:-1]

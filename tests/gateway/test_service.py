@@ -76,7 +76,7 @@ def test_arguments_that_do_not_fit_the_schema_are_told_to_the_model_and_not_sent
             await hub.has(backend, tools=(tool("square", properties=NUMBER),))
             said = told(await hub.call("maths:square", {"n": "four"}))
             assert said["code"] == "argument_invalid"
-            assert "n: 'four' is not of type 'number'" in said["error"]
+            assert 'n: "four" is not of type "number"' in said["error"]
             assert said["error"].startswith("The arguments do not match the schema of maths:square")
             assert told(await hub.call("maths:square", [4]))["code"] == "argument_invalid"
             assert not backend.asked

@@ -92,7 +92,7 @@ async def check_notes(there: Meeting, era: str, token: str, own: dict[str, Any])
             assert (name, as_own(here[name], NAMESPACE)) == (name, as_own(own[name], NAMESPACE))
         check_tools(own["tools"]["tools"], here["tools"]["tools"], NAMESPACE)
         check_lists(own, here, NAMESPACE)
-        assert "'b' is a required property" in here["bad arguments"]["content"][0]["text"]
+        assert 'b\\" is a required property' in here["bad arguments"]["content"][0]["text"]
         shown = (await through.call_tool("showAll", {})).content
         for uri in (shown[3].uri, shown[4].resource.uri):
             [read] = (await client.read_resource(uri)).contents

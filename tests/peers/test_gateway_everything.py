@@ -53,7 +53,7 @@ def check_used(own: dict[str, Any], here: dict[str, Any]) -> None:
     check_lists(own, here, NAMESPACE)
     assert here["unknown tool"]["message"] == "Unknown tool: every_no_such_tool."
     assert here["bad arguments"]["isError"]
-    assert "'b' is a required property" in here["bad arguments"]["content"][0]["text"]
+    assert 'b\\" is a required property' in here["bad arguments"]["content"][0]["text"]
 
 
 async def check_links(client: Through) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from folkmoot.core.errors import PromptUnknown, ResourceUnknown, UnknownTool
 from folkmoot.core.session import Era
 from folkmoot.gateway.ports import Tell
-from folkmoot.jsonschemas import Fault, Schema, Schemas, prepare
+from folkmoot.jsonschemas import Fault, Schema, Schemas
 from folkmoot.mcp.wire import AS_TASK, COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 
 if TYPE_CHECKING:
@@ -152,10 +152,6 @@ class Checks:
         self._reading: dict[str, asyncio.Lock] = {}
         """By namespace: one schema of a backend is read at a time."""
 
-    def prepare(self) -> None:
-        """Have the library at hand before the first call."""
-        prepare()
-
     def surely_fits(self, tool: ToolEntry, params: dict[str, Any]) -> bool:
         """Whether a call may be made without a further look; what is not sure is looked at."""
         if tool.quarantined:
@@ -165,7 +161,7 @@ class Checks:
         return (
             entry is tool
             and (arguments is None or isinstance(arguments, dict))
-            and (schema is None or schema.surely_fits(arguments or {}))
+            and (schema is None or (schema.prepared and schema.fits(arguments or {})))
         )
 
     async def faults(self, tool: ToolEntry, arguments: Any) -> list[Fault]:
@@ -177,7 +173,7 @@ class Checks:
         if not isinstance(arguments, dict):
             return ["the arguments must be an object"]
         schema = self._schema(tool)
-        if schema is None or schema.surely_fits(arguments):
+        if schema is None:
             return []
         if not schema.prepared:
             async with self._reading.setdefault(tool.namespace, asyncio.Lock()):

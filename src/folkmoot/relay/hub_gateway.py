@@ -118,8 +118,6 @@ class HubGateway:
     async def running(self) -> AsyncIterator[None]:
         """Have the links live, and follow the settings, while entered."""
         async with self.fleet.running(), aside() as beside:
-            if self._spec.backends:
-                self.gateway.checks.prepare()
             await self.fleet.apply(self._spec.backends)
             beside.run(self.gateway.follow_pins())
             if self.following is not None:

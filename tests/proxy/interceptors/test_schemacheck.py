@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
-from folkmoot.jsonschemas import MOST_KEPT, Schema, Schemas, is_quick
 from tests.proxy.rules.support import TO_SERVER, Way, call, request, used
 
 OBJECT = {
@@ -41,10 +39,10 @@ def test_a_wrong_call_is_answered_with_what_is_wrong_so_that_a_model_can_try_aga
     assert checked.judge(call("read", {"path": "/x", "n": 2})).verdict is CONTINUE
     told = said(checked.judge(call("read", {"path": 5, "n": 0, "m": 1})).verdict)
     assert told.startswith("The arguments of read do not match its schema: ")
-    assert "path: 5 is not of type 'string'" in told
+    assert 'path: 5 is not of type "string"' in told
     assert "n: 0 is less than the minimum of 1" in told
     assert "'m' was unexpected" in told
-    assert "'path' is a required property" in said(checked.judge(call("read")).verdict)
+    assert '"path" is a required property' in said(checked.judge(call("read")).verdict)
 
 
 def test_a_result_that_breaks_the_servers_own_promise_does_not_reach_the_client() -> None:
@@ -104,87 +102,7 @@ def test_what_is_changed_later_is_checked_again() -> None:
     assert ruling.by == "it"
 
 
-def exploding(levels: int) -> dict[str, Any]:
-    """A schema that takes twice as long with each level."""
-    defs: dict[str, Any] = {
-        f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(levels)
-    }
-    return {"$ref": "#/$defs/l0", "$defs": {**defs, f"l{levels}": {"type": "object"}}}
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        (exploding(40), {}),
-        ({"properties": {"x": {"pattern": "^(a+)+$"}}}, {"x": "a" * 60 + "!"}),
-        ({"properties": {"x": {"pattern": "a*a*a*a*a*b"}}}, {"x": "a" * 1900}),
-        (
-            {"patternProperties": {"^(a|a)+$": {}}, "additionalProperties": False},
-            {"a" * 60 + "!": 1},
-        ),
-        ({"patternProperties": {"a*b": {}}, "additionalProperties": False}, {"a" * 300_000: 1}),
-        ({"properties": {"x": {"uniqueItems": True}}}, {"x": [{"n": n} for n in range(20_000)]}),
-        ({"$ref": "http://127.0.0.1:9/schema"}, {}),
-        ({"$ref": "#/nowhere"}, {}),
-        ({"$ref": "#"}, {}),
-        ({"type": 5}, {}),
-        ({"$schema": "urn:unknown", "properties": 3}, {}),
-        (
-            {"allOf": [{"$schema": "http://json-schema.org/draft-07/schema#", **exploding(40)}]},
-            {},
-        ),
-    ],
-)
-def test_no_schema_makes_a_check_slow_or_fail(schema: Any, value: Any) -> None:
+@pytest.mark.parametrize("schema", [{"$ref": "http://127.0.0.1:9/schema"}, {"type": 5}, 7])
+def test_a_call_of_a_tool_whose_schema_cannot_be_used_passes(schema: Any) -> None:
     checked = way(tools=[{"name": "x", "inputSchema": schema}])
-    began = time.process_time()
-    assert checked.judge(call("x", value)).verdict is CONTINUE
-    assert time.process_time() - began < 5
-
-
-def test_a_value_that_breaks_the_library_does_not_switch_the_check_off() -> None:
-    schema = Schema({"properties": {"n": {"multipleOf": 1e-300}, "s": {"type": "string"}}})
-    schema.faults({"n": 1e308})
-    assert schema.faults({"s": 1})
-
-
-def test_dialects_are_heeded() -> None:
-    old = {"$schema": "http://json-schema.org/draft-04/schema#"}
-    strictly = {**old, "properties": {"n": {"maximum": 3, "exclusiveMaximum": True}}}
-    assert Schema(strictly).faults({"n": 3})
-    assert not Schema(strictly).faults({"n": 2})
-
-
-def test_patterns_that_take_little_time_are_applied() -> None:
-    assert is_quick("^[a-z]+-[0-9]{2,4}$")
-    assert not any(map(is_quick, ["(a+)+", r"(a)\1", "(?=a)b", "a*b*c*", "x" * 300]))
-    checked = Schema({"properties": {"x": {"pattern": "^[a-z]+$"}}})
-    assert checked.faults({"x": "A"})
-    assert not checked.faults({"x": "a"})
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        ({"pattern": "^" + "a?" * 40 + "a" * 40 + "$"}, "a" * 40),
-        ({"pattern": "^" + "(a|aa)" * 30 + "$"}, "a" * 45 + "b"),
-        ({"items": {"pattern": "b*b$"}}, ["b" * 1_900 + "c"] * 9_000),
-        ({"patternProperties": {"^a*a*$": {}}}, {"a" * 1_900 + str(n): 1 for n in range(900)}),
-        ({"items": {"uniqueItems": True}}, [[{"a": n} for n in range(290)]] * 3_000),
-        ({"items": {"enum": list(range(9_000))}}, [8_999] * 9_900),
-    ],
-)
-def test_no_schema_and_value_together_take_long(schema: Any, value: Any) -> None:
-    began = time.process_time()
-    Schema(schema).faults(value)
-    assert time.process_time() - began < 5
-
-
-def test_one_schema_in_many_sessions_is_kept_once_and_schemas_are_bounded() -> None:
-    schemas = Schemas()
-    assert schemas.of({"type": "object"}) is schemas.of({"type": "object"})
-    assert schemas.of(None) is None
-    assert schemas.of({"description": "x" * 300_000}) is None
-    for number in range(MOST_KEPT + 10):
-        schemas.of({"const": number})
-    assert len(schemas._kept) == MOST_KEPT
+    assert checked.judge(call("x", {"a": 1})).verdict is CONTINUE

@@ -11,7 +11,7 @@ import msgspec
 from folkmoot.core.errors import BlockedByInterceptor, ServerAnswerInvalid
 from folkmoot.core.glob import glob
 from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
-from folkmoot.jsonschemas import Fault, Schema, Schemas, prepare
+from folkmoot.jsonschemas import Fault, Schema, Schemas
 from folkmoot.proxy.interceptors.base import (
     CALL,
     LIST,
@@ -133,7 +133,6 @@ class SchemaCheck(Guard):
     learns = True
 
     def __init__(self, options: SchemaOptions, means: Means) -> None:
-        prepare()
         self._options = options
         self._canonical = means.canonical
         self._schemas = Schemas()
