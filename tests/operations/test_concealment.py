@@ -20,7 +20,7 @@ from folkmoot.core.message import Request, members, replace
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.operations import OPERATIONS, Absent, Operation
 from folkmoot.operations.concealment import MASK, conceal, conceal_call
-from folkmoot.proxy.redaction.names import is_secret
+from folkmoot.proxy.redaction.patterns import is_secret
 from tests.harness import run
 from tests.mcp_harness import both_eras, meeting, rpc, settings
 from tests.proxy.rules.support import call, envelope

@@ -20,7 +20,7 @@ from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.finder import CALL_TOOL
 from folkmoot.operations.table import OPERATIONS
 from folkmoot.proxy.chain import Concealed
-from folkmoot.proxy.redaction.names import is_secret
+from folkmoot.proxy.redaction.patterns import is_secret
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope

@@ -8,9 +8,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.proxy.redaction.forms import QUERY_NAMES, TEXT_FORMS
-from folkmoot.proxy.redaction.names import ENDINGS, WHOLE_NAMES, is_secret
-from folkmoot.proxy.redaction.scan import may_hold_secret
+from folkmoot.proxy.redaction.patterns import (
+    ENDINGS,
+    QUERY_NAMES,
+    TEXT_FORMS,
+    WHOLE_NAMES,
+    is_secret,
+)
+from folkmoot.proxy.redaction.text import may_hold_secret
 from folkmoot.telemetry.redaction import NAMES
 from tests.proxy.redaction.secrets import SOME
 

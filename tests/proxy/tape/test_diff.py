@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from folkmoot.core.equality import same
 from folkmoot.core.errors import PathSyntax
-from folkmoot.proxy.redaction.placeholder import Placeholders
+from folkmoot.proxy.redaction.placeholders import Placeholders
 from folkmoot.proxy.tape.diff import MOST, Difference, differences
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", "[1]"])

@@ -11,7 +11,7 @@ from folkmoot.cli.output import aligned, say
 from folkmoot.cli.tape.words import number
 from folkmoot.cli.text import one_line, say_data
 from folkmoot.proxy.redaction import Redactor, own_key_file, redaction_key
-from folkmoot.proxy.redaction.key import FOLDER_KEY
+from folkmoot.proxy.redaction.placeholders import FOLDER_KEY
 from folkmoot.proxy.tape.lines import MessageLine
 from folkmoot.proxy.tape.reader import follow_lines
 from folkmoot.proxy.tape.rewrite import redact_tape

@@ -13,7 +13,7 @@ from folkmoot.mcp.eras.handshake_client import HandshakeClient
 from folkmoot.mcp.eras.openings import HandshakeOpening, NothingToBridge, StatelessOpening
 from folkmoot.mcp.eras.stateless_client import StatelessClient
 from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
-from folkmoot.mcp.wire import INITIALIZE, VERSION_KEY, meta_of, params_of, speaks_stateless
+from folkmoot.mcp.wire import INITIALIZE, speaks_stateless
 
 _TOKEN: Final[Callable[[], str]] = partial(secrets.token_hex, 16)
 
@@ -50,20 +50,15 @@ class EraBridge:
         self._part: (
             HandshakeOpening | StatelessOpening | HandshakeClient | StatelessClient | None
         ) = None
-        self._client_version: str | None = None
         self._server_version: str | None = None
         self.transparent = transparent
         """Whether both speak one era, so that this need not be asked any more."""
 
     @property
-    def client_version(self) -> ProtocolVersion | None:
-        """The version that the client opened with."""
-        return _version(self._client_version)
-
-    @property
     def server_version(self) -> ProtocolVersion | None:
         """The version that is spoken with the server, once that is known."""
-        return _version(self._server_version)
+        value = self._server_version
+        return ProtocolVersion(value) if type(value) is str else None
 
     def server_id(self, message_id: MessageId) -> MessageId | None:
         """The id by which a handshake server knows a stateless client's request, if it has it."""
@@ -118,10 +113,8 @@ class EraBridge:
         if self.transparent or not isinstance(message, Request):
             return [ToServer(message)]
         if message.method == INITIALIZE:
-            self._client_version = params_of(message).get("protocolVersion")
             self._part = HandshakeOpening(self._ids, message, listening=self._listening)
         elif speaks_stateless(message):
-            self._client_version = meta_of(message).get(VERSION_KEY)
             self._part = StatelessOpening(
                 self._ids,
                 message,
@@ -149,7 +142,3 @@ class EraBridge:
         for message in opening.held:
             steps += self.from_client(message)
         return steps
-
-
-def _version(value: str | None) -> ProtocolVersion | None:
-    return ProtocolVersion(value) if type(value) is str else None

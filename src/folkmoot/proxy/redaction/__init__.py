@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from folkmoot.proxy.redaction.key import folder_key, own_key_file, redaction_key
-from folkmoot.proxy.redaction.placeholder import PLACEHOLDER
-from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.placeholders import (
+    PLACEHOLDER,
+    RedactedPlace,
+    folder_key,
+    own_key_file,
+    redaction_key,
+)
 from folkmoot.proxy.redaction.redactor import Redactor
 
 __all__ = [

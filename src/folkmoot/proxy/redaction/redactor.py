@@ -24,19 +24,16 @@ from folkmoot.mcp.wire import (
     TOOLS_LIST,
 )
 from folkmoot.proxy.redaction import mail
-from folkmoot.proxy.redaction.names import (
+from folkmoot.proxy.redaction.patterns import (
     OPEN_HEADERS,
     SESSION_HEADERS,
     SESSION_NAMES,
     is_secret_header,
     is_secret_parameter,
 )
-from folkmoot.proxy.redaction.paths import Paths
-from folkmoot.proxy.redaction.placeholder import Placeholders
-from folkmoot.proxy.redaction.places import RedactedPlace
-from folkmoot.proxy.redaction.scan import may_hold_secret
-from folkmoot.proxy.redaction.text import Secrets, TextRedactor
-from folkmoot.proxy.redaction.walk import Walk
+from folkmoot.proxy.redaction.placeholders import Placeholders, RedactedPlace
+from folkmoot.proxy.redaction.text import Secrets, TextRedactor, may_hold_secret
+from folkmoot.proxy.redaction.walk import Paths, Walk
 
 DEFINITIONS: Final = frozenset(
     {

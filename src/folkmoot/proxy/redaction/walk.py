@@ -1,28 +1,70 @@
 """Goes through a decoded message, also through JSON that stands in its strings, and redacts it.
 
-Whatever is not secret stays the same object; order and structure stay in any case.
+Whatever is not secret stays the same object; order and structure stay in any case. `Paths` say what
+else is to be left out: `$.params.arguments.ssn`, `$.result.*[*]`, `$..pin`. They lead on into JSON
+that stands in a string, as if it stood there as itself.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
 
 from folkmoot.proxy.redaction import mail
-from folkmoot.proxy.redaction.forms import MAIL_KIND, OTHER_KIND
-from folkmoot.proxy.redaction.names import (
+from folkmoot.proxy.redaction.patterns import (
+    MAIL_KIND,
+    OTHER_KIND,
     PAIRS,
     are_secrets,
     is_schema,
     is_secret,
     is_secret_flag,
 )
-from folkmoot.proxy.redaction.paths import Paths
-from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.placeholders import RedactedPlace
 from folkmoot.proxy.redaction.text import SHORTEST_KNOWN, TextRedactor
-from folkmoot.proxy.tape.places import Place, spelled
+from folkmoot.proxy.tape.places import Pattern, Place, Step, spelled
+
+_NAMES: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+
+
+class Paths:
+    """The configured paths, compiled. Raises `PathSyntax` for one that is none."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.texts = tuple(paths)
+        self._patterns = tuple(map(Pattern, paths))
+        self._by_end: dict[Step | None, list[Pattern]] = {}
+        for pattern in self._patterns:
+            self._by_end.setdefault(pattern.last, []).append(pattern)
+        self._hints = tuple(_hint(path) for path in paths)
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def may_lead_into(self, raw: bytes) -> bool:
+        """Whether one of them may lead to something in these bytes; wrong only by saying yes."""
+        if not self._patterns:
+            return False
+        return b"\\u" in raw or any(hint in raw for hint in self._hints)
+
+    def lead_to(self, place: Place) -> bool:
+        """Whether one of the paths ends at a place; those above it were asked about before."""
+        for end in (place[-1], None):
+            for pattern in self._by_end.get(end, ()):
+                if pattern.covers(place):
+                    return True
+        return False
+
+
+def _hint(path: str) -> bytes:
+    """A name that is in every message the path leads into; nothing where it has none."""
+    names = _NAMES.findall(path[1:])
+    return names[-1].encode() if names else b""
+
 
 DEEPEST: Final = 300
 """So deep a value is looked into, strings of JSON counted as levels; what is below goes whole."""

@@ -30,7 +30,7 @@ from folkmoot.mcp.wire import (
     TOOLS_CALL,
     UNSUBSCRIBE,
 )
-from folkmoot.proxy.redaction.placeholder import PLACEHOLDER
+from folkmoot.proxy.redaction.placeholders import PLACEHOLDER
 from folkmoot.proxy.replay.script import RecordedCall, Script
 from folkmoot.proxy.tape.diff import Difference, differences
 from folkmoot.proxy.tape.places import Pattern, Place

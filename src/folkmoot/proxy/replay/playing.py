@@ -15,7 +15,7 @@ import msgspec
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import M, MessageId, Request, Response, encode_message, members, replace
 from folkmoot.mcp.wire import INITIALIZE, PROGRESS
-from folkmoot.proxy.redaction.placeholder import PLACEHOLDER
+from folkmoot.proxy.redaction.placeholders import PLACEHOLDER
 from folkmoot.proxy.replay.script import at_server, passed_server
 from folkmoot.proxy.tape.diff import Difference, differences
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.placeholders import RedactedPlace
 from folkmoot.proxy.tape.file import new_name
 from folkmoot.proxy.tape.lines import (
     FORMAT,

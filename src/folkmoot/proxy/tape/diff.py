@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from folkmoot.core.equality import same
-from folkmoot.proxy.redaction.placeholder import PLACEHOLDER
+from folkmoot.proxy.redaction.placeholders import PLACEHOLDER
 from folkmoot.proxy.tape.places import Item, Pattern, Place, spelled
 
 MOST: Final = 1_000

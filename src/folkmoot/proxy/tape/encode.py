@@ -11,7 +11,7 @@ from folkmoot.core.message import encode_message
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block
-from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.placeholders import RedactedPlace
 from folkmoot.proxy.tape.lines import HttpPart, SessionPart, SsePart, TransportPart
 from folkmoot.proxy.tape.model import session_part, transport_part
 

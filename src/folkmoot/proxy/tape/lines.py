@@ -14,7 +14,7 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.session import SessionState
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import FrameType, SocketAddress, TlsInfo
-from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.placeholders import RedactedPlace
 
 FORMAT: Final = 1
 """The number of the format that is written, and the newest that can be read."""

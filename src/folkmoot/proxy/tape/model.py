@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from folkmoot.core.transport import (
     TransportMetadata,
     WebSocketMetadata,
 )
-from folkmoot.proxy.redaction.places import RedactedPlace
+from folkmoot.proxy.redaction.placeholders import RedactedPlace
 from folkmoot.proxy.tape.lines import (
     ConnectionPart,
     CorrelationLine,
@@ -139,36 +138,6 @@ class Tape(msgspec.Struct, dict=True):
     cut: bool = False
     """Whether the last line is incomplete, and was left out."""
     path: Path | None = None
-
-    @cached_property
-    def _by_seq(self) -> dict[int, Entry]:
-        return {entry.seq: entry for entry in self.entries}
-
-    @cached_property
-    def _by_request(self) -> dict[int, CorrelationLine]:
-        return {line.request: line for line in self.correlations}
-
-    @cached_property
-    def _by_response(self) -> dict[int, CorrelationLine]:
-        return {line.response: line for line in self.correlations}
-
-    def entry(self, seq: int) -> Entry | None:
-        """The message of a number, if the tape has it."""
-        return self._by_seq.get(seq)
-
-    def correlation_of(self, entry: Entry) -> CorrelationLine | None:
-        """What ties a request to its answer, asked for either of them."""
-        return self._by_request.get(entry.seq) or self._by_response.get(entry.seq)
-
-    def request_of(self, entry: Entry) -> Entry | None:
-        """The request that a message answers."""
-        line = self._by_response.get(entry.seq)
-        return None if line is None else self._by_seq.get(line.request)
-
-    def answer_to(self, entry: Entry) -> Entry | None:
-        """The answer that a request got."""
-        line = self._by_request.get(entry.seq)
-        return None if line is None else self._by_seq.get(line.response)
 
 
 def entry_of(line: MessageLine) -> Entry:

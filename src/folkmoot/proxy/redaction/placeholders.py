@@ -1,21 +1,63 @@
-"""The key of redaction: 32 random bytes in a file of its own, made where it is first needed.
+"""What stands for a secret: equal for equal secrets, and of no use to whoever has not the key.
 
-Tapes that were redacted under one key agree on what stands for a secret. The key lets nobody read a
+The key of redaction is 32 random bytes in a file of its own, made where it is first needed. Tapes
+that were redacted under one key agree on what stands for a secret. The key lets nobody read a
 secret back; it only lets its owner try whether a guess is right.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from folkmoot.core.errors import KeyUnusable
-from folkmoot.proxy.redaction.placeholder import KEY_BYTES
+
+
+class RedactedPlace(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A place in a line of a tape where something was left out."""
+
+    path: str
+    """Leads to it, `$` being the part; `::` stands where it goes on inside JSON in a string."""
+    kind: str
+    """How it was known: by its form, its name, as mail, or by a path that was configured."""
+    part: str = "message"
+    """Which member of the line the path leads into."""
+
+
+KEY_BYTES: Final = 32
+MOST_KEY_BYTES: Final = 64
+DIGITS: Final = 12
+
+PLACEHOLDER: Final = re.compile(rf"\[redacted:[a-z]+:[0-9a-f]{{{DIGITS}}}\]")
+_ID_LABEL: Final = b"folkmoot tape"
+
+
+class Placeholders:
+    """Makes placeholders under a key. `id` names the key and tells nothing of it."""
+
+    def __init__(self, key: bytes) -> None:
+        if not KEY_BYTES <= len(key) <= MOST_KEY_BYTES:
+            raise ValueError("A key of redaction has 32 to 64 bytes.")
+        self._key = key
+        self.id = blake2b(_ID_LABEL, key=key, digest_size=8, person=b"key id").hexdigest()
+
+    def of(self, secret: str, kind: str) -> str:
+        """The placeholder of a secret; one that is a placeholder already stays what it is."""
+        if PLACEHOLDER.fullmatch(secret):
+            return secret
+        data = secret.encode("utf-8", "surrogatepass")
+        digest = blake2b(data, key=self._key, digest_size=DIGITS // 2).hexdigest()
+        return f"[redacted:{kind}:{digest}]"
+
 
 FOLDER_KEY: Final = ".redaction-key"
 MODE: Final = 0o600
