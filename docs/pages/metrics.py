@@ -8,7 +8,7 @@ import msgspec
 
 from docs.pages.markdown import code, table
 from folkmoot.clock import SystemClock
-from folkmoot.store import StoreStats
+from folkmoot.core.ports import StoreStats
 from folkmoot.store.writer import BATCH_BOUNDS
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
@@ -34,8 +34,8 @@ def families() -> list[Metric]:
     metrics = Metrics(version="0", clock=SystemClock())
     metrics.request_done("GET", "/", 200, 0.1)
     empty = {field.name: 0 for field in msgspec.structs.fields(StoreStats)}
-    sizes = {"batch_sizes": [0 for _ in BATCH_BOUNDS]}
-    metrics.watch(lambda: store_families({**empty, **sizes}, BATCH_BOUNDS))
+    sizes = {"batch_bounds": BATCH_BOUNDS, "batch_sizes": [0 for _ in BATCH_BOUNDS]}
+    metrics.watch(lambda: store_families({**empty, **sizes}))
     metrics.watch(lambda: bus_families(0))
     metrics.watch(lambda: quota_families({"mail": (0, 0)}, {"mail": 0}, {"mail_bytes": 0}, 0))
     metrics.watch(lambda: backend_families((), ()))

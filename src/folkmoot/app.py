@@ -53,8 +53,7 @@ from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.fields import in_effect
-from folkmoot.store import SqliteStore
-from folkmoot.store.writer import BATCH_BOUNDS
+from folkmoot.store import open_database
 from folkmoot.telemetry import logs, tracing
 from folkmoot.telemetry.metrics import Metrics
 from folkmoot.telemetry.parts import (
@@ -98,7 +97,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
     from starlette.types import ASGIApp, Scope
 
-    from folkmoot.core.ports import Clock, Interceptor
+    from folkmoot.core.ports import Clock, Database, Interceptor
     from folkmoot.settings import Loaded, Settings
     from folkmoot.telemetry.traces import Traces
 
@@ -119,7 +118,7 @@ class Hub:
     both have the same master key, and whoever opened the store closes it.
     """
 
-    store: SqliteStore
+    store: Database
     quotas: Quotas
     accounts: Accounts
     mail: Mail
@@ -140,7 +139,7 @@ class Hub:
         *,
         gateway: GatewaySpec | None = None,
         loaded: Loaded | None = None,
-        store: SqliteStore | None = None,
+        store: Database | None = None,
         bus: MemoryBus | None = None,
     ) -> None:
         self.settings = settings
@@ -261,9 +260,7 @@ class Hub:
         )
         if self._traces is not None:
             stack.push_async_callback(self._traces.close, TRACES_SECONDS)
-        self.metrics.watch(
-            lambda: store_families(msgspec.structs.asdict(self.store.stats()), BATCH_BOUNDS)
-        )
+        self.metrics.watch(lambda: store_families(msgspec.structs.asdict(self.store.stats())))
         self.metrics.watch(lambda: bus_families(self.bus.subscriptions))
         self.metrics.watch(lambda: mcp_families(self.mcp.answered, self.mcp.open_sessions))
         self.metrics.watch(lambda: backend_families(self.behind.numbers(), BACKEND_BOUNDS))
@@ -293,7 +290,7 @@ class Hub:
         if self._given_store is not None:
             self.store = self._given_store
             return
-        self.store = await SqliteStore.open(
+        self.store = await open_database(
             folder.paths.database,
             synchronous=settings.synchronous,
             readers=settings.readers,

@@ -252,13 +252,13 @@ async def read(tx: Tx, wanted: Wanted) -> list[Entry]:
         ("account = ?", wanted.account),
         ("actor <> ?", None if wanted.account is None else OPERATOR),
         ("credential_id = ?", wanted.credential_id),
-        ("action LIKE ? ESCAPE '\\'", like(wanted.action)),
+        ("LOWER(action) LIKE LOWER(?) ESCAPE '\\'", like(wanted.action)),
         ("room = ?", wanted.room),
         ("server = ?", wanted.server),
-        ("about LIKE ? ESCAPE '\\'", like(wanted.about)),
-        ("outcome <> ?" if failed else "outcome LIKE ? ESCAPE '\\'",
+        ("LOWER(about) LIKE LOWER(?) ESCAPE '\\'", like(wanted.about)),
+        ("outcome <> ?" if failed else "LOWER(outcome) LIKE LOWER(?) ESCAPE '\\'",
          "ok" if failed else like(wanted.outcome)),
-        (f"({TEXT}) LIKE ? ESCAPE '\\'", text),
+        (f"LOWER({TEXT}) LIKE LOWER(?) ESCAPE '\\'", text),
     ]  # fmt: skip
     given = [(test, value) for test, value in tests if value is not None]
     where = f"WHERE {' AND '.join(test for test, _ in given)} " if given else ""

@@ -25,7 +25,7 @@ from folkmoot.mail import Mail
 from folkmoot.operations import Services
 from folkmoot.operations.operator.data import KeyInUse
 from folkmoot.rotation import KeyRing
-from folkmoot.store import SqliteStore, copy_database
+from folkmoot.store import copy_database, open_database
 from folkmoot.transports.listen import base_url
 from folkmoot.transports.operator_app import operator_app
 from folkmoot.transports.operator_socket import AsOperator
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from folkmoot.core.ports import Backup
     from folkmoot.operations import Operation
     from folkmoot.settings import Loaded
-    from folkmoot.store.backup import Backup
 
 
 class StoppedDatabase:
@@ -94,7 +94,7 @@ async def opened(loaded: Loaded, paths: Paths, stack: AsyncExitStack) -> Service
     key = load_master_key(paths.master_key, given=given, database_exists=True)
     bus, clock = MemoryBus(), SystemClock()
     stack.push_async_callback(bus.close)
-    store = await SqliteStore.open(paths.database, bus=bus)
+    store = await open_database(paths.database, bus=bus)
     stack.push_async_callback(store.close)
     vault = await Vault.load(store, key)
     accounts = Accounts(store, clock, vault, policy="closed")

@@ -14,12 +14,12 @@ import logging
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from folkmoot.core.errors import CommandFailed, CommandInvalid, FolkmootError, KeyUnusable
-from folkmoot.core.ports import Store
+from folkmoot.core.ports import Database
 from folkmoot.keys import (
     KEY_VARIABLE,
     MasterKey,
@@ -39,14 +39,6 @@ logger = logging.getLogger("folkmoot.keys")
 T = TypeVar("T")
 
 
-class SyncedStore(Store, Protocol):
-    """A store that can tell when what is committed is on the disk."""
-
-    async def sync(self) -> None:
-        """Have all that is committed on the disk."""
-        ...
-
-
 class Rotated(Struct, frozen=True):
     """A change of the master key, told by the ids of the keys."""
 
@@ -63,7 +55,7 @@ class Rotated(Struct, frozen=True):
 class KeyRing:
     """The master key of a data folder: where it comes from, and how it is changed."""
 
-    def __init__(self, store: SyncedStore, vault: Vault, file: Path, given: str | None) -> None:
+    def __init__(self, store: Database, vault: Vault, file: Path, given: str | None) -> None:
         self._store = store
         self._vault = vault
         self._file = file

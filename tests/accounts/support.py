@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from folkmoot.accounts import Account, Accounts, Policy, Registered
-from folkmoot.core.ports import PeekingStore, Row, SqlValue, Tx, Unit
+from folkmoot.core.ports import Row, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.store.support import Gate
@@ -66,7 +66,7 @@ class RecordingTx:
 class RecordingStore:
     """A real store whose statements can be looked at and whose units can be held up."""
 
-    def __init__(self, store: PeekingStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.bus = store.bus
         self.statements: list[tuple[str, Sequence[SqlValue]]] = []
@@ -84,9 +84,6 @@ class RecordingStore:
             return await unit(RecordingTx(tx, self.statements))
 
         return await self._store.write(recorded)
-
-    def peek(self, query: Unit[T]) -> T:
-        return self._store.peek(lambda tx: query(RecordingTx(tx, self.statements)))
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         self.long_reads += long

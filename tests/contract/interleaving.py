@@ -87,9 +87,6 @@ class Interleaver:
         await self.turn()
         return drive(query, self.tx)
 
-    def peek(self, query: Unit[T]) -> T:
-        return drive(query, self.tx)
-
     def rows(self, sql: str, *params: SqlValue) -> list[Row]:
         return self.connection.execute(sql, params).fetchall()
 

@@ -14,6 +14,7 @@ from folkmoot.accounts import Account
 from folkmoot.core.errors import ArgumentInvalid, ThreadNotFound
 from folkmoot.core.ports import Event
 from folkmoot.mail import Page, subject_of_mailbox
+from folkmoot.store import look_up
 from tests.mail.support import PostOffice, in_office, waiting
 
 LONG = 55
@@ -261,7 +262,7 @@ def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
 
         def looked_up(_: Event) -> None:
             count = "SELECT COUNT(*) FROM messages"
-            stored.append(office.store.peek(lambda tx: tx.fetch_one(count)))
+            stored.append(look_up(office.store.path, lambda tx: tx.fetch_one(count)))
 
         for subject in ("mail.*", "sent.*"):
             office.bus.listen(subject, looked_up)

@@ -127,7 +127,7 @@ def test_numbers_of_the_store_and_the_bus_are_read_when_asked() -> None:
     metrics = Metrics(version="0", clock=Clock())
     numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
     numbers |= {"batch_sizes": (3, 1), "units": 5}
-    metrics.watch(lambda: store_families(numbers, (1, 2)))
+    metrics.watch(lambda: store_families({**numbers, "batch_bounds": (1, 2)}))
     metrics.watch(lambda: bus_families(4))
     found = values(metrics)
     assert found["folkmoot_store_units_total"] == 5
@@ -143,7 +143,7 @@ def test_every_metric_is_documented() -> None:
     page = Path(__file__).parents[2].joinpath("docs/operations/observability.md").read_text()
     metrics = Metrics(version="0", clock=Clock())
     numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
-    metrics.watch(lambda: store_families({**numbers, "batch_sizes": (0,)}, (1,)))
+    metrics.watch(lambda: store_families({**numbers, "batch_bounds": (1,), "batch_sizes": (0,)}))
     metrics.watch(lambda: bus_families(0))
     for family in metrics.registry.collect():
         if family.name.startswith("folkmoot_"):

@@ -213,8 +213,8 @@ async def people_after(
         tests.append("AND u.suspended_at IS NOT NULL ")
     pattern: tuple[SqlValue, ...] = ()
     if text:
-        tests.append("AND LOWER(u.handle || ' ' || u.display_name) LIKE ? ESCAPE '\\' ")
-        pattern = (like(f"*{text.lower()}*"),)
+        tests.append("AND LOWER(u.handle || ' ' || u.display_name) LIKE LOWER(?) ESCAPE '\\' ")
+        pattern = (like(f"*{text}*"),)
     rows = await tx.fetch(
         f"{PERSON_ROW}u.handle > ? {''.join(tests)}ORDER BY u.handle LIMIT ?",
         (handle, *pattern, limit),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import time
 from collections.abc import Collection, Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from folkmoot.cli.backends_show import counted
 from folkmoot.cli.show import word
@@ -19,17 +17,14 @@ from folkmoot.datafolder import Finding, Paths
 from folkmoot.settings.backends import Secret
 
 if TYPE_CHECKING:
+    from folkmoot.core.ports import Tx, Unit
     from folkmoot.settings import BackendSpec, Loaded
 
-TAKEN = (
-    "SELECT handle FROM handles WHERE (kind = 'live' OR until > ?) "
-    "AND handle IN (SELECT value FROM json_each(?)) ORDER BY handle"
-)
+T = TypeVar("T")
 
-HELD = (
-    "SELECT namespace, COUNT(*) FROM pins WHERE changed_hash IS NOT NULL "
-    "AND namespace IN (SELECT value FROM json_each(?)) GROUP BY namespace ORDER BY namespace"
-)
+TAKEN = "SELECT handle FROM handles WHERE (kind = 'live' OR until > ?) AND handle = ?"
+
+HELD = "SELECT COUNT(*) FROM pins WHERE changed_hash IS NOT NULL AND namespace = ?"
 
 
 def check_backends(loaded: Loaded) -> Iterator[Finding]:
@@ -123,8 +118,13 @@ def check_handles(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
 
 def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
     """How many tools wait to be accepted."""
+
+    async def query(tx: Tx) -> list[tuple[str, int]]:
+        rows = [(name, await tx.fetch_one(HELD, (name,))) for name in sorted(namespaces)]
+        return [(name, row[0]) for name, row in rows if row is not None and row[0]]
+
     try:
-        held = asked_of(paths, HELD, (json.dumps(list(namespaces)),)) if namespaces else []
+        held = asked_of(paths, query)
     except FolkmootError:
         return []
     return [
@@ -140,21 +140,16 @@ def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
 
 def handles_among(paths: Paths, names: Collection[str]) -> list[str]:
     """Which of these names are handles of people."""
-    wanted = (int(time.time()), json.dumps(list(names)))
-    return [str(row[0]) for row in asked_of(paths, TAKEN, wanted)]
+    now = int(time.time())
+
+    async def query(tx: Tx) -> list[str]:
+        return [name for name in sorted(names) if await tx.fetch_one(TAKEN, (now, name))]
+
+    return asked_of(paths, query)
 
 
-def asked_of(paths: Paths, sql: str, values: tuple[int | str, ...]) -> list[tuple[Any, ...]]:
-    """The rows that the database has; none where there is no database."""
-    if not paths.database_exists():
-        return []
-    import apsw
+def asked_of(paths: Paths, query: Unit[list[T]]) -> list[T]:
+    """What a query answers on the database; nothing where there is none."""
+    from folkmoot.store import look_up
 
-    from folkmoot.store.inspection import look_into
-    from folkmoot.store.sqlite import run, translate
-
-    with closing(look_into(paths.database, None)) as connection:
-        try:
-            return list(run(connection, sql, values))
-        except apsw.Error as error:
-            raise translate(error, paths.database) from error
+    return look_up(paths.database, query) if paths.database_exists() else []

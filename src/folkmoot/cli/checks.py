@@ -28,11 +28,10 @@ def check_program() -> Finding:
 def check_sqlite() -> Finding:
     """Which SQLite is used: the one `apsw` brings, not the system's."""
     try:
-        import apsw
+        from folkmoot.store import engine_version
     except ImportError as error:
         return Finding("sqlite", "problem", f"apsw cannot be loaded: {error}", REINSTALL)
-    version = f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
-    return Finding("sqlite", "ok", version)
+    return Finding("sqlite", "ok", engine_version())
 
 
 def check_packages() -> Finding:

@@ -20,7 +20,7 @@ from folkmoot.telemetry.redaction import visible
 if TYPE_CHECKING:
     from folkmoot.keys import MasterKey
     from folkmoot.settings import Settings
-    from folkmoot.store.inspection import DatabaseInfo
+    from folkmoot.store import DatabaseInfo
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)
@@ -117,8 +117,7 @@ def fitting_key(
 
 async def replace(paths: Paths, source: Path, key: MasterKey, settings: Settings) -> Path | None:
     """Copy, check and open the backup, and only then put it in place; where the old one is kept."""
-    from folkmoot.store import copy_database
-    from folkmoot.store.restore import SIDES, beside, put_in_place
+    from folkmoot.store import copy_database, put_in_place, remove_database
 
     staged = paths.folder / ".folkmoot.db.restore"
     try:
@@ -129,9 +128,7 @@ async def replace(paths: Paths, source: Path, key: MasterKey, settings: Settings
         if not settings.master_key:
             put_in_use(paths, key, old)
     finally:
-        for side in SIDES:
-            with suppress(OSError):
-                beside(staged, side).unlink()
+        remove_database(staged)
     return kept
 
 
@@ -139,10 +136,10 @@ async def prove(staged: Path, key: MasterKey, source: Path) -> None:
     """Open the copy as a hub does, which brings it to the newest schema, and note the restore."""
     from folkmoot.audit import OPERATOR, Line, record
     from folkmoot.clock import SystemClock
-    from folkmoot.store import SqliteStore
+    from folkmoot.store import open_database
     from folkmoot.vault import Vault
 
-    store = await SqliteStore.open(staged)
+    store = await open_database(staged)
     try:
         await Vault.load(store, key)
         now = SystemClock().now()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 import msgspec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from folkmoot.core.capability import Rights
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import FolkmootError, PolicyError
@@ -121,11 +123,87 @@ class Store(Protocol):
         ...
 
 
-class PeekingStore(Store, Protocol):
-    """A store that can also answer one index read at once, in the loop."""
+class DatabaseIdentity(msgspec.Struct, frozen=True):
+    """Who a database is; `master_key_id` is empty until it has a vault.
 
-    def peek(self, query: Unit[T]) -> T:
-        """Run a query on what is committed, without waiting."""
+    A restored backup is the same database in a new `epoch`: what came after it may be gone.
+    """
+
+    database_id: str
+    epoch: str
+    created_at: int
+    master_key_id: str | None
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """A backup that was made. It never holds the master key, without which it cannot be read."""
+
+    path: str
+    size: int
+    master_key_id: str | None
+
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how much of something is done, and how much there is."""
+
+
+class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store has done so far, for metrics; the depths and the log are what they are now.
+
+    `batch_bounds` are the upper bounds of the buckets in `batch_sizes`: how many units the commits
+    held. What an engine does not have is 0.
+    """
+
+    units: int
+    failed_units: int
+    commits: int
+    failed_commits: int
+    commit_seconds: float
+    batch_bounds: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
+    reads: int
+    failed_reads: int
+    write_queue_depth: int
+    read_queue_depth: int
+    loop_reads: int = 0
+    given_up_reads: int = 0
+    checkpoints: int = 0
+    failed_checkpoints: int = 0
+    wal_pages: int = 0
+
+
+class Database(Store, Protocol):
+    """A store as whoever opened it has it: who it is, whether it is well, and how it ends."""
+
+    @property
+    def identity(self) -> DatabaseIdentity:
+        """Who the database is."""
+        ...
+
+    async def ready(self) -> None:
+        """Raise a `StoreError` unless something can be written and read back."""
+        ...
+
+    async def sync(self) -> None:
+        """Have all that is committed survive a loss of power, whatever the settings say."""
+        ...
+
+    async def check(self) -> list[str]:
+        """Read everything and answer what is wrong with it: nothing, if it is whole."""
+        ...
+
+    async def backup(
+        self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
+    ) -> Backup:
+        """Copy the database into one file while it is in use; being cancelled stops it."""
+        ...
+
+    def stats(self) -> StoreStats:
+        """What the store has done so far."""
+        ...
+
+    async def close(self) -> None:
+        """Refuse what comes now, finish what was accepted, and close; safe to call again."""
         ...
 
 

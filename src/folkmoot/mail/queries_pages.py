@@ -143,7 +143,8 @@ async def one_thread(tx: Tx, user_id: str, thread_id: str) -> ThreadRow | None:
 async def box_within(tx: Tx, seq: int, most: int) -> str | None:
     """The box of a message unless it has more bytes than this; then it is not even read."""
     row = await tx.fetch_one(
-        "SELECT ciphertext FROM messages WHERE seq = ? AND octet_length(ciphertext) <= ?",
+        "SELECT ciphertext FROM messages "
+        "WHERE seq = ? AND CAST(octet_length(ciphertext) AS BIGINT) <= ?",
         (seq, most),
     )
     return None if row is None else str(row[0])
@@ -178,11 +179,10 @@ async def count_urgent(tx: Tx, user_id: str) -> int:
 
 async def recent_senders(tx: Tx, user_id: str) -> list[str]:
     """The handles of those whose messages are unread, the last active first."""
-    # Without the zero SQLite would walk all threads in their order instead of sorting these few.
     rows = await tx.fetch(
         "SELECT u.handle FROM members m CROSS JOIN users u "
         "WHERE u.id = m.other_id AND m.user_id = ? AND m.unread > 0 "
-        "ORDER BY m.last_seq + 0 DESC LIMIT ?",
+        "ORDER BY m.last_seq DESC LIMIT ?",
         (user_id, MOST_SENDERS),
     )
     return [str(row[0]) for row in rows]

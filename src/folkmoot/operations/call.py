@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from folkmoot.accounts import Account, Accounts, Identity
-    from folkmoot.core.ports import Clock
+    from folkmoot.core.ports import Backup, Clock, Database
     from folkmoot.datafolder.proxies import LocalProxies
     from folkmoot.export import Exporter
     from folkmoot.gateway.gateway import Gateway
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from folkmoot.rooms import Rooms, Visitor
     from folkmoot.rotation import KeyRing
     from folkmoot.settings.sections import ProxiesShown
-    from folkmoot.store import SqliteStore
-    from folkmoot.store.backup import Backup
 
 A = TypeVar("A", bound=Struct)
 T = TypeVar("T")
@@ -114,7 +112,7 @@ class Services(Struct, frozen=True, kw_only=True):
     """Makes the OpenAPI document."""
     events: EventFeed | None = None
     tapes: TapeLibrary | None = None
-    store: SqliteStore = ABSENT
+    store: Database = ABSENT
     clock: Clock = ABSENT
     url: str = ""
     """Where clients reach the hub."""

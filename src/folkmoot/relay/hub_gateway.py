@@ -28,7 +28,7 @@ from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
-    from folkmoot.core.ports import Clock, PeekingStore
+    from folkmoot.core.ports import Clock, Store
     from folkmoot.gateway.listing import Own
     from folkmoot.gateway.model import What
     from folkmoot.settings import Loaded, Settings
@@ -62,7 +62,7 @@ class HubGateway:
 
     async def open(
         self,
-        store: PeekingStore,
+        store: Store,
         accounts: Accounts,
         vault: Vault,
         *,

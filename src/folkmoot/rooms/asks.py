@@ -35,13 +35,13 @@ MOST: Final = 5_000
 
 _OPEN: Final = (
     "SELECT p.room_id, p.id, p.seq, p.kind, p.proposer, p.recipients, p.rejected_by, p.at, p.until "
-    "FROM room_members m CROSS JOIN room_proposals p ON p.room_id = m.room_id "
-    "WHERE m.account_id = ? AND m.state IN ('member', 'invited') AND p.until > ? "
-    "AND p.proposer <> ? ORDER BY p.until LIMIT ?"
+    "FROM room_members m CROSS JOIN room_proposals p "
+    "WHERE p.room_id = m.room_id AND m.account_id = ? AND m.state IN ('member', 'invited') "
+    "AND p.until > ? AND p.proposer <> ? ORDER BY p.until LIMIT ?"
 )
 _ROOMS: Final = (
     "SELECT r.id, r.name, r.capabilities, r.grants, m.role, g.capabilities FROM rooms r "
-    "CROSS JOIN room_members m ON m.room_id = r.id AND m.account_id = ? "
+    "JOIN room_members m ON m.room_id = r.id AND m.account_id = ? "
     "LEFT JOIN room_grants g ON g.room_id = r.id AND g.account_id = m.account_id "
     "WHERE m.state IN ('member', 'invited') AND r.id IN ({})"
 )

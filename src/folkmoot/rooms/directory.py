@@ -296,7 +296,8 @@ class Directory:
     async def _put_owners(self, tx: Tx, record: RoomRecord, owners: Collection[str]) -> None:
         for account in {*owners} ^ {*record.owners}:
             role = Role.OWNER if account in owners else Role.MEMBER
-            await queries.put_membership(tx, Membership(record.id, account, role, "member"))
+            if not await queries.set_role(tx, record.id, account, role) and role is Role.OWNER:
+                raise RoomUnavailable("A new owner left the room at the same moment. Try again.")
 
     async def _resolve(self, tx: Tx, by: str, grants: Mapping[str, T]) -> dict[str, T]:
         """What handles are granted, by the accounts they lead to."""

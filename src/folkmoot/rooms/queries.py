@@ -266,6 +266,18 @@ async def invite(tx: Tx, room_id: RoomId, account_id: str, *, banned: bool) -> b
     return invited == 1
 
 
+async def set_role(tx: Tx, room_id: RoomId, account_id: str, role: Role) -> bool:
+    """Let a member of a room be an owner, or an owner a member, unless they were put out."""
+    changed = await tx.execute(
+        "UPDATE room_members SET role = ? "
+        "WHERE room_id = ? AND account_id = ? AND state = 'member'",
+        (role.value, room_id, account_id),
+    )
+    if changed:
+        await publish_membership(tx, room_id, account_id, "member")
+    return changed == 1
+
+
 async def leave(tx: Tx, room_id: RoomId, account_id: str) -> bool:
     """Let an account be nothing to a room, unless it is an owner or was put out."""
     removed = await tx.execute(
@@ -319,7 +331,8 @@ async def expel(tx: Tx, room_id: RoomId, account_id: str) -> None:
     # Whoever deleted their account meanwhile needs no ban.
     await tx.execute(
         "INSERT INTO room_members (room_id, account_id, role, state) "
-        "SELECT ?, u.id, 'member', 'banned' FROM users u WHERE u.id = ? "
+        "SELECT r.id, u.id, 'member', 'banned' FROM rooms r CROSS JOIN users u "
+        "WHERE r.id = ? AND u.id = ? "
         "ON CONFLICT (room_id, account_id) DO UPDATE SET role = 'member', state = 'banned'",
         (room_id, account_id),
     )

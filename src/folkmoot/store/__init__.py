@@ -6,28 +6,57 @@ together (*group commit*); a caller is answered after the commit that holds its 
 reader* runs short queries on what is committed, and the *readers* those it gives up. *Migrations*
 are numbered SQL files that bring a database to the *schema* this program knows. `sqlite.py` and
 `tx.py` are the dialect: everything that is peculiar to SQLite.
+
+Other packages import from here alone, and the words of SQL they use are those that PostgreSQL
+understands too: `tests/store/test_portable.py` holds them to it.
 """
 
 from __future__ import annotations
 
-from folkmoot.store.backup import Backup, copy_database
+from pathlib import Path
+
+from folkmoot.core.ports import Bus, Database
+from folkmoot.store.backup import copy_database
 from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database, look_up
-from folkmoot.store.meta import Identity, read_identity
-from folkmoot.store.sqlite import Synchronous
-from folkmoot.store.store import SqliteStore, StoreStats
+from folkmoot.store.meta import read_identity
+from folkmoot.store.restore import put_in_place, remove_database
+from folkmoot.store.sqlite import Synchronous, engine_version
+from folkmoot.store.store import SqliteStore
 from folkmoot.store.target import check_target
+from folkmoot.store.writer import EMPTY_LOG_SECONDS
 
 __all__ = [
-    "Backup",
     "DatabaseInfo",
-    "Identity",
     "SqliteStore",
-    "StoreStats",
     "Synchronous",
     "check_target",
     "copy_database",
+    "engine_version",
     "find_faults",
     "inspect_database",
     "look_up",
+    "open_database",
+    "put_in_place",
     "read_identity",
+    "remove_database",
 ]
+
+
+async def open_database(
+    path: Path,
+    *,
+    bus: Bus | None = None,
+    synchronous: Synchronous = "full",
+    readers: int = 2,
+    queue: int = 10_000,
+    empty_log_seconds: float = EMPTY_LOG_SECONDS,
+) -> Database:
+    """Open the database of a hub, made and brought to the newest schema if need be."""
+    return await SqliteStore.open(
+        path,
+        bus=bus,
+        synchronous=synchronous,
+        readers=readers,
+        queue=queue,
+        empty_log_seconds=empty_log_seconds,
+    )

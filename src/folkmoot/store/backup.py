@@ -10,16 +10,14 @@ import errno
 import os
 import secrets
 import time
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
-from typing import TypeAlias
 
 import apsw
-from msgspec import Struct
 
 from folkmoot.core.errors import BackupFailed, FolkmootError
+from folkmoot.core.ports import Backup, Progress
 from folkmoot.store.inspection import find_faults, is_at_rest, look_into
 from folkmoot.store.meta import COPIED_AT
 from folkmoot.store.sqlite import (
@@ -36,17 +34,6 @@ from folkmoot.store.tx import BEGIN
 PAGES_A_STEP = 1_024
 
 NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many pages are copied, and how many there are."""
-
-
-class Backup(Struct, frozen=True):
-    """A backup that was made. It never holds the master key, without which it cannot be read."""
-
-    path: str
-    size: int
-    master_key_id: str | None
 
 
 def copy_database(

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import apsw
 
-from folkmoot.core.errors import DatabaseLocked, UnitSuspended
+from folkmoot.core.errors import DatabaseLocked
 from folkmoot.core.ports import Unit
 from folkmoot.store.jobs import deliverable
 from folkmoot.store.sqlite import never_wait, refuse_longer, stop_when, translate
@@ -66,7 +66,6 @@ class LoopReader:
         self._connection = connection
         self._tx = SqliteTx(connection)
         self._looks = 0
-        self._peeking = False
         self._in_turn = False
         self.spent = 0.0
         """Seconds that the queries of this turn of the loop have taken."""
@@ -117,28 +116,6 @@ class LoopReader:
         self.reads += 1
         return result
 
-    def peek(self, query: Unit[T]) -> T:
-        """Run a query of one index read at once, to its end, without a transaction around it.
-
-        Each statement gives the interpreter away, and a view of its own is all that one needs.
-        """
-        if get_ident() != self._thread or self._tx.guarding:
-            raise UnitSuspended("Only the loop itself may peek, and no unit of the store.")
-        started = perf_counter()
-        self._peeking = True
-        try:
-            return drive(query, self._tx)
-        except BaseException as error:
-            self.failed += 1
-            told = deliverable(error)
-            if told is error:
-                raise
-            raise told from error
-        finally:
-            self._peeking = False
-            self.reads += 1
-            self._account(started)
-
     def close(self) -> None:
         """Close the connection; blocks."""
         try:
@@ -149,7 +126,7 @@ class LoopReader:
     def _look(self) -> bool:
         self._looks += 1
         # Our own words are not part of the query: the one that ends it must not be interrupted.
-        return self._tx.guarding and not self._peeking and self._is_given_up()
+        return self._tx.guarding and self._is_given_up()
 
     def _is_given_up(self) -> bool:
         return self._looks >= LOOKS or self._tx.too_big

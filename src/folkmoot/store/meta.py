@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec import Struct
-
-from folkmoot.core.ports import Tx, Unit
+from folkmoot.core.ports import DatabaseIdentity, Tx, Unit
 
 DATABASE_ID = "database_id"
 EPOCH = "epoch"
@@ -18,15 +16,6 @@ CREATED_AT = "created_at"
 MASTER_KEY_ID = "master_key_id"
 COPIED_AT = "copied_at"
 """Set in a backup alone: whoever finds it at start has been restored."""
-
-
-class Identity(Struct, frozen=True):
-    """Who a database is; `master_key_id` is empty until it has a vault."""
-
-    database_id: str
-    epoch: str
-    created_at: int
-    master_key_id: str | None
 
 
 async def get(tx: Tx, key: str) -> str | None:
@@ -57,10 +46,10 @@ async def put_once(tx: Tx, key: str, value: str) -> str:
     return await get(tx, key) or value
 
 
-def settle_identity(database_id: str, epoch: str, now: int) -> Unit[Identity]:
+def settle_identity(database_id: str, epoch: str, now: int) -> Unit[DatabaseIdentity]:
     """Give a new database its identity, and a restored one its new epoch."""
 
-    async def unit(tx: Tx) -> Identity:
+    async def unit(tx: Tx) -> DatabaseIdentity:
         await put_once(tx, DATABASE_ID, database_id)
         await put_once(tx, EPOCH, epoch)
         await put_once(tx, CREATED_AT, str(now))
@@ -71,10 +60,10 @@ def settle_identity(database_id: str, epoch: str, now: int) -> Unit[Identity]:
     return unit
 
 
-async def read_identity(tx: Tx) -> Identity:
+async def read_identity(tx: Tx) -> DatabaseIdentity:
     """Who this database is."""
     values: dict[str, str] = dict(await tx.fetch("SELECT key, value FROM meta"))
-    return Identity(
+    return DatabaseIdentity(
         database_id=values[DATABASE_ID],
         epoch=values[EPOCH],
         created_at=int(values[CREATED_AT]),

@@ -54,6 +54,13 @@ def gather(database: Path) -> None:
             keep_one_file(connection)
 
 
+def remove_database(database: Path) -> None:
+    """Remove a database that nobody has open, and what SQLite left beside it, as far as can be."""
+    for side in SIDES:
+        with suppress(OSError):
+            beside(database, side).unlink()
+
+
 def free_name(database: Path) -> Path:
     """A name for the database as it was, which nothing has."""
     stamp = time.strftime("%Y%m%d-%H%M%S")

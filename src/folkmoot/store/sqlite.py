@@ -83,6 +83,11 @@ def translate(error: apsw.Error, path: Path | None = None) -> StoreError:
     return kind(f"{where}{sentence}." if words in NO_WORDS else f"{where}{sentence}: {words}.")
 
 
+def engine_version() -> str:
+    """Which SQLite this is, and what brought it."""
+    return f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
+
+
 def make_private(path: Path) -> None:
     """Give the file mode 0600, and make it if there is none; SQLite's side files get the same."""
     try:

@@ -14,7 +14,6 @@ from threading import Event
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
-from msgspec import Struct
 
 from folkmoot.bus import MemoryBus
 from folkmoot.core.errors import (
@@ -25,9 +24,9 @@ from folkmoot.core.errors import (
     DiskFailed,
     StoreError,
 )
-from folkmoot.core.ports import Bus, Unit
+from folkmoot.core.ports import Backup, Bus, DatabaseIdentity, Progress, StoreStats, Unit
 from folkmoot.store import meta
-from folkmoot.store.backup import Backup, Progress, copy_database, sync
+from folkmoot.store.backup import copy_database, sync
 from folkmoot.store.erasure import PageCleaner, clean_once
 from folkmoot.store.inspection import (
     DatabaseInfo,
@@ -42,7 +41,7 @@ from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import Synchronous, connect, empty_log, make_private, translate
 from folkmoot.store.threads import LongWork, start
 from folkmoot.store.tx import Published
-from folkmoot.store.writer import EMPTY_LOG_SECONDS, Writer
+from folkmoot.store.writer import BATCH_BOUNDS, EMPTY_LOG_SECONDS, Writer
 
 T = TypeVar("T")
 
@@ -68,30 +67,10 @@ class Connections(NamedTuple):
     """What cleans the file of deleted content; nothing in a virtual file system."""
 
 
-class StoreStats(Struct, frozen=True):
-    """A snapshot for metrics; everything but the depths and the write-ahead log only grows."""
-
-    units: int
-    failed_units: int
-    commits: int
-    failed_commits: int
-    commit_seconds: float
-    batch_sizes: tuple[int, ...]
-    reads: int
-    failed_reads: int
-    loop_reads: int
-    given_up_reads: int
-    checkpoints: int
-    failed_checkpoints: int
-    wal_pages: int
-    write_queue_depth: int
-    read_queue_depth: int
-
-
 class SqliteStore:
     """The database of one hub. Open it with `SqliteStore.open`, in the loop that will use it."""
 
-    identity: meta.Identity
+    identity: DatabaseIdentity
 
     def __init__(
         self,
@@ -200,18 +179,6 @@ class SqliteStore:
             self._note_damage(error)
             raise
 
-    def peek(self, query: Unit[T]) -> T:
-        """Run a query in the loop while it waits: only for one index read of a short row.
-
-        It sees what is committed. Whatever is larger belongs to `read`, which knows when to stop.
-        """
-        self._reads.require_open()
-        try:
-            return self._loop_reader.peek(query)
-        except DatabaseCorrupt as error:
-            self._note_damage(error)
-            raise
-
     def _publish(self, event: Published) -> None:
         """Publish what a unit said; it is committed, so a bus that fails is no error of its."""
         try:
@@ -301,6 +268,7 @@ class SqliteStore:
             commits=counts.commits,
             failed_commits=counts.failed_commits,
             commit_seconds=counts.commit_seconds,
+            batch_bounds=BATCH_BOUNDS,
             batch_sizes=tuple(counts.batch_sizes),
             reads=self._readers.reads + self._loop_reader.reads,
             failed_reads=self._readers.failed + self._loop_reader.failed,

@@ -42,8 +42,8 @@ CLOSE_CODES = frozenset({1000, 1001, 1005, 1006, *CloseCode})
 OTHER_CODE = "other"
 
 
-def store_families(values: Mapping[str, Any], bounds: Sequence[int]) -> list[Metric]:
-    """The store's numbers; `bounds` are those of the buckets in `batch_sizes`."""
+def store_families(values: Mapping[str, Any]) -> list[Metric]:
+    """The store's numbers, by the names of `StoreStats`."""
     found: list[Metric] = [
         CounterMetricFamily(f"folkmoot_store_{name}", text, value=values[name])
         for name, text in STORE_COUNTERS.items()
@@ -53,6 +53,7 @@ def store_families(values: Mapping[str, Any], bounds: Sequence[int]) -> list[Met
         for name, text in STORE_GAUGES.items()
     ]
     counts = list(accumulate(values["batch_sizes"]))
+    bounds = values["batch_bounds"]
     buckets = [(str(float(bound)), count) for bound, count in zip(bounds, counts, strict=True)]
     found.append(
         HistogramMetricFamily(

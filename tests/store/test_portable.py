@@ -1,0 +1,138 @@
+"""What other packages may say to the store, so that another engine can take its place.
+
+They import from the front of `folkmoot.store` alone, and their SQL is what PostgreSQL understands
+as SQLite does. What is peculiar to SQLite is in `store/`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import folkmoot
+from folkmoot.store.schema import load_migrations
+
+SOURCE = Path(folkmoot.__file__).parent
+ENGINES = {"apsw", "sqlite3", "asyncpg"}
+OWN = ("store", "bridge")
+"""The store, and the bridge, which keeps a file of its own on its user's machine."""
+FRONT = {"folkmoot.store", "folkmoot.store.meta"}
+
+SQL = re.compile(
+    r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|WHERE|ORDER BY|(LEFT|CROSS) JOIN)\b"
+)
+REFUSED = {
+    "a planner's hint": r"\bINDEXED BY\b|\+ 0\b|[ (,]\+[a-z]\w*\.?\w*\b",
+    "rows by their number": r"\b(rowid|oid|_rowid_|last_insert_rowid)\b",
+    "another way to say ON CONFLICT": r"\bINSERT OR\b|\bREPLACE INTO\b",
+    "a function of SQLite's": r"\b(IFNULL|strftime|julianday|datetime|unixepoch|json\w*"
+    r"|group_concat|randomblob|zeroblob|hex|printf|format|typeof|total|instr|changes|iif|unicode"
+    r"|char) ?\(",
+    "a comparison of SQLite's": r"\bGLOB\b|\bMATCH\b|\bREGEXP\b|==|\bIS \?|\bIS NOT \?|\bNOCASE\b",
+    "the larger of two": r"\b(MAX|MIN)\([^()]*,",
+    "a reserved word as a name": r"\bAS (some|all|any|user|end|order|group|limit|table)\b",
+    "a join that is two": r"\bCROSS JOIN \w+ \w+ ON\b",
+    "a limit that is none": r"\bLIMIT -1\b|\bLIMIT \?, \?",
+    "a setting": r"\bPRAGMA\b|\bVACUUM\b|\bATTACH\b|\bsqlite_\w+",
+    "a name in quotes of its own": r"`\w+`|\[\w+\]",
+    "a type of SQLite's": r"\bAS (INTEGER|BLOB|REAL|NUMERIC)\b",
+    "a table that is made": r"\bCREATE (TEMP )?(TABLE|INDEX|TRIGGER|VIEW)\b",
+}
+TYPES = {"TEXT", "BIGINT", "DOUBLE"}
+"""The types of columns from the first migration on that has to hold in both engines."""
+PORTABLE_FROM = 20
+
+
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    names = sorted(file.relative_to(SOURCE) for file in SOURCE.rglob("*.py"))
+    return [
+        (str(name), ast.parse((SOURCE / name).read_text()))
+        for name in names
+        if name.parts[0] not in OWN
+    ]
+
+
+def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The texts of a module but for its docstrings; what is filled in stands as `{}`."""
+    inside: set[ast.AST] = set()
+    nodes = list(ast.walk(tree))
+    for node in nodes:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            inside.add(node.value)
+        if isinstance(node, ast.JoinedStr):
+            inside.update(node.values)
+            parts = (
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
+            yield node.lineno, "".join(parts)
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
+            yield node.lineno, node.value
+
+
+@cache
+def statements() -> list[tuple[str, str]]:
+    return [
+        (f"{name}:{line}", text)
+        for name, tree in modules()
+        for line, text in texts(tree)
+        if SQL.search(text) or " LIKE " in text
+    ]
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def test_nothing_outside_the_store_knows_its_engine() -> None:
+    found = [
+        (name, module)
+        for name, tree in modules()
+        for module in imports(tree)
+        if module.split(".")[0] in ENGINES
+        or (module.startswith("folkmoot.store.") and module not in FRONT)
+    ]
+    assert found == []
+
+
+@pytest.mark.requirement("store.portable")
+@pytest.mark.parametrize("what", REFUSED)
+def test_no_statement_says_what_only_sqlite_understands(what: str) -> None:
+    refused = re.compile(REFUSED[what])
+    found = [(place, text) for place, text in statements() if refused.search(text)]
+    assert found == []
+
+
+@pytest.mark.requirement("store.portable")
+def test_texts_that_are_searched_are_compared_without_case_on_both_sides() -> None:
+    """SQLite's LIKE ignores case, and PostgreSQL's does not."""
+    found = [text for _, text in statements() if " LIKE " in text]
+    assert len(found) > 3
+    assert all("LOWER(" in text and "LIKE LOWER(?)" in text for text in found), found
+
+
+def test_the_statements_that_are_looked_at_are_many() -> None:
+    assert len(statements()) > 250
+
+
+@pytest.mark.requirement("store.portable")
+def test_migrations_only_add_and_use_types_that_are_the_same_everywhere() -> None:
+    for migration in load_migrations()[PORTABLE_FROM - 1 :]:
+        for statement in migration.statements():
+            assert re.match(r"(CREATE|ALTER TABLE \w+ ADD|INSERT|UPDATE|DROP INDEX)", statement)
+            assert not re.search(r"\b(DROP TABLE|DROP COLUMN|RENAME|BLOB|INTEGER)\b", statement)
+            for what, pattern in REFUSED.items():
+                if what != "a table that is made":
+                    assert not re.search(pattern, statement), (what, statement)
+            for column in re.findall(r"ADD COLUMN \w+ (\w+)", statement):
+                assert column in TYPES
