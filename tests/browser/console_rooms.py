@@ -165,7 +165,7 @@ class Console:
         self,
         desk: Desk,
         hub: str,
-        person: Person,
+        person: Person | None,
         path: str,
         *,
         ignored: tuple[str, ...] = (),
@@ -174,16 +174,19 @@ class Console:
         self.hub = hub.replace("127.0.0.1", "localhost")
         options.setdefault("real_time", True)
         self.context: BrowserContext = desk.context(**options)
-        answer = self.context.request.post(
-            f"{self.hub}/v1/session",
-            data={"token": person.token},
-            headers={"folkmoot-page": "1", "origin": self.hub},
-        )
-        assert answer.ok, answer.text()
+        if person is not None:
+            answer = self.context.request.post(
+                f"{self.hub}/v1/session",
+                data={"token": person.token},
+                headers={"folkmoot-page": "1", "origin": self.hub},
+            )
+            assert answer.ok, answer.text()
+        self.requests: list[str] = []
         self.ignored = ignored
         self._problems = desk.problems
         self.page: Page = self.context.new_page()
         self.page.on("console", self._console)
+        self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: desk.problems.append(f"error: {error}"))
         self.page.goto(f"{self.hub}{path}")
 

@@ -289,6 +289,52 @@ def test_rooms_are_listed_made_and_entered(moot: Moot, desk: Desk) -> None:
     expect(own).to_contain_text("bob: Mine.")
 
 
+@pytest.mark.requirement("room.guest-browser")
+def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(
+    moot: Moot, room: str, desk: Desk
+) -> None:
+    ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
+    ada.button("A guest").click()
+    ada.field("The guest's name").fill("kim")
+    ada.button("Invite", exact=True).click()
+    link = ada.page.get_by_role("textbox", name="The guest's link").input_value()
+    path = link.removeprefix(ada.hub)
+    token = link.partition("#invite=")[2]
+    assert path == f"/rooms/{room}#invite={token}"
+    kim = Console(desk, moot.hub, None, path)
+    expect(kim.text(f"You are invited to {room}")).to_be_visible()
+    assert kim.page.url == f"{kim.hub}/rooms/{room}"
+    kim.button("Enter as a guest").click()
+    kim.live()
+    expect(kim.text("You are here as guest.")).to_be_visible()
+    kim.say("Hello from outside")
+    expect(ada.message("Hello from outside")).to_be_visible()
+    # The secret is in no address, nor anywhere that a page reads.
+    assert token not in " ".join(kim.requests)
+    seen = kim.page.evaluate(
+        "[location.href, document.cookie, JSON.stringify([localStorage, sessionStorage, "
+        "history.state]), document.documentElement.outerHTML].join()"
+    )
+    assert not re.search("g[ik]_[0-9a-f]{8}", seen)
+    places = kim.page.get_by_role("navigation", name="Pages")
+    expect(places.locator(".place")).to_have_text([room])
+    for elsewhere in ("/rooms", "/people", "/asks", "/rooms/another"):
+        kim.page.goto(f"{kim.hub}{elsewhere}")
+        expect(kim.text("Other pages are for people with an account.")).to_be_visible()
+    # Used up: in another browser the link opens nothing.
+    eve = Console(desk, moot.hub, None, path, ignored=("401",))
+    eve.button("Enter as a guest").click()
+    expect(eve.page.get_by_role("alert")).to_contain_text("was used before")
+    kim.page.goto(f"{kim.hub}/rooms/{room}")
+    kim.live()
+    kim.ignored = ("401", "WebSocket")
+    person = ada.page.locator(".people > li", has_text="kim")
+    person.locator("summary").click()
+    person.get_by_role("button", name="Remove…").click()
+    person.get_by_role("button", name="Remove", exact=True).click()
+    expect(kim.text("guest here no longer").or_(kim.text("You were removed"))).to_be_visible()
+
+
 @pytest.mark.requirement("console.room-managed")
 def test_owners_manage_a_room_and_members_are_not_offered_it(
     moot: Moot, room: str, desk: Desk

@@ -150,6 +150,8 @@ export type BrowserSession = {
   display_name: string | null;
   expires_at: number | null;
   scope: string | null;
+  guest: string | null;
+  room: string | null;
   registration: "open" | "invite" | "closed";
 };
 
@@ -422,7 +424,7 @@ export type Granted = {
 };
 
 export type Guest = {
-  credential: string;
+  credential: string | null;
   guest: string;
   room: string;
 };

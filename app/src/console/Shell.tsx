@@ -10,8 +10,8 @@ import { connected } from "./live";
 import { PAGES, type PageRow, type Params } from "./pages";
 import { Empty } from "./parts/Empty";
 import { PageHead } from "./parts/PageHead";
-import { arrivals, match, place } from "./router";
-import { leave, may, mayForSome } from "./session";
+import { arrivals, match, pathTo, place } from "./router";
+import { guestOf, leave, may, mayForSome } from "./session";
 
 export function Shell() {
   const { path } = place.value;
@@ -36,6 +36,7 @@ function titleOf(page: PageRow, params: Params): string {
 }
 
 function Shown({ page, params }: { page: PageRow; params: Params }) {
+  if (guestOf.value && params["name"] !== guestOf.value) return <ForAccounts />;
   if (page.scope && !mayForSome(page.scope)) return <Forbidden page={page} params={params} />;
   const Component = page.component;
   return <Component params={params} />;
@@ -47,6 +48,19 @@ function Unknown() {
       <PageHead title="Page not found" />
       <Empty title="There is no such page.">
         <a href="/">Go to the home page</a>
+      </Empty>
+    </>
+  );
+}
+
+/** What a guest of one room sees of all other pages. */
+function ForAccounts() {
+  return (
+    <>
+      <PageHead title="Not for guests" />
+      <Empty title={`You are a guest of ${guestOf.value}.`}>
+        <p>Other pages are for people with an account.</p>
+        <a href={pathTo("rooms", guestOf.value)}>Go to the room</a>
       </Empty>
     </>
   );

@@ -7,9 +7,10 @@ import { Button, Notice, Ring } from "../components/parts";
 import { keepPage } from "../web/install";
 import { signInPath } from "../web/paths";
 import { closeLive, openLive } from "./live";
+import { Invited } from "./Invited";
 import { PAGES } from "./pages";
 import { followLinks } from "./router";
-import { lost, start, who } from "./session";
+import { guestOf, invitation, lost, start, takeInvitation, who } from "./session";
 import { Shell } from "./Shell";
 
 import "../design/tokens.css";
@@ -36,6 +37,7 @@ async function begin(): Promise<void> {
 
 function App() {
   if (lost.value) return <Ended />;
+  if (invitation.value) return <Invited onEnter={begin} />;
   if (who.value) return <Shell />;
   return (
     <main class="alone" aria-busy={!trouble.value}>
@@ -50,11 +52,13 @@ function Ended() {
   return (
     <main class="alone">
       <Ring size={64} stones={17} scale={5.4} />
-      <h1 class="title">Signed out</h1>
+      <h1 class="title">{guestOf.value ? "You have left" : "Signed out"}</h1>
       <Notice tone="info">{lost.value}</Notice>
-      <a class="button primary" href={signInPath(location.pathname + location.search)}>
-        Sign in again
-      </a>
+      {!guestOf.value && (
+        <a class="button primary" href={signInPath(location.pathname + location.search)}>
+          Sign in again
+        </a>
+      )}
     </main>
   );
 }
@@ -68,6 +72,8 @@ effect(() => {
 addEventListener("pageshow", (event) => {
   if (event.persisted) void start().catch(() => {});
 });
+takeInvitation();
+addEventListener("hashchange", takeInvitation);
 followLinks(PAGES);
 render(<App />, document.getElementById("console")!);
 void begin();

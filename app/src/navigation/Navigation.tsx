@@ -4,7 +4,7 @@ import "../design/navigation.css";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Ring } from "../components/parts";
-import { mayForSome, who } from "../web/who";
+import { guestOf, mayForSome, who } from "../web/who";
 import { Icon } from "./icons";
 import { belongs, type Place, PLACES } from "./places";
 
@@ -21,7 +21,9 @@ export function Navigation({ path, onSignOut }: Props) {
   const [open, setOpen] = useState(false);
   const more = useRef<HTMLButtonElement>(null);
   const own: Place = { path: "/account", label: `@${who.value?.handle ?? "…"}`, icon: "account", scope: "" };
-  const places = PLACES.filter(({ scope }) => mayForSome(scope));
+  const guest = guestOf.value;
+  const room: Place = { path: `/rooms/${encodeURIComponent(guest)}`, label: guest, icon: "rooms", scope: "" };
+  const places = guest ? [room] : PLACES.filter(({ scope }) => mayForSome(scope));
   useEffect(() => setOpen(false), [path]);
   useEffect(() => {
     if (!open) return;
@@ -49,21 +51,25 @@ export function Navigation({ path, onSignOut }: Props) {
               <Way place={it} path={path} />
             </li>
           ))}
-          <li class="rest last">
-            <Way place={own} path={path} />
-          </li>
-          <li class="rest">
-            <button type="button" class="place" onClick={onSignOut}>
-              <Icon name="out" />
-              <span class="name">Sign out</span>
-            </button>
-          </li>
-          <li class="place-more">
-            <button type="button" class="place" aria-expanded={open} ref={more} onClick={() => setOpen(!open)}>
-              <Icon name="more" />
-              <span class="name">More</span>
-            </button>
-          </li>
+          {!guest && (
+            <>
+              <li class="rest last">
+                <Way place={own} path={path} />
+              </li>
+              <li class="rest">
+                <button type="button" class="place" onClick={onSignOut}>
+                  <Icon name="out" />
+                  <span class="name">Sign out</span>
+                </button>
+              </li>
+              <li class="place-more">
+                <button type="button" class="place" aria-expanded={open} ref={more} onClick={() => setOpen(!open)}>
+                  <Icon name="more" />
+                  <span class="name">More</span>
+                </button>
+              </li>
+            </>
+          )}
         </ul>
       </nav>
     </>

@@ -19,4 +19,7 @@ export function mayForSome(scope: string): boolean {
   return may(scope) || [...words.value].some((word) => word.startsWith(`${scope}:`));
 }
 
+/** A guest of one room has no account, and nothing of the pages but that room. */
+export const guestOf = computed(() => who.value?.room ?? "");
+
 export const operates = computed(() => may("operate"));

@@ -511,8 +511,9 @@ class ParticipantPage(Struct, frozen=True, omit_defaults=True):
 class Guest(Struct, frozen=True, omit_defaults=True):
     """A guest who may enter."""
 
-    credential: str
-    """The guest's token from now on, for this room only."""
+    credential: str | None
+    """The guest's token from now on, for this room only; null for a page of the hub, whose
+    browser keeps it where no page reads it."""
     guest: str
     """The guest's name."""
     room: str
@@ -758,6 +759,10 @@ class BrowserSession(Struct, frozen=True, omit_defaults=True):
     """When the session ends unless it is used, in seconds since 1970."""
     scope: str | None
     """What the session may do: `*`, or scopes such as `mail.read operate`."""
+    guest: str | None
+    """The name of a guest, who has no account; null for none."""
+    room: str | None
+    """The one room that the guest is in."""
     registration: str
     """Who may register: everyone, those who were invited, or nobody."""
 

@@ -190,6 +190,8 @@ class Bind(Struct, frozen=True):
     """What is answered where the session could not be signed in; None refuses."""
     scope: str = ""
     """Of a browser session that no token opened."""
+    guest: str = ""
+    """The credential of a guest, which the browser keeps instead of a session of an account."""
 
 
 class Call(Struct, Generic[A], kw_only=True):

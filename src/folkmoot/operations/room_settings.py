@@ -17,6 +17,7 @@ from folkmoot.core.errors import (
     NameRefused,
     ParticipantPaused,
     PayloadInvalid,
+    RoomForbidden,
     RoomNameInvalid,
     RoomNameTaken,
     TooManyOpen,
@@ -24,6 +25,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.policy import PrincipalType
+from folkmoot.operations.call import Bind
 from folkmoot.operations.limits import by_address, when_not_invited
 from folkmoot.operations.paging import make_cursor, read_cursor, within
 from folkmoot.operations.room_pages import PageCursor, RoomName
@@ -45,6 +47,9 @@ from folkmoot.rooms.spec import MOST_GRANTED, MOST_OWNERS, MOST_PATTERNS
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
+SIGNED_IN: Final = (
+    "This browser is signed in already. Open the link in a private window, or sign out first."
+)
 GUESSED: Final = Limit("guest", by_address, when_not_invited)
 """Guesses at the tokens of invitations."""
 
@@ -280,15 +285,27 @@ class GuestToken(OneRoom, frozen=True, kw_only=True):
 class Guest(Struct, frozen=True):
     """A guest who may enter."""
 
-    credential: Annotated[str, told("The guest's token from now on, for this room only.")]
+    credential: Annotated[
+        str | None,
+        told(
+            "The guest's token from now on, for this room only; null for a page of the hub, whose "
+            "browser keeps it where no page reads it."
+        ),
+    ]
     guest: Annotated[str, told("The guest's name.")]
     room: Annotated[str, told("The room.")]
 
 
 async def enter_as_guest(call: Call[GuestToken]) -> Guest:
     """A guest's credential for the token of an invitation."""
-    given = call.arguments
+    given, caller = call.arguments, call.caller
+    if caller.binds and (caller.session is not None or caller.visitor is not None):
+        # Before the invitation is used up: the cookie of the other session would be lost.
+        raise RoomForbidden(SIGNED_IN)
     visitor, credential = await call.services.rooms.exchange(given.room, given.token)
+    if caller.binds:
+        call.bind = Bind("", "", otherwise=None, guest=credential)
+        return Guest(None, visitor.principal.name, given.room)
     return Guest(credential, visitor.principal.name, given.room)
 
 

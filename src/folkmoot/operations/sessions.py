@@ -44,6 +44,8 @@ FOR_PAGES: Final = "It is for the hub's own pages, in a browser."
 NO_TOOL: Final = Absent("A model has no browser to sign in.")
 NO_COMMAND: Final = Absent(FOR_PAGES)
 SECRET: Final = Absent("Whoever calls a tool reads its answer: the code is for its owner alone.")
+OF_GUESTS: Final = ("rooms", "rooms.manage", "decide")
+"""The scopes of what guests may do in their room, as far as the room's own rights let them."""
 GUESSES: Final = Limit("sign_in", by_address, when_wrong_secret)
 
 
@@ -58,6 +60,8 @@ class BrowserSession(Struct, frozen=True, kw_only=True):
     scope: Annotated[
         str | None, told("What the session may do: `*`, or scopes such as `mail.read operate`.")
     ]
+    guest: Annotated[str | None, told("The name of a guest, who has no account; null for none.")]
+    room: Annotated[str | None, told("The one room that the guest is in.")]
     registration: Annotated[
         Policy, told("Who may register: everyone, those who were invited, or nobody.")
     ]
@@ -67,14 +71,25 @@ async def session(call: Call[Nothing]) -> BrowserSession:
     """Who is signed in."""
     policy, here = call.services.accounts.policy, call.caller.session
     if here is None or here.account is None:
+        guest = call.caller.visitor
+        rooms = {} if guest is None else await call.services.rooms.rooms_of(guest)
+        room = next(iter(rooms.values()), None)
         return BrowserSession(
-            handle=None, display_name=None, expires_at=None, scope=None, registration=policy
+            handle=None,
+            display_name=None,
+            expires_at=None,
+            scope=None if room is None else " ".join(f"{each}:{room}" for each in OF_GUESTS),
+            guest=None if room is None or guest is None else guest.principal.name,
+            room=room,
+            registration=policy,
         )
     return BrowserSession(
         handle=here.account.handle,
         display_name=here.account.display_name,
         expires_at=here.credential.expires_at,
         scope=here.credential.scope,
+        guest=None,
+        room=None,
         registration=policy,
     )
 

@@ -200,15 +200,24 @@ class Rooms(Listing):
             identity = await self._accounts.authentication.by_hash(token_hash)
             if identity is not None and identity.account is not None:
                 return visitor_behind(identity, identity.account)
-        credential = guests.hash_credential(token)
-        if credential is not None:
-            found = await self._store.read(lambda tx: queries_guests.by_credential(tx, credential))
-            if found is not None:
-                return guest_visitor(*found)
-        raise TokenInvalid
+        guest = await self._guest_with(token)
+        if guest is None:
+            raise TokenInvalid
+        return guest
+
+    async def _guest_with(self, secret: str) -> Visitor | None:
+        """The guest that has this credential."""
+        hashed = guests.hash_credential(secret)
+        if hashed is None:
+            return None
+        found = await self._store.read(lambda tx: queries_guests.by_credential(tx, hashed))
+        return None if found is None else guest_visitor(*found)
 
     async def authenticate_browser(self, secret: str) -> Visitor:
-        """Whose browser session has this secret."""
+        """Whose browser session has this secret; that of a guest is its credential."""
+        guest = await self._guest_with(secret)
+        if guest is not None:
+            return guest
         identity = await self._accounts.authentication.by_browser(secret)
         if identity is None or identity.account is None:
             raise TokenInvalid(SIGNED_OUT)

@@ -122,6 +122,8 @@ class Browsers:
 
     async def sign_in(self, scope: Scope, bind: Bind, caller: Caller) -> dict[str, str]:
         """The header that signs a browser in; empty where the token is not good any more."""
+        if bind.guest:
+            return self._set(scope, bind.guest, self._accounts.browsers.times.longest)
         before = caller.session
         replaces = ""
         if before is not None and before.credential.account_id == bind.account_id:

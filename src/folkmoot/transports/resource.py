@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -258,7 +258,11 @@ class Resource:
             return caller, nothing_to_confirm
         if endpoint.public:
             caller.binds = self._browsers.is_page(scope)
-            caller.session = await self._browsers.identity(self._browsers.quietly(scope, token))
+            secret = self._browsers.quietly(scope, token)
+            caller.session = await self._browsers.identity(secret)
+            if secret and caller.session is None:
+                with suppress(FolkmootError):
+                    caller.visitor = await self._rooms.authenticate_browser(secret)
             return caller, nothing_to_confirm
         secret = "" if caller.operator else self._browsers.secret(scope, token)
         if not token and not secret:

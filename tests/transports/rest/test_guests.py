@@ -10,6 +10,7 @@ import pytest
 from folkmoot.telemetry import logs
 from tests.harness import Answer, run
 from tests.transports.rest.support import ROOMS, Asker, House, done, house, refused
+from tests.transports.rest.test_sessions import SESSION, Browser
 
 WRONG = "gi_" + "0" * 64
 
@@ -213,3 +214,64 @@ def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path: Path)
     for secret in secrets:
         assert secret[3:] not in stream.getvalue()
         assert secret[3:].encode() not in files
+
+
+@pytest.mark.requirement("room.guest-browser")
+def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada = await here.person("ada")
+            await ada.create("planning", access="private")
+            await ada.create("other")
+            token = await invited(ada)
+            enter = f"{ROOMS}/planning/guests"
+            browser, other = Browser(here.port), Browser(here.port)
+            # A page of another origin uses nothing up.
+            evil = {"origin": "http://evil.example", "sec_fetch_site": "cross-site"}
+            assert (await browser.ask("POST", enter, {"token": token}, **evil)).status == 403
+            # Nor does someone who is signed in, and would lose that.
+            await other.sign_in(ada.token)
+            refused(await other.ask("POST", enter, {"token": token}), 403, "room_forbidden")
+            answer = await browser.ask("POST", enter, {"token": token})
+            told = done(answer, 201)
+            assert told == {"credential": None, "guest": "grace", "room": "planning"}
+            assert "HttpOnly" in answer.headers["set-cookie"]
+            assert "SameSite=Strict" in answer.headers["set-cookie"]
+            refused(await exchange(here, token), 401, "invitation_invalid")
+            session = await browser.get(SESSION)
+            assert (session["handle"], session["guest"], session["room"]) == (
+                None,
+                "grace",
+                "planning",
+            )
+            assert session["scope"] == "rooms:planning rooms.manage:planning decide:planning"
+            said = {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Hi"}}
+            said["payload"] |= {"format": "plain"}  # type: ignore[operator]
+            post = f"{ROOMS}/planning/messages"
+            assert done(await browser.ask("POST", post, said), 201)["from"] == "grace"
+            assert (await browser.ask("POST", post, said, **evil)).status == 403
+            for path, status in (
+                (f"{ROOMS}/other", 404),
+                (f"{ROOMS}/other/messages", 404),
+                (f"{ROOMS}/planning/invites", 403),
+                ("/v1/me", 403),
+                ("/v1/me/invites", 403),
+                ("/v1/threads", 403),
+                ("/v1/asks", 403),
+                ("/v1/audit", 403),
+                ("/v1/servers", 403),
+            ):
+                assert (await browser.ask("GET", path)).status == status, path
+            # Another invitation does not take the place of the first.
+            more = await invited(ada, "other", "gus")
+            again = await browser.ask("POST", f"{ROOMS}/other/guests", {"token": more})
+            refused(again, 403, "room_forbidden")
+            done(await ada.ask("DELETE", f"{ROOMS}/planning/participants/grace"), 200)
+            refused(await browser.ask("GET", f"{ROOMS}/planning"), 401, "token_invalid")
+            assert (await browser.get(SESSION))["guest"] is None
+            # Whose visit is over can be a guest elsewhere.
+            done(await browser.ask("POST", f"{ROOMS}/other/guests", {"token": more}), 201)
+            done(await browser.ask("DELETE", SESSION), 204)
+            assert browser.cookie == ""
+
+    run(main())

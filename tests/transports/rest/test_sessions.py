@@ -83,6 +83,8 @@ def test_a_token_opens_a_session_whose_cookie_no_page_reads(tmp_path: Path) -> N
                 "display_name": None,
                 "expires_at": None,
                 "scope": None,
+                "guest": None,
+                "room": None,
                 "registration": "open",
             }
             answer = await browser.ask("POST", SESSION, {"token": ada.token})

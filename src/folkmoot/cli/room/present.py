@@ -83,7 +83,7 @@ def come_in(room: str, url: str | None) -> Entrance:
         with changing() as keyring:
             hub = hub_for(keyring, url)
             answer = hub_at(hub).exchange_invitation(room, token)
-            guest = GuestPass(hub, room, answer.guest, answer.credential)
+            guest = GuestPass(hub, room, answer.guest, answer.credential or "")
             keyring.put_guest(guest)
     except CredentialsUnusable as error:
         if guest is None:

@@ -240,7 +240,13 @@ function Invite({ base }: { base: string }) {
       </div>
       {made && (
         <div class="notice good stack" role="status">
-          <p>{made.token ? `Give this token to ${made.name} only. It works once, and is not shown again.` : `@${made.name} may enter now.`}</p>
+          <p>{made.token ? `Give the link to ${made.name} only: whoever opens it first enters, once. A program enters with the token. Neither is shown again.` : `@${made.name} may enter now.`}</p>
+          {made.token && (
+            <CopyText
+              label="The guest's link"
+              text={`${location.origin}${base.replace(/^\/v1/, "")}#invite=${made.token}`}
+            />
+          )}
           {made.token && <CopyText label="The guest's token" text={made.token} />}
         </div>
       )}

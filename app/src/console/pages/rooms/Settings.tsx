@@ -8,7 +8,7 @@ import { Confirm } from "../../parts/Confirm";
 import { Problem } from "../../parts/Problem";
 import { count, duration, Time } from "../../parts/Time";
 import { go, pathTo } from "../../router";
-import { may } from "../../session";
+import { guestOf, leave, may } from "../../session";
 import { ACCESS } from "./Rooms";
 import { seconds } from "./envelope";
 import type { RoomStream } from "./stream";
@@ -60,6 +60,7 @@ export function Settings({ stream, room, onChanged }: Props) {
       )}
       {owns && <Change key={`${room.access} ${room.owners}`} room={room} onChanged={onChanged} />}
       {owns && <Delete room={room} />}
+      {guestOf.value && <Leave />}
     </div>
   );
 }
@@ -166,6 +167,21 @@ function Invitations({ room, owns }: { room: hub.Room; owns: boolean }) {
           );
         })}
       </ul>
+    </section>
+  );
+}
+
+/** The end of a guest's visit. */
+function Leave() {
+  return (
+    <section class="stack" aria-label="Leave the room">
+      <h2 class="subtitle">Leave</h2>
+      <Confirm
+        label="Leave for good…"
+        verb="Leave"
+        question="Leave the room? Your invitation is used up: to come back you need another one."
+        onConfirm={() => attempt(leave)}
+      />
     </section>
   );
 }
