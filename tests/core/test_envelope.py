@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import runpy
+import time
 from typing import Any
 
 import msgspec
 import pytest
 
+from folkmoot.core import defaults
 from folkmoot.core.envelope import (
     MessageContext,
     MessageDirection,
@@ -25,6 +29,22 @@ LATER = TimingContext(3.0, 4.0)
 REQUEST = Request(id=1, method="tools/list")
 TO_SERVER = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT = MessageDirection.SERVER_TO_CLIENT
+
+
+@pytest.mark.requirement("envelope.new-is-minimal", "transport.stdio")
+def test_what_the_shell_knows_need_not_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = time.monotonic()
+    timing = MessageEnvelope.new(REQUEST).context.timing
+    assert before <= timing.created_at <= time.monotonic()
+    assert abs(timing.system_time - time.time()) < 60
+    assert MessageContext.minimal().timing.created_at >= timing.created_at
+    worked = TimingContext.now().start_processing().complete_processing().mark_sent()
+    assert worked.processing_duration() is not None
+    assert TransportContext.stdio() == TransportContext.stdio(os.getpid())
+    core = runpy.run_path(str(defaults.__file__))
+    monkeypatch.setattr(defaults, "monotonic", core["monotonic"])
+    with pytest.raises(RuntimeError, match="no clock"):
+        TimingContext.now()
 
 
 def full() -> MessageEnvelope[Request]:

@@ -74,9 +74,9 @@ class MessageContext(msgspec.Struct, frozen=True, gc=False):
     own: one map for the request and its answer, and a new one for every request."""
 
     @classmethod
-    def minimal(cls, timing: TimingContext) -> MessageContext:
+    def minimal(cls, timing: TimingContext | None = None) -> MessageContext:
         """Only the time is known: for messages from before the envelope."""
-        return cls(timing)
+        return cls(timing or TimingContext.now())
 
     def is_complete(self) -> bool:
         """Whether the message can be routed: a direction, and a session where its era has them."""
@@ -92,9 +92,9 @@ class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
     context: MessageContext
 
     @classmethod
-    def new(cls, message: M, timing: TimingContext) -> MessageEnvelope[M]:
+    def new(cls, message: M, timing: TimingContext | None = None) -> MessageEnvelope[M]:
         """An envelope with minimal context."""
-        return cls(message, MessageContext(timing))
+        return cls(message, MessageContext.minimal(timing))
 
     def with_message(self, message: N) -> MessageEnvelope[N]:
         """The same context around another message."""

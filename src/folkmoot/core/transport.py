@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from folkmoot.core import defaults
+
 _SECRET = re.compile("auth|cookie|token|key|secret|session")
 """What the name of a header says when its value opens a door."""
 
@@ -166,9 +168,9 @@ class TransportContext(msgspec.Struct, frozen=True, gc=False):
         return UNKNOWN
 
     @classmethod
-    def stdio(cls, process_id: int) -> TransportContext:
-        """Standard input and output of a process."""
-        return cls(StdioMetadata(process_id))
+    def stdio(cls, process_id: int | None = None) -> TransportContext:
+        """Standard input and output of a process: of this one, if none is given."""
+        return cls(StdioMetadata(defaults.process_id() if process_id is None else process_id))
 
     @classmethod
     def http(cls, headers: Headers, method: str, uri: str) -> TransportContext:
