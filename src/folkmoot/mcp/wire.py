@@ -94,8 +94,6 @@ REFUSED_KEY: Final = "folkmoot/refused"
 REQUEST_KEYS: Final = frozenset((VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, LEVEL_KEY))
 """What every request of the stateless era may carry in its `_meta`, and no other does."""
 APPS_EXTENSION: Final = "io.modelcontextprotocol/ui"
-RESERVED_META: Final = "io.modelcontextprotocol/"
-"""How the members of `_meta` begin that the protocol itself names."""
 TOKEN_KEY: Final = "progressToken"  # noqa: S105 - it names a request
 
 CHANGES: Final = {

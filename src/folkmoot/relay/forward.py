@@ -96,9 +96,9 @@ class ForwardedExchange:
             server.limits,
             self._transport,
             server.contexts,
-            # Of its own, since a method of ours would tie us and the replies into a knot that only
-            # the collector of garbage undoes.
-            AnswerToServer(server.target, headers),
+            # A method of ours would tie us and the replies into a knot that only the collector of
+            # garbage undoes.
+            partial(answer_server, server.target, headers),
         )
         self._answering = Answering(self._replies, server.limits.message_bytes, send)
 
@@ -142,23 +142,15 @@ class ForwardedExchange:
         await self._answering.fail(answer_of(Block(error), waiting), error.http)
 
 
-class AnswerToServer:
-    """Answers requests of the server's in the client's place."""
-
-    def __init__(self, target: HttpTarget, headers: Headers) -> None:
-        self._target = target
-        self._headers = headers
-
-    async def __call__(self, answer: Envelope) -> None:
-        """Send the server an answer."""
-        told = [pair for pair in self._headers if pair[0] in BACK]
-        headers = Headers((*told, *OUR_HEADERS))
-        try:
-            async with self._target.ask("POST", headers, encode_message(answer.message)):
-                pass
-        except CarryError as error:
-            # What the client itself waits for may still come.
-            logger.warning("a message was not carried", extra={"error": error.message})
+async def answer_server(target: HttpTarget, client: Headers, answer: Envelope) -> None:
+    """Answer a request of the server's in the client's place."""
+    headers = Headers((*(pair for pair in client if pair[0] in BACK), *OUR_HEADERS))
+    try:
+        async with target.ask("POST", headers, encode_message(answer.message)):
+            pass
+    except CarryError as error:
+        # What the client itself waits for may still come.
+        logger.warning("a message was not carried", extra={"error": error.message})
 
 
 class Forwarder:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from folkmoot.core.errors import CarryError, TransportClosed
 from folkmoot.core.message import (
-    ErrorObject,
     MessageId,
     ProtocolMessage,
     Request,
@@ -18,7 +17,7 @@ from folkmoot.core.message import (
 from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras import Step as EraStep
-from folkmoot.mcp.wire import INITIALIZE, PING
+from folkmoot.mcp.wire import INITIALIZE, METHOD_NOT_FOUND, PING, error_answer
 from folkmoot.proxy.replay.matching import Mode, name_of, subject_of, told
 from folkmoot.proxy.replay.playing import (
     ClientStep,
@@ -42,7 +41,6 @@ LONGEST_PAUSE: Final = 300.0
 MOST_REPLYING: Final = 256
 """Requests of the server that are being answered; while there are more, it is not heard."""
 MOST_UNEXPECTED: Final = 100
-METHOD_NOT_FOUND: Final = -32601
 
 
 async def play(
@@ -227,7 +225,7 @@ class _Player:
         if len(self.unexpected) < MOST_UNEXPECTED:
             self.unexpected.append(f"{told(request)} {why}")
         said = "The recorded client has no answer to this."
-        return Response(id=request.id, error=ErrorObject(METHOD_NOT_FOUND, said))
+        return error_answer(request.id, METHOD_NOT_FOUND, said)
 
     def _recorded_reply(self, request: Request) -> RecordedReply | None:
         """The answer to the same question, or else to the next of its kind.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from folkmoot.relay.upstream import inventory
-from folkmoot.relay.upstream.inventory import Drained, Inventory, Looking, drain, kept
+from folkmoot.relay.upstream.inventory import Inventory, Looking, drain, kept
 from tests.harness import run
 from tests.relay.upstream.scripted import talking
 
@@ -73,9 +73,9 @@ def test_what_is_too_long_is_told_so_and_what_is_too_much_waits(
 @pytest.mark.requirement("gateway.new-tools-held")
 def test_a_list_that_cannot_be_had_is_as_it_was_and_only_then_whole() -> None:
     missing: Any = frozenset({"tools"})
-    half = Drained(Inventory(partial=missing), missing)
+    half = Inventory(partial=missing)
     assert kept(half, None).partial == {"tools"}
-    assert kept(half, half.inventory).partial == {"tools"}
+    assert kept(half, half).partial == {"tools"}
     whole = Inventory(tools=({"name": "read"},), findings={"tools": {"read": ("secrecy",)}})
     again = kept(half, whole)
     assert (again.tools, again.partial, again.findings) == (whole.tools, set(), whole.findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
@@ -14,11 +14,9 @@ from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
 from folkmoot.mcp.wire import refusal
 
 if TYPE_CHECKING:
-    from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import TransportContext
-    from folkmoot.mcp.peer import Tag
 
 logger = logging.getLogger("folkmoot.proxy")
 
@@ -46,10 +44,6 @@ class ServerLink(Carrier):
 
     own_streams: ClassVar[bool] = False
     """Whether each request has a stream of its own, as over Streamable HTTP."""
-
-    async def receive_tagged(self) -> tuple[MessageEnvelope[Any], Tag]:
-        """The next message, and the request on whose own stream it was read."""
-        return await self.receive_envelope(), None
 
     def answer_for(self, error: FolkmootError, message_id: MessageId) -> Response:
         """The answer to a request whose server gives none."""

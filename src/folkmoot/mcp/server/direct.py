@@ -145,35 +145,21 @@ class DirectServer:
         limits: strict.Limits = CARRIED,
         streams: StreamBudget | None = None,
     ) -> None:
-        self._service = service
-        self._host = host
+        self.service = service
+        self.host = host
         self._limits = limits
         self.streams = streams
         """What may be kept of the streams of sessions; without it none can be resumed."""
-        self._tasks = asyncio.TaskGroup()
-        self._watching = DisconnectWatch(self._tasks)
+        self.tasks = asyncio.TaskGroup()
+        """Who owns what is done beside requests."""
+        self._watching = DisconnectWatch(self.tasks)
         self._sessions = SessionServer(self)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own whoever writes streams or watches clients; on leaving, they are let end."""
-        async with group(self._tasks):
+        async with group(self.tasks):
             yield
-
-    @property
-    def tasks(self) -> asyncio.TaskGroup:
-        """Who owns what is done beside requests."""
-        return self._tasks
-
-    @property
-    def service(self) -> McpService:
-        """Who answers."""
-        return self._service
-
-    @property
-    def host(self) -> SessionHost:
-        """Whoever runs the server."""
-        return self._host
 
     async def serve(
         self, visit: ServedRequest, body: bytes | None, receive: Receive, send: Send
@@ -264,7 +250,7 @@ class DirectServer:
             token=token,
             level=level,
             head=visit.head,
-            reply=HttpReply(send, self._tasks),
+            reply=HttpReply(send, self.tasks),
         )
         answer = await self.perform(asked, receive, partial(left, visit, asked))
         if answer is None:
@@ -282,7 +268,7 @@ class DirectServer:
     ) -> McpAnswer | None:
         """Have a request answered, here or as `work` does; None if nobody wants the answer."""
         try:
-            begun = Begun(self._service.perform(asked) if work is None else work)
+            begun = Begun(self.service.perform(asked) if work is None else work)
             if begun.done:
                 return begun.result
             watched = self._watching.begin(receive, gone, asked.reply)
@@ -293,7 +279,7 @@ class DirectServer:
         except Stopped:
             return None
         except FolkmootError as error:
-            return self._service.refusal(asked, error)
+            return self.service.refusal(asked, error)
         except Exception:
             logger.exception("a request failed", extra={"method": asked.request.method})
             return error_of(InternalError("The request could not be answered."))
@@ -313,19 +299,19 @@ class DirectServer:
         reply, after = asked.reply, answer.after
         if reply.stream is not None:
             if after is not None:
-                reply.stream.delivered = partial(self._host.deliver, asked.caller, after)
+                reply.stream.delivered = partial(self.host.deliver, asked.caller, after)
             await self._finish(reply, message, receive)
             return
         gone = after is not None and (reply.lost or await has_left(receive))
         await reply.answer(message, status)
         if after is not None and not gone and not reply.lost:
-            self._host.deliver(asked.caller, after)
+            self.host.deliver(asked.caller, after)
 
     async def _finish(self, reply: HttpReply, message: Any, receive: Receive) -> None:
         """Write an answer as the end of a stream; a client that has left may come back for it."""
         if reply.lost or await has_left(receive):
             reply.left()
-        watch = self._tasks.create_task(leave_with(receive, reply.left))
+        watch = self.tasks.create_task(leave_with(receive, reply.left))
         try:
             await reply.answer(message)
         finally:

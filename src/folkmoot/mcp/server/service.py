@@ -138,7 +138,7 @@ def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in meta.items()
-        if name != wire.TOKEN_KEY and not name.startswith(wire.RESERVED_META)
+        if name != wire.TOKEN_KEY and not name.startswith(wire.PROTOCOL_KEYS)
     }
 
 

@@ -73,13 +73,6 @@ KINDS: Final = (
 )
 
 
-class Drained(Struct, frozen=True):
-    """An inventory, and which lists are not in it because they could not be had."""
-
-    inventory: Inventory
-    missing: frozenset[What]
-
-
 async def take_inventory(
     target: str | Sequence[str],
     *,
@@ -113,20 +106,16 @@ async def take_inventory(
         raise ServerUnreachable(connecting.told(error.message)) from None
 
 
-async def drain(conversation: BackendConversation, *, seconds: float = PAGE_SECONDS) -> Inventory:
-    """What the server of an open conversation lists; each page may take `seconds`."""
-    return (await drain_all(conversation, seconds=seconds)).inventory
-
-
-async def drain_all(
+async def drain(
     conversation: BackendConversation,
     *,
     seconds: float = PAGE_SECONDS,
     looking: Looking | None = None,
-) -> Drained:
-    """The same, and what is missing. Raises `Unanswered` where the link breaks meanwhile.
+) -> Inventory:
+    """What the server of an open conversation lists; each page may take `seconds`.
 
-    `looking` knows the descriptions that were looked at before.
+    Lists that could not be had are `partial`. `looking` knows the descriptions that were looked at
+    before. Raises `Unanswered` where the link breaks meanwhile.
     """
     draining = _Draining(conversation, seconds)
     for kind in KINDS:
@@ -139,7 +128,7 @@ async def drain_all(
     told = conversation.discovered.get("instructions")
     if isinstance(told, str) and (found := in_instructions(told[:MOST_INSTRUCTIONS])):
         draining.faults.append(f"Its instructions hold what they should not: {', '.join(found)}.")
-    inventory = Inventory(
+    return Inventory(
         **{str(what): tuple(entries) for what, entries in draining.lists.items()},
         capabilities=conversation.capabilities,
         server=conversation.server,
@@ -149,7 +138,6 @@ async def drain_all(
         partial=frozenset(draining.missing),
         findings=findings,
     )
-    return Drained(inventory, frozenset(draining.missing))
 
 
 class _Draining:
@@ -160,7 +148,7 @@ class _Draining:
         self._seconds = seconds
         self._entries = 0
         self._pages = 0
-        self._bytes = 0
+        self.size = 0
         self.lists: dict[What, list[Definition]] = {}
         self.faults: list[str] = []
         self.missing: set[What] = set()
@@ -212,7 +200,7 @@ class _Draining:
         if not isinstance(page.get(kind.member), list):
             self._give_up(kind, "the answer is no list", cursor)
             return None
-        self._bytes += len(encode(page))
+        self.size += len(encode(page))
         return page
 
     def _give_up(self, kind: ListKind, why: str, cursor: str | None) -> None:
@@ -232,17 +220,12 @@ class _Draining:
             else:
                 unusable.note(entry)
 
-    @property
-    def size(self) -> int:
-        """How many bytes were read."""
-        return self._bytes
-
     def _too_much(self) -> str | None:
         if self._entries >= MOST_ENTRIES:
             return f"more than {MOST_ENTRIES:,} entries are not accepted"
         if self._pages >= MOST_PAGES:
             return f"more than {MOST_PAGES:,} pages are not accepted"
-        if self._bytes >= MOST_BYTES:
+        if self.size >= MOST_BYTES:
             return f"more than {MOST_BYTES // 2**20} MiB are not accepted"
         return None
 
@@ -275,19 +258,19 @@ def _usable(entry: Any, key: str) -> bool:
     return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
 
 
-def kept(new: Drained, last: Inventory | None) -> Inventory:
+def kept(new: Inventory, last: Inventory | None) -> Inventory:
     """A new inventory; a list that could not be had now is as it was."""
-    if last is None or not new.missing:
-        return new.inventory
-    findings = dict(new.inventory.findings)
-    for what in new.missing:
+    if last is None or not new.partial:
+        return new
+    findings = dict(new.findings)
+    for what in new.partial:
         findings.pop(what, None)
         if what in last.findings:
             findings[what] = last.findings[what]
     return replace(
-        new.inventory,
-        **{what: getattr(last, what) for what in new.missing},
-        partial=new.missing & last.partial,
+        new,
+        **{what: getattr(last, what) for what in new.partial},
+        partial=new.partial & last.partial,
         findings=findings,
     )
 
@@ -303,12 +286,7 @@ FEW_BYTES: Final = 4 * 1024
 """What is looked at in the loop, in some milliseconds; more is left to a thread."""
 MOST_KNOWN: Final = 20_000
 
-KEYS: Final[dict[What, str]] = {
-    "tools": "name",
-    "resources": "uri",
-    "templates": "uriTemplate",
-    "prompts": "name",
-}
+KEYS: Final[dict[What, str]] = {kind.what: kind.key for kind in KINDS}
 
 
 @lru_cache(maxsize=256)

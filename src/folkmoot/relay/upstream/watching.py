@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
 from folkmoot.mcp.wire import CHANGES, URIS, members_of
-from folkmoot.relay.upstream.inventory import Looking, drain_all, kept
+from folkmoot.relay.upstream.inventory import Looking, drain, kept
 from folkmoot.relay.upstream.links import wait_after
 from folkmoot.relay.upstream.requests import Late, Unanswered
 
@@ -270,9 +270,9 @@ class InventoryReader:
 
     async def _take(self, conversation: BackendConversation, *, anew: bool) -> None:
         began = self._loop.time()
-        drained = await drain_all(conversation, seconds=self._page_seconds, looking=self._looking)
+        drained = await drain(conversation, seconds=self._page_seconds, looking=self._looking)
         before, self.last = self.last, kept(drained, self.last)
-        if drained.missing:
+        if drained.partial:
             self._loop.call_later(self._again, self._stale.set)
             self._again = min(MOST_SELDOM, 2 * self._again)
         else:
