@@ -53,7 +53,13 @@ def changed_by_building() -> list[str]:
     """The pages that a build makes otherwise than they are."""
     with tempfile.TemporaryDirectory() as folder:
         node = shutil.which("node") or "node"
-        subprocess.run([node, "build.js", folder], cwd=APP, check=True)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            [node, "build.js", folder], cwd=APP, stderr=subprocess.PIPE, text=True, check=False
+        )
+        if done.returncode:
+            told = (line for line in done.stderr.splitlines() if "Error" in line)
+            why = next(told, done.stderr).strip()
+            raise SystemExit(f"{why}\napp/ cannot be built with these packages: run make app.")
         names = [page.relative_to(REPOSITORY) for page in PAGES]
         return [
             str(name)
