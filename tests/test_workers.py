@@ -53,7 +53,7 @@ def run(folder: Path, fault: str, *arguments: str) -> tuple[int, str, list[str]]
         env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr, (folder / "ran").read_text().splitlines()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis.strategies import none
+from hypothesis.strategies import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,12 +67,12 @@ class Workers:
                         left.appendleft(worker.portion)
                     worker = Worker(session, worker.number, self._workers)
                     self._workers.append(worker)
+                if session.shouldfail:
+                    raise session.Failed(session.shouldfail)
+                if session.shouldstop:
+                    raise session.Interrupted(session.shouldstop)
                 if left and not worker.portion:
                     worker.give(left.popleft())
-            if session.shouldfail:
-                raise session.Failed(session.shouldfail)
-            if session.shouldstop:
-                raise session.Interrupted(session.shouldstop)
 
 
 def portions(items: list[pytest.Item]) -> Iterator[range]:
@@ -101,9 +101,12 @@ def prepare(session: pytest.Session) -> None:
 
 
 @settings(max_examples=1, database=None, derandomize=True)
-@given(none())
-def try_one_example(nothing: None) -> None:
-    """Have Hypothesis look for who holds its random numbers before that is frozen and not found."""
+@given(text())
+def try_one_example(_: str) -> None:
+    """Have Hypothesis look for who holds its random numbers before that is frozen and not found.
+
+    It also reads the tables of Unicode, which each worker would otherwise do.
+    """
 
 
 class Worker:

@@ -7,6 +7,7 @@ all, and then itself.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import importlib
@@ -16,6 +17,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from contextlib import redirect_stdout, suppress
 from functools import cache
@@ -166,6 +168,20 @@ def rehearse() -> None:
         program.get_command(program.app).main(["serve", "--help"], standalone_mode=False)
 
 
+def rehearse_hub() -> None:
+    """Run a hub once, so that forks share what a process makes for its first one."""
+    from folkmoot.app import Hub
+    from folkmoot.settings.load import load
+
+    async def start_and_stop(folder: str) -> None:
+        loaded = load(environ={}, options={"data": folder, "port": "0"})
+        async with Hub(loaded.settings, loaded=loaded).running():
+            pass
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(start_and_stop(folder))
+
+
 def main(descriptor: int) -> None:
     end = End()
     # Ctrl-C is for the tests, which have something left to stop.
@@ -173,6 +189,7 @@ def main(descriptor: int) -> None:
     for name in LOADED:
         importlib.import_module(name)
     rehearse()
+    rehearse_hub()
     assert threading.active_count() == 1, "a thread would be lost in the fork"
     gc.collect()
     # What is loaded stays as it is, so that forks share its memory.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from functools import cache
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -16,8 +17,9 @@ FORMS_NOWHERE: Final = "form-action 'none'"
 FORMS_HERE: Final = "form-action 'self'"
 
 
+@cache
 def source(name: str) -> str:
-    """A file of this folder."""
+    """A file of this folder; read once, and meant for small ones."""
     return files("folkmoot.web").joinpath(name).read_text("utf-8")
 
 

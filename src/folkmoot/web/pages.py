@@ -6,7 +6,8 @@ import gzip
 import re
 import shlex
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -144,13 +145,12 @@ class Built:
     """A page that app/ builds, with the policy that it names for itself."""
 
     def __init__(self, name: str) -> None:
-        page = source(f"built/{name}")
-        self.plain = page.encode()
+        self.plain = files("folkmoot.web").joinpath("built", name).read_bytes()
         self._zipped = gzip.compress(self.plain, mtime=0)
         self._headers = {
             "cache-control": "no-store",
             "vary": "accept-encoding",
-            POLICY: f"{policy_in(page)}; frame-ancestors 'none'",
+            POLICY: f"{policy_in(self.plain.decode())}; frame-ancestors 'none'",
         }
 
     def answer(self, request: Request) -> Response:
@@ -158,6 +158,12 @@ class Built:
         if "gzip" not in request.headers.get("accept-encoding", ""):
             return HTMLResponse(self.plain, 200, self._headers)
         return HTMLResponse(self._zipped, 200, {**self._headers, "content-encoding": "gzip"})
+
+
+@cache
+def built(name: str) -> Built:
+    """A page that app/ builds: compressed once, however many hubs a process has."""
+    return Built(name)
 
 
 class Pages:
@@ -187,8 +193,8 @@ class Pages:
         self._frame = Frame(base=self._path)
         self._headers = self._frame.headers
         self._bodies = {name: source(f"{name}.html") for name in BODIES}
-        self._app = Built("web.html")
-        self._console = Built("console.html")
+        self._app = built("web.html")
+        self._console = built("console.html")
 
     def routes(self) -> list[Route]:
         """Where the pages are served, and the discovery document beside them."""
