@@ -10,6 +10,10 @@ PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pyth
              $(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
 # Twice as many as there are processors and one more, since many tests wait for a process or a socket.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) \* 2 + 1)
+# Browsers do more than wait.
+BROWSERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
+# How many times as many rounds and examples the long tests try; 4 takes about an hour.
+TIMES   ?= 1
 ARGS    ?=
 MODULES := app/node_modules/.folkmoot
 PYTEST   = $(BIN)/pytest -n $(WORKERS)
@@ -49,14 +53,14 @@ else
 endif
 
 browser: $(VENV)/browser.stamp ## Browser tests of the pages, in Chromium against a real hub
-	$(BIN)/pytest tests/browser --durations 10 --timeout 300 $(ARGS)
+	$(BIN)/pytest -n $(BROWSERS) tests/browser --durations 10 --timeout 300 $(ARGS)
 
 screenshots: $(VENV)/browser.stamp ## The pictures of the README and the docs
 	$(BIN)/python -m tests.browser.screenshots --docs
 
-test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing
-	FOLKMOOT_TEST_PROFILE=deep $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
-	$(MAKE) fuzz
+test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing (TIMES=1)
+	FOLKMOOT_TEST_PROFILE=deep FOLKMOOT_TEST_TIMES=$(TIMES) $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
+	$(MAKE) fuzz SECONDS=$(shell expr 20 \* $(TIMES))
 
 check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
 	$(BIN)/ruff format --check .

@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from folkmoot.store import schema, store
 from folkmoot.store.sqlite import is_empty
+from tests.amounts import times
 from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
 from tests.workers import Workers
@@ -30,7 +31,7 @@ PROFILE_VARIABLE = "FOLKMOOT_TEST_PROFILE"
 # the deep one looks for new ones and prints how to repeat what it found.
 PROFILES = {
     "default": settings(max_examples=20, deadline=None, database=None, derandomize=True),
-    "deep": settings(max_examples=1000, deadline=None, database=None, print_blob=True),
+    "deep": settings(max_examples=times(250), deadline=None, database=None, print_blob=True),
 }
 for _name, _profile in PROFILES.items():
     settings.register_profile(_name, _profile)

@@ -17,6 +17,7 @@ import pytest
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import read_key
 from folkmoot.store import find_faults, inspect_database
+from tests.amounts import times
 from tests.faults.letters import line
 from tests.harness import ask, run
 from tests.process import STOP_SECONDS, Process, environment, serving
@@ -70,7 +71,7 @@ def test_a_hub_killed_while_it_writes_starts_again_whole(tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_a_hub_killed_again_and_again_starts_again_whole(tmp_path: Path) -> None:
-    check_kills(tmp_path, 20)
+    check_kills(tmp_path, times(8))
 
 
 def heed_interrupts() -> None:
@@ -150,19 +151,21 @@ def test_a_signal_during_the_start_ends_it_in_good_order(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_at_any_moment_of_the_start_ends_it_in_good_order(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     chance = random.Random(number)
-    for _ in range(30):
+    for _ in range(times(8)):
         check_start(tmp_path, number, BEGUN, further=chance.randrange(1, 700))
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_hub_killed_at_any_moment_of_its_first_start_starts_the_next_time(tmp_path: Path) -> None:
     chance = random.Random(9)
-    for round_ in range(15):
+    for round_ in range(times(5)):
         folder = tmp_path / str(round_)
         start = Start(folder)
         start.until("folkmoot.app")

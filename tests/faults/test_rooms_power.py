@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.store import SqliteStore, find_faults
+from tests.amounts import times
 from tests.faults.talkers import Gathering
 from tests.harness import run
 from tests.interaction.room_client import joined, square
@@ -119,7 +120,7 @@ def test_nothing_that_was_heard_is_lost_with_the_power(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", range(100, 100 + times(12)))
 def test_it_holds_in_many_more_ways_to_lose_power(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 from folkmoot.client import Outcome, Proposal, Room
 from folkmoot.core.errors import FolkmootError
 from tests import process
+from tests.amounts import times
 from tests.client.support import SOON
 from tests.faults.letters import line
 from tests.harness import run
@@ -231,4 +232,4 @@ def check(folder: Path, rounds: int, seed: int, seconds: float) -> Races:
 @pytest.mark.requirement("serving.begun-once", "serving.take-over", "serving.interrupted")
 @pytest.mark.parametrize("seed", range(2))
 def test_each_call_is_begun_at_most_once_and_none_is_forgotten(tmp_path: Path, seed: int) -> None:
-    check(tmp_path, 12, seed, 600)
+    check(tmp_path, times(8), seed, 800)

@@ -17,6 +17,7 @@ from folkmoot.cli.operator import ask_socket
 from folkmoot.core.errors import CommandFailed, FolkmootError, HubNotRunning
 from folkmoot.keys import format_key, read_key
 from folkmoot.store import find_faults, inspect_database
+from tests.amounts import times
 from tests.faults.doomed import doomed
 from tests.faults.letters import Ledger
 from tests.forge.forked import Forked
@@ -148,18 +149,11 @@ def check_rounds(tmp_path: Path, rounds: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(
     tmp_path: Path,
 ) -> None:
-    check_rounds(tmp_path, 10)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_hub_killed_a_hundred_times_while_its_key_changes_starts_each_time(
-    tmp_path: Path,
-) -> None:
-    check_rounds(tmp_path, 120)
+    check_rounds(tmp_path, times(20))
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")

@@ -18,7 +18,7 @@ def test_every_seed_is_read(raw: bytes) -> None:
 @pytest.mark.long
 def test_a_short_run_finds_nothing() -> None:
     tried, read = fuzz(seconds=3, seed=20261115)
-    assert tried > 500
+    assert tried > 50
     assert 0 < read < tried
 
 

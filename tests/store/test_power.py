@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.store import SqliteStore, Synchronous, find_faults
+from tests.amounts import times
 from tests.store.disk import Disk
 from tests.store.support import all_notes, insert, make_table, opened, run
 
@@ -71,7 +72,7 @@ def test_it_survives_whichever_of_the_unsynced_writes_reached_the_disk(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 160))
+@pytest.mark.parametrize("seed", range(100, 100 + times(20)))
 def test_it_survives_in_many_more_ways_to_lose_power(tmp_path: Path, seed: int) -> None:
     async def body() -> None:
         acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
+from benchmarks.rivals import FASTMCP, NotInstalled, installed
 from folkmoot.core.errors import InvalidName, ProjectUnusable
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.server import SDKS, Sdk, check_server, plan_server
@@ -82,23 +83,33 @@ def test_a_new_server_passes_its_own_tests_and_the_linter_and_lists_its_names(
 
 @pytest.mark.long
 @pytest.mark.requirement("names.example-server")
-@pytest.mark.skipif(
-    importlib.util.find_spec("fastmcp") is None, reason="fastmcp is not installed here"
-)
+@pytest.mark.timeout(600)
 def test_a_new_server_made_with_fastmcp_does_so_too(tmp_path: Path) -> None:
-    check_whole(make(tmp_path / "my-notes", "fastmcp"))
+    try:
+        python = installed(FASTMCP, "python")
+    except NotInstalled as error:
+        pytest.skip(str(error))
+    check_whole(make(tmp_path / "my-notes", "fastmcp"), python)
 
 
-def check_whole(root: Path) -> None:
+PYTEST = """import sys
+sys.path.append(sys.argv.pop(1))
+import pytest
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider"]))
+"""
+"""Runs the tests of a folder with the packages of its own Python, and ours after them."""
+
+
+def check_whole(root: Path, python: str = sys.executable) -> None:
     """Its tests, the linter and a client, each in a process as people run them."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environ = {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "80"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [python, "-c", PYTEST, sysconfig.get_path("purelib")]
     tests = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
     assert tests.returncode == 0, tests.stdout + tests.stderr
     lint = forked.run(["names", "lint", "."], cwd=root, env=environ)
     assert lint.returncode == 0, lint.stdout + lint.stderr
-    server = [sys.executable, "-m", "my_notes"]
+    server = [python, "-m", "my_notes"]
     listed = run(take_inventory(server, env={"PYTHONPATH": str(root / "src")}))
     assert listed.server["name"] == "my-notes"
     names = {it["name"] for it in (*listed.tools, *listed.prompts)}
