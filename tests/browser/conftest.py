@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.harness import Desk, chromium, host_server, missing
+from tests.browser.harness import PATIENCE, Desk, chromium, host_server, missing
 from tests.process import Process
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
     if chromium() is None:
         missing("needs Chromium")
     # On a busy machine a page takes its time; what never comes is told just as well.
-    driver.expect.set_options(timeout=30_000)
+    driver.expect.set_options(timeout=PATIENCE)
     with driver.sync_playwright() as running, launch(running) as launched:
         yield launched
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from folkmoot.cli.operator import ask_socket
-from tests.browser.harness import AXE, Desk, Person, expect, missing
-from tests.browser.test_accessibility import RUN
+from tests.browser.harness import Desk, Person, check_axe, expect
 from tests.browser.test_web import Web
 from tests.process import Process
 
 WIDTHS = (320, 390, 768, 1280, 2560)
+OVER = """async (width) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  while (innerWidth !== width) await frame();
+  // One frame later, whatever follows the size of the window has done so.
+  await frame();
+  await frame();
+  return document.documentElement.scrollWidth - innerWidth;
+}"""
 
 
 class Operated:
@@ -69,20 +75,16 @@ class Console(Web):
 
     def check_axe(self, what: str = "") -> None:
         """Fail for whatever axe-core finds, in either theme."""
-        if not AXE.exists():
-            missing("needs axe-core, which 'make app' installs")
-        self.page.evaluate(AXE.read_text())
         for theme in ("light", "dark"):
             # A colour on its way from one theme to the other has no contrast to judge.
             self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
-            found = self.page.evaluate(RUN)
-            assert not found, f"{what} {theme}: {json.dumps(found, indent=1)}"
+            check_axe(self.page, f"{what} {theme}")
 
     def check_widths(self, what: str = "") -> None:
         """Fail where a page is wider than the window."""
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 800})
-            over = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            over = self.page.evaluate(OVER, width)
             assert over <= 0, f"{what} at {width} px: {over} px too wide"
 
 

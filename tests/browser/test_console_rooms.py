@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser.console_rooms import LOST, Agent, Console
-from tests.browser.harness import AXE, Desk, Person, expect, missing
-from tests.browser.test_accessibility import RUN
+from tests.browser.harness import Desk, Person, check_axe, expect
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
@@ -441,8 +440,6 @@ def test_hostile_text_in_every_field_stays_text(moot: Moot, room: str, desk: Des
 def test_axe_finds_nothing_in_rooms(
     moot: Moot, room: str, desk: Desk, theme: str, width: int
 ) -> None:
-    if not AXE.exists():
-        missing("needs axe-core, which 'make app' installs")
     with Agent(moot.hub, moot.files.token, room) as files:
         moot.propose(room, "seen.md")
         moot.bob.call("room/say", room=room, text="# A\n\n| a |\n|---|\n| `b` |", format="markdown")
@@ -451,27 +448,21 @@ def test_axe_finds_nothing_in_rooms(
         ).live()
         expect(page.button("Approve")).to_be_visible()
         page.button("Find").click()
-        axe(page, "room")
+        check_axe(page.page, "room")
         page.button("Find").click()
         page.button("Tools", exact=True).click()
         page.button("List the tools").click()
         page.button("write_file").click()
         page.button("Call", exact=True).click()
-        axe(page, "tools")
+        check_axe(page.page, "tools")
         page.button("Room", exact=True).click()
-        axe(page, "settings")
+        check_axe(page.page, "settings")
         page.button("People").click()
         page.page.locator(".people > li", has_text="files").locator("summary").click()
         page.button("Grant…").click()
-        axe(page, "people")
+        check_axe(page.page, "people")
         page.page.goto(f"{page.hub}/rooms")
         expect(page.page.locator(".room-entry").first).to_be_visible()
         page.button("Create a room").click()
-        axe(page, "rooms")
+        check_axe(page.page, "rooms")
         assert files.done == []
-
-
-def axe(page: Console, view: str) -> None:
-    expect(page.page.get_by_role("heading", level=1)).to_be_visible()
-    page.page.evaluate(AXE.read_text())
-    assert not page.page.evaluate(RUN), view

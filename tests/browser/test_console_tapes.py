@@ -15,8 +15,7 @@ import pytest
 
 from folkmoot.cli.operator import ask_socket
 from folkmoot.proxy.tape import Side, TapeRecorder
-from tests.browser.harness import AXE, Desk, Person, expect, missing
-from tests.browser.test_accessibility import RUN
+from tests.browser.harness import Desk, Person, check_axe, expect
 from tests.browser.test_web import Web
 from tests.forge.forked import Forked
 from tests.process import Process, environment
@@ -333,15 +332,13 @@ def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do
 def test_axe_finds_nothing_on_tapes(
     world: World, desk: Desk, tmp_path: Path, theme: str, width: int
 ) -> None:
-    if not AXE.exists():
-        missing("needs axe-core, which 'make app' installs")
     with proxied(world, tmp_path) as proxy:
         send(proxy, 1, "/old")
         web = opened(desk, world, width=width, color_scheme=theme)
         card = web.page.get_by_role("article", name="tools/call delete")
         card.get_by_role("button", name="Edit").click()
         expect(card.get_by_label("The message, as JSON")).to_be_visible()
-        check(web)
+        check_axe(web.page, web.page.url)
     for path, there in (
         ("/tapes/before.jsonl?message=OFFSET", "Raw line"),
         ("/tapes/before.jsonl?view=numbers", "Slowest calls"),
@@ -351,10 +348,5 @@ def test_axe_finds_nothing_on_tapes(
         first = (world.folder / "before.jsonl").read_bytes().index(b"\n") + 1
         web.page.goto(web.hub + path.replace("OFFSET", str(first)))
         expect(web.text(there).first).to_be_visible()
-        check(web)
+        check_axe(web.page, web.page.url)
         fits(web)
-
-
-def check(web: Web) -> None:
-    web.page.evaluate(AXE.read_text())
-    assert not web.page.evaluate(RUN), web.page.url

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.harness import AXE, Desk, expect, missing
-from tests.browser.test_accessibility import RUN
+from tests.browser.harness import Desk, check_axe, expect
 from tests.browser.test_web import Web
 
 if TYPE_CHECKING:
@@ -58,12 +57,8 @@ def test_someone_finds_a_page_by_the_navigation_and_by_searching(hub: str, desk:
 def test_axe_finds_nothing_in_the_documentation(
     hub: str, desk: Desk, theme: str, width: int
 ) -> None:
-    if not AXE.exists():
-        missing("needs axe-core, which 'make app' installs")
     web = Web(desk, hub, "/docs", width=width, color_scheme=theme)
     for path in READ:
         web.page.goto(f"{web.hub}{path}")
-        expect(web.page.get_by_role("heading", level=1)).to_be_visible()
-        web.page.evaluate(AXE.read_text())
-        assert not web.page.evaluate(RUN), path
+        check_axe(web.page, path)
         assert wide(web.page) == 0, path

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 
 import pytest
 
 from folkmoot.app import Hub
 from tests.browser.conftest import variables
-from tests.browser.harness import Desk, Inbox, expect
+from tests.browser.harness import Desk, Inbox, expect, is_like, least_of_each
 from tests.browser.test_web import Web
 from tests.mcp_harness import settings
 from tests.process import Process
@@ -21,19 +20,19 @@ from tests.process import Process
 pytestmark = pytest.mark.browser
 
 MANY, FEW = 10_000, 10
-RUNS = 5
 DRAWN = 120
-FRAMES = """async () => {
+FRAMES = """async (step) => {
   const box = document.querySelector(".messages");
   let late = 0, last = await new Promise(requestAnimationFrame);
   for (let n = 0; n < 120; n += 1) {
-    box.scrollTop -= 120;
+    box.scrollTop -= step;
     const now = await new Promise(requestAnimationFrame);
     if (now - last > 50) late += 1;
     last = now;
   }
   return late / 120;
 }"""
+"""The share of frames that come late while so many pixels are scrolled in each."""
 
 
 PAINTED = """
@@ -95,30 +94,18 @@ def seconds_to_show(inbox: Inbox, handle: str, text: str) -> float:
     return perf_counter() - before
 
 
-def least(measure: Callable[[], float], bound: float) -> float:
-    """The least of up to three measurements: what else runs on this machine only adds to them."""
-    measured: list[float] = []
-    while len(measured) < 3 and (not measured or min(measured) > bound):
-        measured.append(measure())
-    return min(measured)
-
-
 def test_ten_thousand_messages_open_like_ten_and_stay_smooth(
     place: tuple[str, str], desk: Desk
 ) -> None:
     inbox = desk.open(*place, size=800, real_time=True)
     inbox.frame.locator(".row").nth(1).wait_for()
-
-    def excess() -> float:
-        """By how much the long conversation is slower, in seconds."""
-        # Messages of one moment are stored in no certain order.
-        few, many = (
-            median(seconds_to_show(inbox, handle, f"of {handle}") for _ in range(RUNS))
-            for handle in ("few", "many")
-        )
-        return many - 1.5 * few
-
-    assert least(excess, 0.05) <= 0.05
+    # Messages of one moment are stored in no certain order.
+    few, many = least_of_each(
+        lambda: seconds_to_show(inbox, "few", "of few"),
+        lambda: seconds_to_show(inbox, "many", "of many"),
+        slack=0.05,
+    )
+    assert is_like(few, many, slack=0.05), (few, many)
     letters = inbox.frame.locator(".letter")
     log = inbox.frame.locator(".messages")
     shown = set()
@@ -130,7 +117,11 @@ def test_ten_thousand_messages_open_like_ten_and_stay_smooth(
         assert letters.count() <= DRAWN
     assert len(shown) >= 250
     frame = inbox.page.frames[1]
-    assert least(lambda: median(frame.evaluate(FRAMES) for _ in range(RUNS)), 0.05) <= 0.05
+    # A busy machine has late frames of its own: as many as while nothing moves.
+    late = [1.0]
+    while min(late) > 0.05 and len(late) < 15:
+        late.append(frame.evaluate(FRAMES, 120) - frame.evaluate(FRAMES, 0))
+    assert min(late) <= 0.05, late
     assert letters.count() <= DRAWN
     inbox.frame.locator(".composer textarea").fill("Back to the end.")
     inbox.button("Send", exact=True).click()
@@ -152,10 +143,5 @@ def test_from_navigation_ten_thousand_messages_are_painted_like_ten(
         found: float = web.page.evaluate("window.painted")
         return found
 
-    def ratio() -> float:
-        """How much longer the long conversation takes; in turns, as a machine is busy in waves."""
-        pairs = [(milliseconds("few"), milliseconds("many")) for _ in range(RUNS)]
-        few, many = (median(times) for times in zip(*pairs, strict=True))
-        return many / few
-
-    assert least(ratio, 1.5) <= 1.5
+    few, many = least_of_each(lambda: milliseconds("few"), lambda: milliseconds("many"))
+    assert is_like(few, many), (few, many)

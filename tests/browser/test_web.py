@@ -15,8 +15,7 @@ import pytest
 
 from folkmoot.bridge.crypto import DeviceKey, seal
 from folkmoot.cli.client import HubClient
-from tests.browser.harness import AXE, Desk, Person, Quiet, expect, missing
-from tests.browser.test_accessibility import RUN
+from tests.browser.harness import Desk, Person, Quiet, check_axe, expect
 from tests.process import Process
 
 if TYPE_CHECKING:
@@ -391,22 +390,14 @@ def test_a_key_made_in_the_page_stays_in_this_browser(hub: str, desk: Desk) -> N
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_on_the_pages(hub: str, desk: Desk, theme: str, width: int) -> None:
-    if not AXE.exists():
-        missing("needs axe-core, which 'make app' installs")
     hal = Person(hub, f"hal_{theme}_{width}")
     web = Web(desk, hub, "/sign-in", width=width, color_scheme=theme)
     for way in ("I lost my token", "I am new here", "Sign in with a token"):
         expect(web.button(way)).to_be_visible()
-        check(web, way)
+        check_axe(web.page, way)
         web.button(way).click()
     web.sign_in(hal.token)
-    check(web, "inbox")
+    check_axe(web.page, "inbox")
     web.page.goto(f"{web.hub}/account")
     expect(web.text("this browser", exact=True)).to_be_visible()
-    check(web, "account")
-
-
-def check(web: Web, view: str) -> None:
-    expect(web.page.get_by_role("heading", level=1)).to_be_visible()
-    web.page.evaluate(AXE.read_text())
-    assert not web.page.evaluate(RUN), view
+    check_axe(web.page, "account")
