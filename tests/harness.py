@@ -36,7 +36,7 @@ KEEP_ALIVE_SECONDS = 120
 """For servers of uvicorn: no shorter than a test, so that none closes what a client uses again."""
 
 
-def run(main: Coroutine[Any, Any, T], seconds: float = 60) -> T:
+def run(main: Coroutine[Any, Any, T], seconds: float = 300) -> T:
     """Run a test's coroutine on the loop the hub runs on, for a bounded time."""
 
     async def bounded() -> T:

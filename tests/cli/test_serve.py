@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(
     ("number", "begin"),
-    [(signal.SIGINT, execute), (signal.SIGTERM, Forked), (signal.SIGHUP, Forked)],
+    [
+        pytest.param(signal.SIGINT, execute, marks=pytest.mark.long),
+        (signal.SIGINT, Forked),
+        (signal.SIGTERM, Forked),
+        (signal.SIGHUP, Forked),
+    ],
 )
 def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     start_hub: Callable[..., Any], tmp_path: Path, number: int, begin: Callable[..., Any]

@@ -59,13 +59,14 @@ def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated_is(
     run(main())
 
 
+@pytest.mark.long
 @both_kinds
 @pytest.mark.requirement("gateway.one-alone", "gateway.restarted-backend")
 def test_a_server_that_hangs_is_told_of_in_time_and_given_up_when_it_is_dead(
     era: str, tmp_path: Path
 ) -> None:
     async def main() -> None:
-        async with trouble(tmp_path, era, call_seconds=0.5, connect_seconds=2) as at:
+        async with trouble(tmp_path, era, call_seconds=3, connect_seconds=30) as at:
             process = await at.echo()
             late = await at.refused("hang")
             assert late["code"] == "backend_timeout"
@@ -92,8 +93,8 @@ def test_a_server_that_is_slow_has_longer_as_long_as_it_says_that_it_goes_on(
     era: str, tmp_path: Path
 ) -> None:
     async def main() -> None:
-        async with trouble(tmp_path, era, call_seconds=2) as at:
-            params = {"name": "flawed_slow", "arguments": {"steps": 6, "seconds": 0.5}}
+        async with trouble(tmp_path, era, call_seconds=4) as at:
+            params = {"name": "flawed_slow", "arguments": {"steps": 10, "seconds": 0.5}}
             told = await at.wire.ask("tools/call", params, meta={"progressToken": "mine"})
             assert told["result"]["content"][0]["text"] == "done"
             # Nobody wants to hear how this one goes, so it says nothing.
@@ -118,13 +119,14 @@ def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era: str, tmp_
     run(main())
 
 
+@pytest.mark.long
 @both_kinds
 @pytest.mark.requirement("gateway.one-alone")
 def test_what_belongs_to_nothing_and_what_cannot_be_read_reaches_nobody(
     era: str, tmp_path: Path
 ) -> None:
     async def main() -> None:
-        async with trouble(tmp_path, era, call_seconds=1) as at:
+        async with trouble(tmp_path, era, call_seconds=3) as at:
             process = await at.echo()
             for _ in range(3):
                 assert (await at.call("stray"))["content"][0]["text"] == "after all that"

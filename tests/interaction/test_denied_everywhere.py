@@ -295,7 +295,13 @@ async def visit(folder: Path) -> AsyncIterator[Visit]:
 
 
 @pytest.mark.requirement("hub.deny-everywhere", "hub.deny-in-rooms", "rest.policy")
-@pytest.mark.parametrize("deny", DENIES)
+@pytest.mark.parametrize(
+    "deny",
+    [
+        pytest.param(deny, marks=[pytest.mark.long] if number % 4 else [])
+        for number, deny in enumerate(DENIES)
+    ],
+)
 def test_what_the_hub_denies_is_denied_on_every_way_in(deny: str, tmp_path: Path) -> None:
     async def main() -> None:
         rights = Rights([deny])

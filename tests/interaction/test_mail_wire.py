@@ -402,17 +402,18 @@ def test_every_version_of_the_handshake_era_gets_its_own_form(version: str, tmp_
     run(main())
 
 
+@pytest.mark.long
 def test_a_session_that_is_used_stays_open(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
-            meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there,
+            meeting(tmp_path, mcp={"session_idle_seconds": 5}) as there,
             httpx2.AsyncClient(verify=False, timeout=60) as http,
         ):
             ann = await there.hub.accounts.register("ann", also=there.hub.mail.welcome)
             line = Wire(there, http, ann.token, "")
             line.session = await opened(line)
             loop = asyncio.get_running_loop()
-            sent, until = Sent(encoded(call("msg_whoami"))), loop.time() + 2.5
+            sent, until = Sent(encoded(call("msg_whoami"))), loop.time() + 12
             while loop.time() < until:
                 assert (await line.send(sent)).status == 200
                 assert there.hub.mcp.open_sessions == 1

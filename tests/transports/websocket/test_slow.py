@@ -41,6 +41,7 @@ async def deaf(port: int) -> Client:
     return one
 
 
+@pytest.mark.long
 @pytest.mark.requirement("wire.slow-consumer")
 def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything() -> None:
     # However long it takes, nobody is pinged.
