@@ -160,7 +160,7 @@ def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(
     # Both are under way before either is answered.
     held: list[Any] = []
     for page, button in zip(pages, buttons, strict=True):
-        page.page.route("**/approve*", held.append)
+        page.page.route("**/approve*", lambda route: held.append(route))
         with page.page.expect_request("**/approve*"):
             button.click()
     while len(held) < 2:
