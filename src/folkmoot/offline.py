@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,6 @@ from folkmoot.transports.operator_socket import AsOperator
 from folkmoot.vault import Vault
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from starlette.types import ASGIApp
 
     from folkmoot.core.ports import Backup
@@ -49,7 +48,7 @@ class StoppedDatabase:
 
     async def backup(
         self,
-        target: Path,
+        target: str,
         *,
         overwrite: bool = False,
         progress: Callable[[int, int], None] | None,
@@ -63,7 +62,12 @@ class StoppedDatabase:
 
         try:
             return await asyncio.to_thread(
-                copy_database, self._file, target, overwrite=overwrite, progress=tell, stop=stop
+                copy_database,
+                self._file,
+                Path(target),
+                overwrite=overwrite,
+                progress=tell,
+                stop=stop,
             )
         finally:
             stop.set()

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 import msgspec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from folkmoot.core.capability import Rights
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import FolkmootError, PolicyError
@@ -193,9 +191,9 @@ class Database(Store, Protocol):
         ...
 
     async def backup(
-        self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
+        self, target: str, *, overwrite: bool = False, progress: Progress | None = None
     ) -> Backup:
-        """Copy the database into one file while it is in use; being cancelled stops it."""
+        """Copy the database into the file of this name while it is in use; cancelling stops it."""
         ...
 
     def stats(self) -> StoreStats:

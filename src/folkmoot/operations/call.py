@@ -13,7 +13,6 @@ from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.policy import NOBODY, Principal
 
 if TYPE_CHECKING:
-    from pathlib import Path
 
     from folkmoot.accounts import Account, Accounts, Identity
     from folkmoot.core.ports import Backup, Clock, Database
@@ -88,7 +87,7 @@ class Backups(Protocol):
     """What copies the database."""
 
     async def backup(
-        self, target: Path, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
+        self, target: str, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
     ) -> Backup:
         """Copy it into one file; being cancelled stops it."""
         ...

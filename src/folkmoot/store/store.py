@@ -229,7 +229,7 @@ class SqliteStore:
             raise DiskFailed(f"{self.path}: cannot be synced: {error.strerror}.") from error
 
     async def backup(
-        self, target: Path, *, overwrite: bool = False, progress: Progress | None = None
+        self, target: Path | str, *, overwrite: bool = False, progress: Progress | None = None
     ) -> Backup:
         """Copy the database into one file while it is in use; being cancelled stops it."""
         loop = asyncio.get_running_loop()
@@ -240,7 +240,12 @@ class SqliteStore:
 
         def work(stop: Event) -> Backup:
             return copy_database(
-                self.path, target, overwrite=overwrite, progress=tell, vfs=self._vfs, stop=stop
+                self.path,
+                Path(target),
+                overwrite=overwrite,
+                progress=tell,
+                vfs=self._vfs,
+                stop=stop,
             )
 
         return await self._long.run(work)

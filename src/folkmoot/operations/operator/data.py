@@ -117,7 +117,7 @@ async def backup(call: Call[Backup]) -> BackedUp:
     def tell(copied: int, pages: int) -> None:
         call.progress(Copied(copied, pages))
 
-    made = await call.services.backups.backup(target, overwrite=given.overwrite, progress=tell)
+    made = await call.services.backups.backup(str(target), overwrite=given.overwrite, progress=tell)
     return BackedUp(made.path, made.size, made.master_key_id, key_warning(made.master_key_id))
 
 
