@@ -88,12 +88,14 @@ def test_each_client_is_told_in_its_own_file(
     assert TOKEN not in ran.out
 
 
-def test_goose_is_told_in_yaml(connect: Callable[..., Ran], tmp_path: Path) -> None:
+def test_the_lines_for_goose_are_printed_and_its_file_is_left_alone(
+    connect: Callable[..., Ran], tmp_path: Path
+) -> None:
     path = tmp_path / "home/.config/goose/config.yaml"
     path.write_text("GOOSE_MODEL: x  # mine\n")
-    assert connect("goose", "--name", "moot").code == 0
-    assert path.read_text().splitlines() == [
-        "GOOSE_MODEL: x  # mine",
+    ran = connect("goose", "--name", "moot")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
         "extensions:",
         "  moot:",
         "    enabled: true",
@@ -105,6 +107,13 @@ def test_goose_is_told_in_yaml(connect: Callable[..., Ran], tmp_path: Path) -> N
         f'      Authorization: "Bearer {TOKEN}"',
         "    timeout: 300",
     ]
+    assert ran.err.startswith(f"Add these lines to {path}:\n")
+    assert "the lines contain your token" in ran.err
+    assert path.read_text() == "GOOSE_MODEL: x  # mine\n"
+    dry = connect("goose", "--dry-run")
+    assert TOKEN not in dry.out + dry.err
+    assert "your token" not in dry.err
+    assert TOKEN not in connect("goose", "--no-token").out
 
 
 CODEX = """model = "o9"  # mine
@@ -163,8 +172,7 @@ def test_with_bridge_a_client_starts_it_and_has_no_token(
 def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(
     connect: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    assert connect("goose", "--bridge").code == 0
-    written = (tmp_path / "home/.config/goose/config.yaml").read_text()
+    written = connect("goose", "--bridge").out
     assert '    type: "stdio"\n' in written
     assert '    args: ["bridge", "--url"' in written or '"-m", "folkmoot", "bridge"' in written
     for arguments, why in (

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from folkmoot.cli import jsonfile, tomlfile, yamlfile
+from folkmoot.cli import jsonfile, tomlfile
 from folkmoot.cli.asking import AsOption, HubOption, hub_for
 from folkmoot.cli.credentials import Login, fits, read_keyring
 from folkmoot.cli.output import PROGRAM, complain, say
@@ -135,6 +135,8 @@ def connect(
     Everything else in the file stays as it is, including comments, and a copy of the previous file
     is kept beside it. If the file can't be parsed, it is not changed. If you have an account on the
     hub, its token is written too; with --bridge it is not, since the bridge has it.
+
+    Goose keeps its settings in YAML, which is not edited: the lines to paste are printed.
     """
     known = CLIENTS[client]
     if not name.isprintable() or not name.strip():
@@ -150,6 +152,11 @@ def connect(
         endpoint = f"{hub}/mcp{'?tools=search' if search else ''}"
         entry = known.entry(name, endpoint, token)
         shown = known.entry(name, endpoint, MASKED if token else "")
+    if known.format not in PUT:
+        paste(
+            known, file, {name: shown if dry_run else entry}, has_token=bool(token) and not dry_run
+        )
+        return
     path = settings_file(known, file)
     text = read(path)
     try:
@@ -170,8 +177,19 @@ def connect(
     say("Restart the client to use it.")
 
 
-PUT = {"json": jsonfile.put_entry, "yaml": yamlfile.put_entry, "toml": tomlfile.put_entry}
-"""What puts an entry into a file of each format."""
+def paste(client: Client, file: Path | None, entries: dict[str, Any], *, has_token: bool) -> None:
+    """Print the lines that belong in a settings file that is not edited here."""
+    path = default_file(client.id, sys.platform, os.environ) if file is None else file
+    say(f"Add these lines to {path}:", err=True)
+    say(client.text({client.member: entries}))
+    if has_token:
+        complain("the lines contain your token. Keep them to yourself.", kind="hint")
+    say(f"If it has '{client.member}:' already, add only what is below that line.", err=True)
+    say("Then restart the client.", err=True)
+
+
+PUT = {"json": jsonfile.put_entry, "toml": tomlfile.put_entry}
+"""What puts an entry into a file of each format; an entry of YAML is printed, to be pasted."""
 
 
 def bridge_entry(client: Client, name: str, login: Login) -> dict[str, Any]:
