@@ -91,7 +91,9 @@ class Village(Town):
 
     async def live(self, person: Person) -> LiveRoom:
         """The room, as it is in memory."""
-        return (await self.hub.rooms.enter(person.visitor, ROOM)).live
+        room = (await self.hub.rooms.enter(person.visitor, ROOM)).room
+        assert isinstance(room, LiveRoom)
+        return room
 
     async def said(self, person: Person, after: int) -> list[dict[str, Any]]:
         """What was said after a message, once something was."""

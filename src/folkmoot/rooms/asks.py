@@ -25,8 +25,8 @@ from folkmoot.rooms.queries import chunks, marks
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock, Store, Tx
-    from folkmoot.rooms.live import LiveRoom
     from folkmoot.rooms.loading import LiveRooms
+    from folkmoot.rooms.port import RoomPort
     from folkmoot.rooms.ports import Policy
 
 DECIDE: Final = "room/decide"
@@ -139,7 +139,7 @@ class Asks:
             found
             for id_, role in roles.items()
             if self._may_decide(who, live[id_].name)
-            for found in _of_live(live[id_], who, role)
+            for found in await _of_live(live[id_], who, role)
         ]
 
     def _may_decide(self, who: Principal, room: str) -> bool:
@@ -211,15 +211,12 @@ async def _roles(tx: Tx, account: str, ids: Iterable[RoomId]) -> dict[RoomId, Ro
     return roles
 
 
-def _of_live(live: LiveRoom, who: Principal, role: Role) -> Iterable[Decidable]:
-    found = live.machine.waiting(who, role)[1]
-    rights = live.machine.rights_of(who, role) if found else Rights()
-    for one in found:
-        if who.account_id in one.rejected_by:
-            continue
-        yield Decidable(
-            room_id=live.room_id,
-            room=live.name,
+async def _of_live(room: RoomPort, who: Principal, role: Role) -> list[Decidable]:
+    _, found, rights = await room.waiting(who, role)
+    return [
+        Decidable(
+            room_id=room.room_id,
+            room=room.name,
             id=one.id,
             seq=one.seq,
             kind=one.kind,
@@ -230,3 +227,6 @@ def _of_live(live: LiveRoom, who: Principal, role: Role) -> Iterable[Decidable]:
             rejections=len(one.rejected_by),
             may=decidable(rights, who.account_id, one.kind, one.to, one.rejected_by),
         )
+        for one in found
+        if who.account_id not in one.rejected_by
+    ]

@@ -252,7 +252,7 @@ class Directory:
             await queries_backends.put(tx, record.id, backends, by, now)
             queries.publish_change(tx, record.id, self._id)
 
-        epoch = live.machine.settings.epoch
+        epoch = live.status.epoch
         kept = self.options.kept_messages(changed)
         await live.configure(settings_of(changed, self.options, epoch), kept, backends, also)
         if {*changed.owners} != {*record.owners}:
@@ -346,12 +346,13 @@ class Directory:
         *,
         enter: bool,
     ) -> RoomView:
-        live = self._live.get(record.id)
+        room = self._live.get(record.id)
+        status = None if room is None else room.status
         epoch = f"{record.epoch}.{self._epoch}" if record.durable else ""
-        if live is not None:
-            epoch = live.machine.settings.epoch
+        if status is not None:
+            epoch = status.epoch
         return room_view(
-            record, live, role, owners, self.options, epoch, handles, backends, may_enter=enter
+            record, status, role, owners, self.options, epoch, handles, backends, may_enter=enter
         )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from folkmoot.rooms.journal import Spawn
     from folkmoot.rooms.live import LiveRoom
     from folkmoot.rooms.model import Visitor
+    from folkmoot.rooms.port import RoomPort
 
 logger = logging.getLogger("folkmoot.rooms")
 
@@ -155,14 +156,14 @@ class Intake:
 
     def __init__(
         self,
-        live: LiveRoom,
+        room: RoomPort,
         outlet: Outlet,
         visitor: Visitor,
         enter: Enter,
         spawn: Spawn,
         note_blocked: Callable[[McpxMessage, FolkmootError], None],
     ) -> None:
-        self._live = live
+        self._room = room
         self._outlet = outlet
         self._visitor = visitor
         self._enter = enter
@@ -193,18 +194,18 @@ class Intake:
     async def _pass_on(self, data: bytes) -> None:
         message: Message = data
         try:
-            message = self._live.machine.decode(data)
+            message = self._room.decode(data)
             blocked = partial(self._note_blocked, message)
             accept = partial(self._accept, data)
-            said = Said(message, self._visitor, accept, blocked, WEBSOCKET, self._live.name)
+            said = Said(message, self._visitor, accept, blocked, WEBSOCKET, self._room.name)
             await self._enter(said)
         except FolkmootError as error:
-            self._live.refuse(self._outlet, message, error)
+            self._room.refuse(self._outlet, message, error)
         except Exception:
             logger.exception("an interceptor failed")
-            self._live.refuse(self._outlet, message, InternalError("An interceptor failed."))
+            self._room.refuse(self._outlet, message, InternalError("An interceptor failed."))
 
     async def _accept(self, data: bytes) -> None:
         # As it came: whatever was done to the message that was shown does not count.
         if self._outlet.is_open:
-            self._live.receive(self._outlet, data)
+            self._room.receive(self._outlet, data)

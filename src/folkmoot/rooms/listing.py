@@ -1,8 +1,4 @@
-"""What is open in a room and who is there, as those who ask are shown it.
-
-A room runs ahead of its store, and what is not stored may never have been. So each list is taken
-from the room as it is, and shown once all of it is stored.
-"""
+"""What is open in a room and who is there, as those who ask are shown it."""
 
 from __future__ import annotations
 
@@ -33,21 +29,17 @@ class Listing(Directory):
     async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
         """Who is here, and whether they offer tools: of a visitor nobody knows, so it is None."""
         record, _ = await self.find_in(visitor, name)
-        live = await self._live.load(record)
-        here, visiting = live.machine.participants(), self._visiting(record.id)
+        room, visiting = await self._live.open(record), self._visiting(record.id)
+        here = await room.participants()
         for one in here:
             if one["id"] in visiting and not one["offers_tools"]:
                 one["offers_tools"] = None
-        await live.settled()
         return here
 
     async def rights(self, visitor: Visitor, name: str) -> RoomRights:
         """What each role holds in a room, and the grants by messages that still hold."""
         record, _ = await self.find_in(visitor, name)
-        live = await self._live.load(record)
-        granted = [*live.machine.grants()]
-        roles = {role.value: list(held) for role, held in live.machine.settings.rights.items()}
-        await live.settled()
+        roles, granted = await (await self._live.open(record)).rights()
         granters = [one.granter for one in granted]
         names = await self._store.read(lambda tx: queries.handles_of(tx, granters))
         return RoomRights(
@@ -90,26 +82,20 @@ class Listing(Directory):
         They end early, though never with the first, when they come to more than a page of bytes.
         """
         record, _ = await self.find_in(visitor, name)
-        live = await self._live.load(record)
-        asked = (
+        room = await self._live.open(record)
+        found = [
             one
-            for one in live.machine.proposals()
+            for one in await room.proposals()
             if state in (None, one.state.value)
             and id_ in (None, one.id)
             and (before is None or one.seq < before)
-        )
-        # Copies: they must stay as they are until they are known to be stored.
-        found = [
-            msgspec.structs.replace(one)
-            for one in sorted(asked, key=lambda one: one.seq, reverse=True)[:limit]
-        ]
-        await live.settled()
+        ][:limit]
         accounts = [one.closed_by for one in found if one.closed_by]
         names = await self._store.read(lambda tx: queries.handles_of(tx, accounts))
         views: list[ProposalView] = []
         size = 0
         for one in found:
-            message = await live.message(one.seq)
+            message = await room.message(one.seq)
             views.append(proposal_view(one, names, message))
             size += len(message or b"")
             if size > PAGE_BYTES and len(views) > 1:
@@ -124,18 +110,17 @@ class Listing(Directory):
         The oldest first, after a `seq`; the page ends early when it comes to many bytes.
         """
         record, role = await self.find_in(visitor, name)
-        live = await self._live.load(record)
-        asked, decidable = live.machine.waiting(visitor.principal, role)
+        room = await self._live.open(record)
+        asked, decidable, _ = await room.waiting(visitor.principal, role)
         found: list[tuple[OpenRequest, Standing] | Proposal] = [
             *(one for one in asked if one[0].seq > after),
-            *(msgspec.structs.replace(one) for one in decidable if one.seq > after),
+            *(one for one in decidable if one.seq > after),
         ]
-        await live.settled()
         found.sort(key=_place)
         page = WaitingPage([], [], more=len(found) > limit)
         size = 0
         for one in found[:limit]:
-            message = await live.message(_place(one))
+            message = await room.message(_place(one))
             size += len(message or b"")
             if size > PAGE_BYTES and (page.requests or page.proposals):
                 return msgspec.structs.replace(page, more=True)

@@ -54,6 +54,7 @@ from folkmoot.rooms.machine.model import NO_FACTS
 from folkmoot.rooms.model import Guest, RoomId, Visitor
 from folkmoot.rooms.news import publish_news, subject_of_room
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
+from folkmoot.rooms.reading import ReadableRoom
 from folkmoot.rooms.serving import Serving, Speak
 
 logger = logging.getLogger("folkmoot.rooms")
@@ -99,8 +100,8 @@ def note_blocked(room: str, by: Principal, message: McpxMessage, error: Folkmoot
     log(room, BLOCKED, by.name, by.account_id, kind.text, {"error": error.code})
 
 
-class LiveRoom:
-    """One room while it is in use."""
+class LiveRoom(ReadableRoom):
+    """One room while it is in use, in the process that owns it; a `RoomPort`."""
 
     def __init__(
         self,
@@ -115,14 +116,11 @@ class LiveRoom:
         look_up: LookUp,
         budget: RoomBudget | None = None,
     ) -> None:
+        super().__init__(machine, history)
         self.room_id = room_id
-        self.machine = machine
-        self.history = history
         self.durable = durable
         self.keep_messages = keep_messages
         """How many messages are kept; a few more may be until the oldest go."""
-        self.delivered = machine.seq
-        """The `seq` of the last message that everyone got."""
         self.used_at = surroundings.clock.monotonic()
         self.journal: Journal
         self._crowd = crowd
@@ -140,19 +138,12 @@ class LiveRoom:
         self._look_up = look_up
         self._lookups = Lookups(self, look_up, surroundings.spawn)
         self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.speak)
-        self._waiters: set[asyncio.Future[None]] = set()
-        self._ended: FolkmootError | None = None
         self._stopping = False
         self.changing = asyncio.Lock()
         """Held by whoever changes the room's record."""
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf
         self._wind()
-
-    @property
-    def name(self) -> str:
-        """The room's name."""
-        return self.machine.settings.name
 
     @property
     def outlets(self) -> Mapping[Outlet, Visitor]:
@@ -307,12 +298,6 @@ class LiveRoom:
         self.perform([*effects, Done.of(done)])
         await done
 
-    async def message(self, seq: int) -> bytes | None:
-        """The message with a `seq`, as long as the history has it."""
-        kept = seq >= self.machine.oldest_seq
-        found = await self.history.after(seq - 1, seq, 1) if kept else []
-        return found[0] if found else None
-
     async def configure(
         self,
         settings: RoomSettings,
@@ -378,19 +363,6 @@ class LiveRoom:
     def remove(self, account: str, code: CloseCode) -> None:
         """Put someone out who may be here."""
         self.perform(self.machine.remove(account, code, self._now()))
-
-    async def wait(self, after: int, seconds: float) -> None:
-        """Wait until there is something after a `seq`, for so long at most."""
-        if self.delivered > after or self._ended is not None:
-            return
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiters.add(waiter)
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await waiter
-        finally:
-            self._waiters.discard(waiter)
 
     def stop(self) -> None:
         """The hub stops: nothing more is taken, and whoever is disconnected now has not left."""
@@ -481,11 +453,6 @@ class LiveRoom:
         held, self._held = self._held, set()
         for outlet in held:
             outlet.release()
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
 
     def _tell(self, item: Tell) -> None:
         outlet: Any = item.connection

@@ -23,6 +23,7 @@ from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
+from folkmoot.rooms.port import RoomPort
 from folkmoot.rooms.ports import Crowd
 from folkmoot.rooms.shares import Share
 
@@ -76,8 +77,12 @@ class LiveRooms:
         """The room, if it is live."""
         return self._live.get(room_id)
 
+    async def open(self, record: RoomRecord) -> RoomPort:
+        """The room of a record, wherever it lives: today always here."""
+        return await self.load(record)
+
     async def load(self, record: RoomRecord) -> LiveRoom:
-        """The live room of a record; those who ask at the same time get the same."""
+        """The live room of a record, for who owns it; all who ask at the same time get the same."""
         live = self._live.get(record.id)
         if live is None:
             live = await self._load_once(record)

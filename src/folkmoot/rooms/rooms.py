@@ -7,13 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Raw
 
 from folkmoot.accounts import Accounts, hash_token
-from folkmoot.accounts.events import read_change
 from folkmoot.audit import note_refusal
 from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
@@ -24,14 +22,11 @@ from folkmoot.core.errors import (
     KindError,
     PayloadInvalid,
     PolicyError,
-    RoomNotFound,
-    RoomUnavailable,
     TokenInvalid,
 )
-from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import Clock, Event, Store
+from folkmoot.core.ports import Clock, Store
 from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import guests, queries, queries_guests
@@ -57,24 +52,21 @@ from folkmoot.rooms.model import (
     Visitor,
 )
 from folkmoot.rooms.options import RoomOptions
+from folkmoot.rooms.port import RoomPort
 from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, Said
+from folkmoot.rooms.revocation import CONNECTED, Revocation
 from folkmoot.rooms.upkeep import Upkeep
-from folkmoot.rooms.visitors import SIGNED_OUT, guest_visitor, visitor_behind, visitor_of
-from folkmoot.rooms.visits import Visit, Visits
+from folkmoot.rooms.visitors import SIGNED_OUT, guest_visitor, visitor_behind
+from folkmoot.rooms.visits import Visits
 from folkmoot.taskgroups import group
 
 logger = logging.getLogger("folkmoot.rooms")
-
-JOIN: Final = "room/join"
-READ: Final = "room/read"
-CONNECTED: Final = (JOIN, READ)
-"""The operations that a connection is: whoever has one is here, and hears what is said."""
 
 
 class Admission(NamedTuple):
     """Someone may come in, as this."""
 
-    live: LiveRoom
+    room: RoomPort
     role: Role
 
 
@@ -112,8 +104,6 @@ class Rooms(Listing):
         super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
         self.pipeline = pipeline
         """Takes messages past interceptors; None where there are none, and it would do nothing."""
-        self.changes = 0
-        """How often an account changed, or a credential ended, since the hub began."""
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self.asks = Asks(store, clock, live, policy)
@@ -121,11 +111,7 @@ class Rooms(Listing):
         self._inviter = Inviter(store, clock, accounts, quotas)
         self._visits = Visits(clock, options.tool_presence_seconds)
         self._upkeep = Upkeep(store, clock, options, live, self._visits)
-        store.bus.listen(ACCOUNTS, self._account_changed)
-        store.bus.listen(CREDENTIALS, self._credential_ended)
-        store.bus.listen(ROOMS, self._room_changed)
-        store.bus.listen(GRANTS, self._grants_changed)
-        store.bus.listen(SETTINGS, self._settings_changed)
+        self._revocation = Revocation(store.bus, accounts, live, policy, self._id)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -170,16 +156,6 @@ class Rooms(Listing):
         # What was cancelled before it began is not left behind unawaited.
         task.add_done_callback(lambda _: work.close())
         return task
-
-    def _settings_changed(self, _: Event) -> None:
-        """The hub may have other backends now; rooms that are not live are seen to later."""
-        if self._backends is not None:
-            for live in self._live:
-                live.seat()
-        self._end_denied(None)
-
-    def _grants_changed(self, event: Event) -> None:
-        self._end_denied(about(event))
 
     async def _speak(
         self, raw: bytes, visitor: Visitor, post: Callable[[], Awaitable[None]]
@@ -235,7 +211,7 @@ class Rooms(Listing):
         """Let a guest hold what it was promised; its invitation is used up, so it comes anyway."""
         try:
             record, _ = await self.find_in(visitor, name)
-            await (await self._live.load(record)).endow(visitor.principal, guest)
+            await (await self._live.open(record)).endow(visitor.principal, guest)
         except FolkmootError as error:
             logger.warning("a guest was not given its rights", extra={"error": error.code})
 
@@ -250,16 +226,16 @@ class Rooms(Listing):
         record, membership = await self.find(visitor, name)
         role = role_in(record, membership, visitor)
         await self.remember(record, membership, visitor)
-        live = await self._live.load(record)
-        await live.prepare(visitor.principal.account_id)
-        return Admission(live, role)
+        room = await self._live.open(record)
+        await room.prepare(visitor.principal.account_id)
+        return Admission(room, role)
 
-    def receiver(self, live: LiveRoom, outlet: Outlet, visitor: Visitor) -> Callable[[bytes], None]:
-        """What is to be called with each message of a connection."""
+    def receiver(self, room: RoomPort, outlet: Outlet, visitor: Visitor) -> Callable[..., None]:
+        """What is to be called with the messages of a connection."""
         if self.pipeline is None:
-            return partial(live.receive, outlet)
-        blocked = partial(note_blocked, live.name, visitor.principal)
-        return Intake(live, outlet, visitor, self.pipeline, self._spawn, blocked).put
+            return partial(room.receive, outlet)
+        blocked = partial(note_blocked, room.name, visitor.principal)
+        return Intake(room, outlet, visitor, self.pipeline, self._spawn, blocked).put
 
     async def messages(
         self,
@@ -280,30 +256,14 @@ class Rooms(Listing):
         if not 0 <= wait <= MOST_WAIT:
             raise ArgumentInvalid(f"wait must be from 0 to {MOST_WAIT:g} seconds.", field="wait")
         record, _ = await self.find_in(visitor, name)
-        live = await self._live.load(record)
+        room = await self._live.open(record)
         self._visits.touch(record.id, visitor.principal.account_id)
         if wait and before is None:
-            after = live.delivered if after is None else after
-            await live.wait(after, wait)
+            after = room.status.last_seq if after is None else after
+            await room.wait(after, wait)
             # Put out, or gone with the room, while waiting.
             await self.find_in(visitor, name)
-        machine, last = live.machine, live.delivered
-        oldest = machine.oldest_seq
-        if after is None:
-            end = last + 1 if before is None else min(before, last + 1)
-            # Rows before the first may still wait to be removed.
-            most = min(limit, end - oldest)
-            found = await live.history.before(end, most, oldest) if most > 0 else []
-        else:
-            through = last if before is None else min(before - 1, last)
-            start = max(after, oldest - 1)
-            found = await live.history.after(start, through, limit) if start < through else []
-        return MessagePage(
-            [Raw(data) for data in found],
-            machine.first_seq,
-            last,
-            oldest if oldest < machine.first_seq else msgspec.UNSET,
-        )
+        return await room.read(after, before, limit)
 
     async def post(
         self, visitor: Visitor, name: str, raw: bytes, *, admitted: bool = True
@@ -365,9 +325,9 @@ class Rooms(Listing):
                 except PolicyError as error:
                     note_refusal(visitor.principal, kind.text, error, name)
                     raise
-        live, role = await self.enter(visitor, name)
-        self._visits.touch(live.room_id, visitor.principal.account_id)
-        return await live.post(visitor.principal, role, message)
+        room, role = await self.enter(visitor, name)
+        self._visits.touch(room.room_id, visitor.principal.account_id)
+        return await room.post(visitor.principal, role, message)
 
     def _decode(self, raw: bytes, limits: Limits | None = None) -> McpxMessage:
         options = self.options
@@ -377,7 +337,7 @@ class Rooms(Listing):
     async def open_request(self, visitor: Visitor, name: str, id_: str) -> OpenRequest | None:
         """The request of a room that waits for its answer and has this id."""
         record, _ = await self.find_in(visitor, name)
-        return (await self._live.load(record)).machine.request(id_)
+        return await (await self._live.open(record)).request(id_)
 
     async def invite(
         self,
@@ -432,10 +392,10 @@ class Rooms(Listing):
         record, membership = await self.find(visitor, name)
         role = role_in(record, membership, visitor)
         await self.remember(record, membership, visitor)
-        live = await self._live.load(record)
-        await live.prepare(visitor.principal.account_id)
-        self._visits.begin(record.id, live, visitor, role)
-        await live.settled()
+        room = await self._live.open(record)
+        await room.prepare(visitor.principal.account_id)
+        self._visits.begin(record.id, room, visitor, role)
+        await room.settled()
         return await self.shown(record, role)
 
     def _visiting(self, room_id: RoomId) -> set[str]:
@@ -448,70 +408,19 @@ class Rooms(Listing):
         """
         record, membership = await self.find(visitor, name)
         account = visitor.principal.account_id
-        live = self._visits.end(record.id, account)
-        if live is not None:
-            await live.settled()
+        visited = self._visits.end(record.id, account)
+        if visited is not None:
+            await visited.settled()
         if membership is not None and membership.role is not Role.OWNER:
             await self._store.write(lambda tx: queries.leave(tx, record.id, account))
             live = self._live.get(record.id)
             if live is not None and not STRANGERS_COME_IN[record.access]:
                 live.remove(account, CloseCode.NOT_ALLOWED)
 
-    def _end_denied(self, account_id: str | None) -> None:
-        """End the connections of one, or of everyone, whom the hub denies to be here now."""
-        if self._policy is None:
-            return
-        for live in self._live:
-            for outlet, visitor in list(live.outlets.items()):
-                account = visitor.principal.account_id
-                if account_id not in (None, account):
-                    continue
-                if self._is_denied(visitor, JOIN, live.name):
-                    live.remove(account, CloseCode.NOT_ALLOWED)
-                elif not isinstance(outlet, Visit) and self._is_denied(visitor, READ, live.name):
-                    outlet.close(CloseCode.NOT_ALLOWED)
-
-    def _is_denied(self, visitor: Visitor, operation: str, name: str) -> bool:
-        try:
-            if self._policy is not None:
-                where = {"room": name}
-                self._policy.check(visitor.principal, operation, where, attempted=False)
-        except PolicyError:
-            return True
-        return False
-
-    def _account_changed(self, event: Event) -> None:
-        """An account changed: connections of a token that is no longer good end, names follow."""
-        changed = read_change(event)
-        self.changes += 1
-        for live in self._live:
-            if changed.closes:
-                live.remove(changed.id, CloseCode.NOT_AUTHENTICATED)
-                continue
-            if changed.ends_tokens:
-                for outlet, visitor in list(live.outlets.items()):
-                    if visitor.principal.account_id == changed.id and visitor.credential_id:
-                        outlet.close(CloseCode.NOT_AUTHENTICATED)
-            live.rename(changed.principal)
-        if changed.change == "handle":
-            self._end_denied(changed.id)
-
-    def _credential_ended(self, event: Event) -> None:
-        """A credential ended: so do the connections that were opened with it."""
-        self.changes += 1
-        for live in self._live:
-            for outlet, visitor in list(live.outlets.items()):
-                if visitor.credential_id == about(event):
-                    outlet.close(CloseCode.NOT_AUTHENTICATED)
-
-    def _room_changed(self, event: Event) -> None:
-        """A room was removed, or set anew by another hub: what is live of it is not valid."""
-        room_id = int(about(event))
-        if event.data["gone"]:
-            self._live.end(room_id, RoomNotFound("The room was removed."))
-            self._live.budget.forget()
-        elif event.data["by"] != self._id:
-            self._live.end(room_id, RoomUnavailable("The room was changed; it is loaded again."))
+    @property
+    def changes(self) -> int:
+        """How often an account changed, or a credential ended, since the hub began."""
+        return self._revocation.changes
 
     def confirm(self, visitor: Visitor, changes: int) -> None:
         """Someone came in who showed a token when there had been so many changes of accounts.
@@ -519,20 +428,7 @@ class Rooms(Listing):
         Where there were more meanwhile, one may have been theirs, and they were not here yet.
         """
         if self.changes != changes and visitor.account is not None:
-            self._spawn(self._recheck(visitor.principal.account_id))
-
-    async def _recheck(self, account_id: str) -> None:
-        account = await self._accounts.account(account_id)
-        for live in self._live:
-            if account is None or account.suspended_at is not None:
-                live.remove(account_id, CloseCode.NOT_AUTHENTICATED)
-                continue
-            for outlet, visitor in list(live.outlets.items()):
-                if visitor.principal.account_id != account_id or not visitor.credential_id:
-                    continue
-                if await self._accounts.still_valid(visitor.credential_id) is None:
-                    outlet.close(CloseCode.NOT_AUTHENTICATED)
-            live.rename(visitor_of(account).principal)
+            self._spawn(self._revocation.recheck(visitor.principal.account_id))
 
 
 def inviter(visitor: Visitor, role: Role) -> str | None:

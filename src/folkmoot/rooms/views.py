@@ -8,12 +8,12 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from folkmoot.core.capability import Source
-from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import DEFAULT_RIGHTS, Proposal, Role
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import OpenRequestView, ProposalView, RoomPolicy, RoomRecord, RoomView
 from folkmoot.rooms.options import RoomOptions
+from folkmoot.rooms.port import RoomStatus
 
 
 def policy_of(record: RoomRecord, options: RoomOptions) -> RoomPolicy:
@@ -31,7 +31,7 @@ def policy_of(record: RoomRecord, options: RoomOptions) -> RoomPolicy:
 
 def room_view(
     record: RoomRecord,
-    live: LiveRoom | None,
+    status: RoomStatus | None,
     role: Role | None,
     owners: list[str],
     options: RoomOptions,
@@ -58,23 +58,22 @@ def room_view(
         owners=owners,
         capabilities=list(capabilities),
         policy=policy_of(record, options),
-        participants=0 if live is None else live.machine.present,
-        first_seq=record.first_seq if live is None else live.machine.first_seq,
-        last_seq=record.last_seq if live is None else live.delivered,
+        participants=0 if status is None else status.participants,
+        first_seq=record.first_seq if status is None else status.first_seq,
+        last_seq=record.last_seq if status is None else status.last_seq,
         created_at=moment(record.created_at),
-        oldest_seq=_oldest_seq(record, live),
+        oldest_seq=_oldest_seq(record, status),
         grants=grants,
         backends=UNSET if role is None else list(backends),
         may_enter=may_enter,
     )
 
 
-def _oldest_seq(record: RoomRecord, live: LiveRoom | None) -> int | UnsetType:
+def _oldest_seq(record: RoomRecord, status: RoomStatus | None) -> int | UnsetType:
     """From where some messages before the first are kept, if any are."""
-    if live is None:
+    if status is None:
         return UNSET if record.oldest_seq is None else record.oldest_seq
-    machine = live.machine
-    return machine.oldest_seq if machine.oldest_seq < machine.first_seq else UNSET
+    return status.oldest_seq if status.oldest_seq < status.first_seq else UNSET
 
 
 def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | None) -> ProposalView:

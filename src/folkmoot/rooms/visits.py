@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.ports import Clock
-from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomId, Visitor
+from folkmoot.rooms.port import RoomPort
 
 
 class Visit:
     """The connection of one who has none: what it is told, it reads in the history."""
 
-    def __init__(self, live: LiveRoom, name: str, seen_at: float) -> None:
-        self.live = live
+    def __init__(self, room: RoomPort, name: str, seen_at: float) -> None:
+        self.room = room
         self.name = name
         self.seen_at = seen_at
         self._open = True
@@ -54,12 +54,12 @@ class Visits:
     def __len__(self) -> int:
         return len(self._visits)
 
-    def begin(self, room_id: RoomId, live: LiveRoom, visitor: Visitor, role: Role) -> None:
+    def begin(self, room_id: RoomId, room: RoomPort, visitor: Visitor, role: Role) -> None:
         """Let someone be here, or be here still."""
         key = (room_id, visitor.principal.account_id)
         if not self.touch(*key):
-            visit = Visit(live, visitor.principal.name, self._clock.monotonic())
-            live.join(visit, visitor, role)
+            visit = Visit(room, visitor.principal.name, self._clock.monotonic())
+            room.join(visit, visitor, role)
             self._visits[key] = visit
 
     def touch(self, room_id: RoomId, account: str) -> bool:
@@ -74,14 +74,14 @@ class Visits:
         """Who is on a visit in a room."""
         return {visit.name for (room, _), visit in self._visits.items() if room == room_id}
 
-    def end(self, room_id: RoomId, account: str) -> LiveRoom | None:
+    def end(self, room_id: RoomId, account: str) -> RoomPort | None:
         """Let someone be gone; the room they were in."""
         visit = self._visits.pop((room_id, account), None)
         if visit is None:
             return None
         visit.close(CloseCode.REPLACED)
-        visit.live.left(visit)
-        return visit.live
+        visit.room.left(visit)
+        return visit.room
 
     def end_idle(self) -> None:
         """Let those be gone who have not done anything for long, or were put out."""

@@ -7,9 +7,12 @@ everyone gets in the same bytes; what it refuses is told to the sender alone. It
 Its state follows from its history, so it can be thrown away and *rebuilt*.
 
 `room.py` is what others use. A message passes the checks there, and then `acts.py` says what else
-is done with its kind, in `asking.py`, `ruling.py` and `holding.py`; `seating.py` lets servers
-behind the hub take part; what it changes is in `deeds.py`, for live messages and replayed ones
-alike; `wire.py` writes the bytes.
+is done with its kind, in `asking.py`, `ruling.py` and `holding.py`; `presence.py` lets people come
+and go, `seating.py` servers behind the hub, `expiry.py` has happen what is due; what a message
+changes is in `deeds.py`, for live messages and replayed ones alike; `wire.py` writes the bytes.
+
+The machine reads nothing. What it must know of the store beside what it remembers, it asks for with
+`lookup`, and gets as `Facts`.
 """
 
 from __future__ import annotations

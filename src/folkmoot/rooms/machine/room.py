@@ -18,10 +18,8 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
     InvalidEnvelope,
-    NameRefused,
     PolicyError,
     RecipientInvalid,
-    RequestTimedOut,
     SenderForged,
 )
 from folkmoot.core.kindcheck import check
@@ -30,8 +28,7 @@ from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal, judge
 from folkmoot.core.scopes import ALL
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
-from folkmoot.rooms.machine.deadlines import Event
-from folkmoot.rooms.machine.deeds import take_step
+from folkmoot.rooms.machine.expiry import expire
 from folkmoot.rooms.machine.holding import check_not_paused, resume
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
@@ -39,9 +36,7 @@ from folkmoot.rooms.machine.model import (
     NO_FACTS,
     Admit,
     Append,
-    Attach,
     Audit,
-    Close,
     ConnectionId,
     Effect,
     Facts,
@@ -53,13 +48,20 @@ from folkmoot.rooms.machine.model import (
     RoomSettings,
     Tell,
 )
+from folkmoot.rooms.machine.presence import (
+    Joining,
+    check_join,
+    disconnect,
+    join,
+    put_out,
+    rename,
+)
 from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
-from folkmoot.rooms.machine.requests import OpenRequest, Standing, ceases
+from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
-from folkmoot.rooms.machine.ruling import depart, endow, name_to_look_up, presence, put_out
+from folkmoot.rooms.machine.ruling import endow, name_to_look_up
 from folkmoot.rooms.machine.seating import seat
-from folkmoot.rooms.machine.serving import interrupted, tell_serving
 from folkmoot.rooms.machine.state import State
 from folkmoot.rooms.machine.turn import Turn
 from folkmoot.rooms.machine.waiting import decidable_by
@@ -67,7 +69,6 @@ from folkmoot.rooms.machine.wire import readable, refusal
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-PRESENCE: Final = "system.presence.join"
 KICK: Final = "room.kick"
 
 
@@ -235,100 +236,17 @@ class Room:
         connection alone.
         """
         state, scope, principal = self._state, principal.scope, principal.whole
-        role = state.role_of(principal.account_id, role)
-        state.members.check_new(principal, role, conn)
-        # Made before anything changes: it raises where someone would hold too much.
-        newcomer = state.member_for(principal, role)
-        rates = state.settings.rates
-        if rates is not None and state.members.by_account(principal.account_id) is None:
-            # Everyone is told that someone came, so coming counts like a message.
-            state.send_rates.take(principal.account_id, rates, PRESENCE, 0, now)
-        effects = self.tick(now)
-        rival = state.members.rival(principal.name, principal.account_id)
-        if rival is not None:
-            effects += put_out(state, rival, CloseCode.NOT_ALLOWED, now)
-        member = state.members.by_account(principal.account_id)
-        came, served = member is None, None if member is None else member.serving_id
-        if member is None:
-            member = newcomer
-            state.members.add(member)
-        else:
-            gone = member.replaced_by(conn)
-            if gone is not None:
-                state.members.disconnect(member, gone)
-                effects.append(Close(gone, CloseCode.REPLACED))
-            effects += self._renamed(member, principal, now)
-            effects += self._changed_role(member, role, now)
-        if serve and conn is None:
-            conn = state.new_id()
-        state.members.connect(member, connection, conn, offers=serve, scope=scope)
-        state.deadlines.drop("ghost", member.account)
-        state.requests.returned(member.account, conn)
-        resume = self._resume(after, epoch)
-        complete = resume.get("resume", {}).get("complete", False)
-        welcome = state.welcome(member, now, connection, **resume, **more)
-        effects.append(Attach(connection, welcome, after if complete else None, state.seq))
-        if member.serving_id != served:
-            effects += tell_serving(state, member, now, but=connection)
-        if came:
-            effects.append(presence(state, "join", member, now))
-        return effects
+        newcomer = check_join(state, principal, role, conn, now)
+        asked = Joining(connection, conn, scope, after, epoch, serve, more)
+        return self.tick(now) + join(state, newcomer, asked, now)
 
     def rename(self, principal: Principal, now: float) -> list[Effect]:
         """Someone who may be here has another name now; one like another's puts them out."""
-        members = self._state.members
-        member = members.by_account(principal.account_id)
-        if member is None:
-            return []
-        try:
-            members.check_name(principal.name, principal.account_id, member.role)
-        except NameRefused:
-            return put_out(self._state, member, CloseCode.NOT_ALLOWED, now)
-        rival = members.rival(principal.name, principal.account_id)
-        gone = [] if rival is None else put_out(self._state, rival, CloseCode.NOT_ALLOWED, now)
-        return gone + self._renamed(member, principal, now)
-
-    def _renamed(self, member: Member, principal: Principal, now: float) -> list[Effect]:
-        if member.principal == principal:
-            return []
-        left = presence(self._state, "leave", member, now)
-        self._state.members.rename(member, principal)
-        joined = presence(self._state, "join", member, now)
-        return [left, joined, *self._state.rewelcome((member.account,), now)]
-
-    def _changed_role(self, member: Member, role: Role, now: float) -> list[Effect]:
-        if member.role is role:
-            return []
-        member.role = role
-        return list(self._state.rewelcome((member.account,), now))
-
-    def _resume(self, after: int | None, epoch: str | None) -> dict[str, Any]:
-        """What the welcome says of a wish to resume, where there is one."""
-        state = self._state
-        if after is None:
-            return {}
-        reason = None
-        if epoch is not None and epoch != state.settings.epoch:
-            reason = "epoch_changed"
-        elif not 0 <= after <= state.seq:
-            reason = "seq_unknown"
-        elif after < state.first_seq - 1 or not state.settings.history:
-            reason = "history_gone"
-        return {"resume": {"after": after, "complete": reason is None, "reason": reason}}
+        return rename(self._state, principal, now)
 
     def disconnect(self, connection: ConnectionId, now: float) -> list[Effect]:
         """A connection ended; with the last one its participant leaves."""
-        effects, member = self.tick(now), self._state.members.on(connection)
-        if member is None:
-            return effects
-        state, served = self._state, member.serving
-        conn = member.connections[connection]
-        state.members.disconnect(member, connection)
-        if not member.connections:
-            return effects + depart(state, member, now)
-        if conn is not None:
-            state.requests.await_return(member.account, now + state.settings.return_seconds, conn)
-        return [*effects, *tell_serving(state, member, now)] if served == connection else effects
+        return self.tick(now) + disconnect(self._state, connection, now)
 
     def remove(self, account: str, code: CloseCode, now: float) -> list[Effect]:
         """Put someone out: the account, its membership or its credential is gone."""
@@ -559,11 +477,7 @@ class Room:
 
     def tick(self, now: float) -> list[Effect]:
         """Let happen what is due: requests time out, proposals expire, some never came back."""
-        effects: list[Effect] = []
-        if now >= self._state.deadlines.next:
-            for event, name in self._state.deadlines.pop_due(now):
-                effects += EVENTS[event](self._state, name, now)
-        return effects
+        return expire(self._state, now)
 
 
 def refused(member: Member, message: bytes | McpxMessage, error: PolicyError, now: float) -> Audit:
@@ -573,38 +487,3 @@ def refused(member: Member, message: bytes | McpxMessage, error: PolicyError, no
         about = message.kind.text
     detail = {"outcome": error.code}
     return Audit(now, "policy.refused", member.name, member.account, str(about or ""), detail)
-
-
-def _expired(state: State, id_: str, now: float) -> list[Effect]:
-    payload = {"proposal": id_, "state": "expired"}
-    told = state.append_own("system.proposal.expired", payload, now, correlation_id=(id_,))
-    take_step(state, "expire", id_, told)
-    return [told, Audit(now, "proposal.expired", GATEWAY, None, id_)]
-
-
-def _timed_out(state: State, id_: str, now: float) -> list[Effect]:
-    request = state.requests.close(id_)
-    if request is None:
-        return []
-    error = RequestTimedOut(f"{request.target_name} did not answer in time.")
-    return [state.append_answer(request, now, error=error), *ceases(request)]
-
-
-def _stayed_away(state: State, account: str, now: float) -> list[Effect]:
-    member = state.members.by_account(account)
-    return [] if member is None else depart(state, member, now)
-
-
-def _pause_over(state: State, account: str, now: float) -> list[Effect]:
-    paused = state.pauses.get(account)
-    return [] if paused is None else [*resume(state, (paused,), now, GATEWAY)]
-
-
-EVENTS: Final[dict[Event, Callable[[State, str, float], list[Effect]]]] = {
-    "proposal": _expired,
-    "request": _timed_out,
-    "ghost": _stayed_away,
-    "begun": interrupted,
-    "pause": _pause_over,
-}
-"""What happens by itself, and what comes of it."""

@@ -16,23 +16,20 @@ from folkmoot.core.errors import (
     PayloadInvalid,
     RecipientInvalid,
     RecipientUnknown,
-    TargetLeft,
     TooManyOpen,
 )
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine.deeds import Granted, apply, grant, take_step
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
-    Append,
     Audit,
-    Close,
     Effect,
     Expel,
     Invite,
     Known,
     Role,
 )
-from folkmoot.rooms.machine.requests import ceases
+from folkmoot.rooms.machine.presence import put_out
 from folkmoot.rooms.machine.rights import (
     Asked,
     all_rights,
@@ -156,29 +153,6 @@ def _known(state: State, turn: Turn, name: Any) -> Known:
     if known is not None:
         return known
     raise RecipientUnknown("The participant who is named is not in the room.")
-
-
-def put_out(state: State, member: Member, code: CloseCode, now: float) -> list[Effect]:
-    """Close a participant's connections and let it be gone."""
-    return [*(Close(one, code) for one in member.connections), *depart(state, member, now)]
-
-
-def depart(state: State, member: Member, now: float) -> list[Effect]:
-    """Let a participant be gone: everyone is told, and what it was asked is answered for it."""
-    state.members.remove(member)
-    state.deadlines.drop("ghost", member.account)
-    effects: list[Effect] = [presence(state, "leave", member, now)]
-    for asked in state.requests.asked(member.account):
-        state.requests.close(asked.id)
-        error = TargetLeft(f"{member.name} left the room.")
-        effects += [state.append_answer(asked, now, error=error), *ceases(asked)]
-    return effects
-
-
-def presence(state: State, event: str, member: Member, now: float) -> Append:
-    """Tell everyone that someone came or went."""
-    payload = {"event": event, "participant": member.shown}
-    return state.append_own(f"system.presence.{event}", payload, now, about=member.account)
 
 
 def invite(state: State, turn: Turn) -> list[Effect]:

@@ -14,7 +14,7 @@ from folkmoot.core.errors import TargetLeft
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import Effect, Role
-from folkmoot.rooms.machine.ruling import depart, presence, put_out
+from folkmoot.rooms.machine.presence import depart, presence, put_out
 from folkmoot.rooms.machine.state import State
 
 STAY: Final = (Role.OWNER, Role.BACKEND)

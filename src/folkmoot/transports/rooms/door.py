@@ -15,7 +15,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.policy import NOBODY
 from folkmoot.rooms.guests import GUEST_LIMIT
-from folkmoot.rooms.rooms import CONNECTED
+from folkmoot.rooms.revocation import CONNECTED
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.operations import arguments_left
@@ -103,14 +103,14 @@ class RoomDoor:
         sign_in(scope, visitor.principal.account_id)
         for operation in CONNECTED:
             await self._ask(visitor.principal, operation, {"room": wish.room})
-        live, role = await rooms.enter(visitor, wish.room)
+        room, role = await rooms.enter(visitor, wish.room)
 
         def enter(link: Link) -> RoomOutlet:
             # Again, since the hub may have denied it while it was held or the room was loaded.
             rooms.check_connection(visitor, wish.room)
-            outlet = RoomOutlet(link, live.left, self._rate)
-            outlet.listen(rooms.receiver(live, outlet, visitor))
-            live.join(
+            outlet = RoomOutlet(link, room.left, self._rate)
+            outlet.listen(rooms.receiver(room, outlet, visitor))
+            room.join(
                 outlet,
                 visitor,
                 role,

@@ -1,0 +1,128 @@
+"""Revocation: what ends or renames connections when accounts, credentials, rights or rooms change.
+
+It hears the events that units publish, also those of other hubs on the same store.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from folkmoot.accounts import Accounts
+from folkmoot.accounts.events import read_change
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import PolicyError, RoomNotFound, RoomUnavailable
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
+from folkmoot.core.ports import Bus, Event
+from folkmoot.rooms.loading import LiveRooms
+from folkmoot.rooms.model import Visitor
+from folkmoot.rooms.ports import Policy
+from folkmoot.rooms.visitors import visitor_of
+from folkmoot.rooms.visits import Visit
+
+JOIN: Final = "room/join"
+READ: Final = "room/read"
+CONNECTED: Final = (JOIN, READ)
+"""The operations that a connection is: whoever has one is here, and hears what is said."""
+
+
+class Revocation:
+    """Holds every connection to what it was opened with."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        accounts: Accounts,
+        rooms: LiveRooms,
+        policy: Policy | None,
+        hub_id: str,
+    ) -> None:
+        self.changes = 0
+        """How often an account changed, or a credential ended, since the hub began."""
+        self._accounts = accounts
+        self._rooms = rooms
+        self._policy = policy
+        self._hub_id = hub_id
+        bus.listen(ACCOUNTS, self._account_changed)
+        bus.listen(CREDENTIALS, self._credential_ended)
+        bus.listen(ROOMS, self._room_changed)
+        bus.listen(GRANTS, self._grants_changed)
+        bus.listen(SETTINGS, self._settings_changed)
+
+    def _settings_changed(self, _: Event) -> None:
+        """The hub may have other backends now; rooms that are not live are seen to later."""
+        for room in self._rooms:
+            room.seat()
+        self._end_denied(None)
+
+    def _grants_changed(self, event: Event) -> None:
+        self._end_denied(about(event))
+
+    def _end_denied(self, account_id: str | None) -> None:
+        """End the connections of one, or of everyone, whom the hub denies to be here now."""
+        if self._policy is None:
+            return
+        for room in self._rooms:
+            for outlet, visitor in list(room.outlets.items()):
+                account = visitor.principal.account_id
+                if account_id not in (None, account):
+                    continue
+                if self._is_denied(visitor, JOIN, room.name):
+                    room.remove(account, CloseCode.NOT_ALLOWED)
+                elif not isinstance(outlet, Visit) and self._is_denied(visitor, READ, room.name):
+                    outlet.close(CloseCode.NOT_ALLOWED)
+
+    def _is_denied(self, visitor: Visitor, operation: str, name: str) -> bool:
+        try:
+            if self._policy is not None:
+                where = {"room": name}
+                self._policy.check(visitor.principal, operation, where, attempted=False)
+        except PolicyError:
+            return True
+        return False
+
+    def _account_changed(self, event: Event) -> None:
+        """An account changed: connections of a token that is no longer good end, names follow."""
+        changed = read_change(event)
+        self.changes += 1
+        for room in self._rooms:
+            if changed.closes:
+                room.remove(changed.id, CloseCode.NOT_AUTHENTICATED)
+                continue
+            if changed.ends_tokens:
+                for outlet, visitor in list(room.outlets.items()):
+                    if visitor.principal.account_id == changed.id and visitor.credential_id:
+                        outlet.close(CloseCode.NOT_AUTHENTICATED)
+            room.rename(changed.principal)
+        if changed.change == "handle":
+            self._end_denied(changed.id)
+
+    def _credential_ended(self, event: Event) -> None:
+        """A credential ended: so do the connections that were opened with it."""
+        self.changes += 1
+        for room in self._rooms:
+            for outlet, visitor in list(room.outlets.items()):
+                if visitor.credential_id == about(event):
+                    outlet.close(CloseCode.NOT_AUTHENTICATED)
+
+    def _room_changed(self, event: Event) -> None:
+        """A room was removed, or set anew by another hub: what is live of it is not valid."""
+        room_id = int(about(event))
+        if event.data["gone"]:
+            self._rooms.end(room_id, RoomNotFound("The room was removed."))
+            self._rooms.budget.forget()
+        elif event.data["by"] != self._hub_id:
+            self._rooms.end(room_id, RoomUnavailable("The room was changed; it is loaded again."))
+
+    async def recheck(self, account_id: str) -> None:
+        """End the connections of an account that is no longer good, or rename it in its rooms."""
+        account = await self._accounts.account(account_id)
+        for room in self._rooms:
+            if account is None or account.suspended_at is not None:
+                room.remove(account_id, CloseCode.NOT_AUTHENTICATED)
+                continue
+            for outlet, visitor in list(room.outlets.items()):
+                if visitor.principal.account_id != account_id or not visitor.credential_id:
+                    continue
+                if await self._accounts.still_valid(visitor.credential_id) is None:
+                    outlet.close(CloseCode.NOT_AUTHENTICATED)
+            room.rename(visitor_of(account).principal)
