@@ -13,7 +13,6 @@ from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.policy import NOBODY, Principal
 
 if TYPE_CHECKING:
-
     from folkmoot.accounts import Account, Accounts, Identity
     from folkmoot.core.ports import Backup, Clock, Database
     from folkmoot.datafolder.proxies import LocalProxies
