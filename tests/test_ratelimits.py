@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core.errors import InvitationInvalid, RateLimited, UserNotFound
-from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits, in_words
+from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit, RateLimits, TokenBuckets, in_words
 
 
 class Clock:
@@ -123,3 +123,29 @@ def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own() -> None:
 )
 def test_a_time_is_told_as_people_say_it(seconds: int, words: str) -> None:
     assert in_words(seconds) == words
+
+
+def test_a_bucket_lets_a_burst_pass_and_then_a_token_at_a_time() -> None:
+    buckets = TokenBuckets[str](most_keys=2)
+
+    def take(now: float, key: str = "a") -> int:
+        return buckets.take(key, 3, 10.0, now)
+
+    assert [take(100.0) for _ in range(4)] == [0, 0, 0, 10]
+    assert take(109.0) == 1
+    assert [take(110.0), take(110.0)] == [0, 10]
+    assert [take(900.0) for _ in range(4)] == [0, 0, 0, 10]
+
+
+def test_a_clock_that_was_set_back_locks_nobody_out_of_a_bucket() -> None:
+    buckets = TokenBuckets[str]()
+    assert [buckets.take("a", 2, 1.0, 1_000_000.0) for _ in range(3)] == [0, 0, 1]
+    assert buckets.take("a", 2, 1.0, 5.0) == 1
+    assert buckets.take("a", 2, 1.0, 6.0) == 0
+
+
+def test_the_bucket_longest_unused_makes_room() -> None:
+    buckets = TokenBuckets[str](most_keys=2)
+    for key in ("a", "b", "a", "c"):
+        buckets.take(key, 3, 10.0, 0.0)
+    assert list(buckets._full_at) == ["a", "c"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from folkmoot.core.ports import Clock
 
+K = TypeVar("K")
+
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 MOST_KEYS = 100_000
 SLOWED_SECONDS = 2.0
@@ -28,6 +30,9 @@ SLOWED_SECONDS = 2.0
 
 BURST_SECONDS = 10
 """So many seconds' worth of a rate may come at once."""
+
+ROUNDING = 1e-6
+"""Seconds that clocks and divisions are off by."""
 
 UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
 
@@ -122,6 +127,34 @@ class RateLimits:
         # Windows of one limit are equally long, so they close in the order they opened.
         while windows and next(iter(windows.values())).opened <= before:
             windows.popitem(last=False)
+
+
+class TokenBuckets(Generic[K]):
+    """A token bucket for each key; the keys longest unused go first when there are many.
+
+    A bucket holds a burst and fills again at a rate, so a burst passes and a flood does not.
+    """
+
+    __slots__ = ("_full_at", "_most_keys")
+
+    def __init__(self, most_keys: int = MOST_KEYS) -> None:
+        self._most_keys = most_keys
+        self._full_at: OrderedDict[K, float] = OrderedDict()
+        """When the bucket of a key will be full again: what is missing from it, as a time."""
+
+    def take(self, key: K, burst: float, seconds_each: float, now: float) -> int:
+        """Take a token and answer 0, or answer in how many seconds there will be one."""
+        # A clock that was set back earns nothing, and locks nobody out.
+        full_at = min(max(self._full_at.pop(key, now), now), now + burst * seconds_each)
+        wait = full_at - now - (burst - 1) * seconds_each
+        # What is missing of a token by rounding is not worth a second.
+        if wait > ROUNDING:
+            self._full_at[key] = full_at
+            return max(1, math.ceil(wait - ROUNDING))
+        if len(self._full_at) >= self._most_keys:
+            self._full_at.popitem(last=False)
+        self._full_at[key] = full_at + seconds_each
+        return 0
 
 
 class Rate(Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta
@@ -22,6 +21,7 @@ from folkmoot.proxy.interceptors.base import (
     Options,
     shown,
 )
+from folkmoot.ratelimits import TokenBuckets
 
 MOST_KEYS: Final = 10_000
 """What is counted at once; the session or tool longest unused is forgotten for a new one."""
@@ -44,11 +44,10 @@ class RateLimit(Action):
 
     def __init__(self, options: RateOptions, means: Means) -> None:
         self._each = MINUTE / options.per_minute
-        burst = options.burst or max(1, math.floor(options.per_minute))
-        self._room = (burst - 1) * self._each
+        self._burst = options.burst or max(1, math.floor(options.per_minute))
         self._by = frozenset(options.by)
         self._clock = means.clock
-        self._full_at: OrderedDict[tuple[object, ...], float] = OrderedDict()
+        self._buckets = TokenBuckets[tuple[object, ...]](MOST_KEYS)
 
     def concerns(self, key: MessageKey) -> bool:
         """An answer is never too much."""
@@ -64,22 +63,13 @@ class RateLimit(Action):
             session if "session" in self._by else "",
             view.tool if "tool" in self._by else "",
         )
-        now = self._clock.monotonic()
-        full_at = max(self._full_at.pop(key, now), now)
-        wait = full_at - now - self._room
-        if wait > 1e-9:
-            self._full_at[key] = full_at
-            seconds = max(1, math.ceil(wait))
-            unit = "second" if seconds == 1 else "seconds"
-            return Block(
-                RateLimited(
-                    f"Rate limit exceeded. Try again in {seconds} {unit}.", retry_after=seconds
-                )
-            )
-        if len(self._full_at) >= MOST_KEYS:
-            self._full_at.popitem(last=False)
-        self._full_at[key] = full_at + self._each
-        return CONTINUE
+        seconds = self._buckets.take(key, self._burst, self._each, self._clock.monotonic())
+        if not seconds:
+            return CONTINUE
+        unit = "second" if seconds == 1 else "seconds"
+        return Block(
+            RateLimited(f"Rate limit exceeded. Try again in {seconds} {unit}.", retry_after=seconds)
+        )
 
 
 class SizeOptions(Options, frozen=True, kw_only=True):

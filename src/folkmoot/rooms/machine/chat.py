@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
-
-from msgspec import Struct
 
 from folkmoot.core import chat, strict
 from folkmoot.core.errors import PayloadInvalid, RateLimited
 from folkmoot.core.message import JSONRPC
-from folkmoot.ratelimits import Limit, in_words, named
+from folkmoot.ratelimits import Limit, TokenBuckets, in_words, named
 
 MOST_BUCKETS: Final = 100_000
 
@@ -75,13 +71,6 @@ def said(id_: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
 
 
-class Bucket(Struct, gc=False):
-    """How often an account may still chat at a moment."""
-
-    left: float
-    at: float
-
-
 class ChatRates:
     """How much each account said lately, however it was spelled and on whichever connection.
 
@@ -93,24 +82,13 @@ class ChatRates:
     __slots__ = ("_buckets",)
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets = TokenBuckets[str](MOST_BUCKETS)
 
     def take(self, account: str, limit: Limit | None, now: float) -> None:
         """Count one more, or raise `RateLimited` with the time to wait."""
         if limit is None:
             return
-        bucket = self._buckets.get(account)
-        if bucket is None:
-            bucket = self._buckets[account] = Bucket(limit.most, now)
-            if len(self._buckets) > MOST_BUCKETS:
-                self._buckets.popitem(last=False)
-        per_second = limit.most / limit.seconds
-        # A clock that was set back earns nothing, and locks nobody out.
-        earned = max(0.0, now - bucket.at) * per_second
-        bucket.left, bucket.at = min(limit.most, bucket.left + earned), now
-        if bucket.left < 1:
-            # What is left of a message by rounding is not worth a second.
-            seconds = max(1, math.ceil((1 - bucket.left) / per_second - 1e-6))
+        seconds = self._buckets.take(account, limit.most, limit.seconds / limit.most, now)
+        if seconds:
             sentence = f"You are sending messages too fast. Try again in {in_words(seconds)}."
             raise RateLimited(sentence + named(limit.setting), retry_after=seconds)
-        bucket.left -= 1
