@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from folkmoot.cli.operator import ask_socket
-from folkmoot.proxy.tape import Side, TapeRecorder
+from folkmoot.proxy.tape import TapeRecorder, TapeSide
 from tests.browser.harness import Desk, Person, check_axe, expect
 from tests.browser.test_web import Web
 from tests.forge.forked import Forked
@@ -254,8 +254,8 @@ def hostile(path: Path) -> None:
     recorder = TapeRecorder.open(
         path,
         clock=clock,
-        client=Side("stdio", HOSTILE),
-        server=Side("stdio", HOSTILE),
+        client=TapeSide("stdio", HOSTILE),
+        server=TapeSide("stdio", HOSTILE),
         program=HOSTILE,
         redactor=None,
         note=HOSTILE,

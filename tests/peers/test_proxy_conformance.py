@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.proxy.tape import Side, read_tape
+from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.relay.proxy import ProxiedServer, assembled
 from folkmoot.relay.recording import Recording
 from tests.conformance.node import Node, node_or_skip
@@ -26,7 +26,7 @@ def through_proxy(node: Node, url: str, revision: str, folder: Path) -> Outcome:
             assembled(
                 ProxiedServer(url=url, transport="http"),
                 SystemClock(),
-                client=Side("http"),
+                client=TapeSide("http"),
                 recording=Recording(file=folder / "tape.jsonl"),
             ) as proxy,
             proxy.listening("127.0.0.1", 0) as there,

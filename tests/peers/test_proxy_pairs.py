@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.proxy.tape import Side
+from folkmoot.proxy.tape import TapeSide
 from folkmoot.relay.proxy import ProxiedServer, assembled
 from tests.conformance.node import node_or_skip
 from tests.harness import run
@@ -43,7 +43,7 @@ async def proxied(server: Place, front: Transport, *, forked: bool) -> AsyncIter
         return
     upstream = ProxiedServer(server.command, server.url)
     async with (
-        assembled(upstream, SystemClock(), client=Side("http")) as proxy,
+        assembled(upstream, SystemClock(), client=TapeSide("http")) as proxy,
         proxy.listening("127.0.0.1", 0) as url,
     ):
         yield Place(front, url=f"{url}/{'mcp' if front == 'http' else 'sse'}")

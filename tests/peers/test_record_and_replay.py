@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.tape import Side, read_tape
+from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.relay.proxy import ProxiedServer, Proxy, Upstream, assembled
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import Steps
@@ -91,7 +91,7 @@ def test_a_session_over_http_is_served_again_on_every_transport_without_its_id(
             assembled(
                 ProxiedServer(url=server.url),
                 SystemClock(),
-                client=Side("http"),
+                client=TapeSide("http"),
                 recording=Recording(file=path, key_file=tmp_path / "key"),
             ) as proxy,
             proxy.listening("127.0.0.1", 0) as url,

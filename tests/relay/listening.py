@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from folkmoot.clock import SystemClock
-from folkmoot.proxy.tape import Side
+from folkmoot.proxy.tape import TapeSide
 from folkmoot.relay.proxy import ProxiedServer, Proxy, ProxyOptions, ServerTransport, assembled
 from tests.harness import Answer, ask
 
@@ -42,7 +42,7 @@ async def listening(
     """A proxy, while entered."""
     server = ProxiedServer(command, url, transport)
     async with (
-        assembled(server, SystemClock(), client=Side("http"), options=options) as proxy,
+        assembled(server, SystemClock(), client=TapeSide("http"), options=options) as proxy,
         proxy.listening("127.0.0.1", 0) as where,
     ):
         yield Listening(proxy, int(where.rpartition(":")[2]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.proxy.tape import Side, read_tape
+from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
 from tests.proxy.tape.strategies import Watch
@@ -18,7 +18,7 @@ WORDS = "The boat is ready."
 
 def begun(folder: Path, *, most: int = 1, best_effort: bool = False) -> Rotation:
     recording = Recording(folder=folder, tape_bytes=most, best_effort=best_effort)
-    tapes = recording.begin(Watch(), Side("http"), Side("hub"))
+    tapes = recording.begin(Watch(), TapeSide("http"), TapeSide("hub"))
     assert isinstance(tapes, Rotation)
     return tapes
 
@@ -103,7 +103,7 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
     (tmp_path / "t.jsonl").write_text("somebody's")
     monkeypatch.setattr(Path, "is_file", is_file)
     tape = Recording(file=tmp_path / "t.jsonl", redact=False).begin(
-        Watch(), Side("stdio"), Side("stdio")
+        Watch(), TapeSide("stdio"), TapeSide("stdio")
     )
     tape.close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"

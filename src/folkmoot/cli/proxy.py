@@ -124,7 +124,7 @@ def proxy(
     from folkmoot.clock import SystemClock
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.carrier import PROXY_LIMITS
-    from folkmoot.proxy.tape import Side
+    from folkmoot.proxy.tape import TapeSide
     from folkmoot.relay.proxy import (
         DecisionPlace,
         Interception,
@@ -148,7 +148,7 @@ def proxy(
         async with assembled(
             ProxiedServer(command, upstream or "", transport, headers),  # type: ignore[arg-type]
             SystemClock(),
-            client=Side("stdio" if address is None else "http"),
+            client=TapeSide("stdio" if address is None else "http"),
             recording=Recording(
                 file=record,
                 folder=record_dir,

@@ -34,7 +34,7 @@ from folkmoot.proxy.held import Change, HeldMessages, HeldView, read_change
 from folkmoot.proxy.plugins import load_plugins
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
-from folkmoot.proxy.tape import Side, TapeRecorder
+from folkmoot.proxy.tape import TapeRecorder, TapeSide
 from folkmoot.relay.pump import carry
 from folkmoot.relay.recording import Recording, Rotation
 from folkmoot.relay.steps import Steps
@@ -170,13 +170,13 @@ class ProxiedServer(msgspec.Struct, frozen=True):
     transport: ServerTransport = "auto"
     headers: tuple[tuple[str, str], ...] = ()
 
-    def side(self) -> Side:
+    def side(self) -> TapeSide:
         """The server as a tape names it."""
         if self.command:
-            return Side("stdio", " ".join(self.command))
+            return TapeSide("stdio", " ".join(self.command))
         from folkmoot.mcp.client.target import HttpTarget
 
-        return Side("http" if self.transport != "sse" else "sse", HttpTarget(self.url).shown)
+        return TapeSide("http" if self.transport != "sse" else "sse", HttpTarget(self.url).shown)
 
     @asynccontextmanager
     async def upstream(self, clock: Clock, options: ProxyOptions) -> AsyncIterator[Upstream]:
@@ -233,7 +233,7 @@ async def assembled(
     server: ProxiedServer,
     clock: Clock,
     *,
-    client: Side,
+    client: TapeSide,
     recording: Recording | None = None,
     interception: Interception | None = None,
     options: ProxyOptions | None = None,

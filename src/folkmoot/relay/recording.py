@@ -12,8 +12,8 @@ import msgspec
 
 from folkmoot import __version__
 from folkmoot.core.errors import TapeUnwritable
-from folkmoot.proxy.redaction import Redactor, folder_key, own_key_file, redaction_key
-from folkmoot.proxy.tape import Side, TapeRecorder, new_name
+from folkmoot.proxy.redaction import TapeRedactor, folder_key, own_key_file, redaction_key
+from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name
 from folkmoot.proxy.tape.file import numbered
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Recording(msgspec.Struct, frozen=True):
         """Whether anything is recorded."""
         return self.file is not None or self.folder is not None
 
-    def redactor(self) -> Redactor | None:
+    def redactor(self) -> TapeRedactor | None:
         """What keeps secrets off the tape, unless someone wants them on it."""
         if not self.redact:
             return None
@@ -101,13 +101,13 @@ class Recording(msgspec.Struct, frozen=True):
             key = folder_key(self.folder)
         else:
             key = redaction_key(own_key_file(os.environ, Path.home()))
-        return Redactor(key, paths=self.paths)
+        return TapeRedactor(key, paths=self.paths)
 
     def begin(
         self,
         clock: Clock,
-        client: Side,
-        server: Side,
+        client: TapeSide,
+        server: TapeSide,
         failed: asyncio.Future[TapeUnwritable] | None = None,
     ) -> TapeRecorder | Rotation:
         """The tape, or the first of the tapes; `failed` hears of one that stops the traffic."""

@@ -27,7 +27,7 @@ from folkmoot.proxy.held import HeldMessages
 from folkmoot.proxy.plugins import load_plugins
 from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
-from folkmoot.proxy.tape import Side
+from folkmoot.proxy.tape import TapeSide
 from folkmoot.relay.conversation import HttpConversations
 from folkmoot.relay.exchanges import JSON, Contexts, Replies, mirrored, say_json, settle
 from folkmoot.relay.recording import Recording
@@ -311,7 +311,7 @@ class HubInterception:
             recording = self._recording()
             recorder = None
             if recording.wanted:
-                recorder = recording.begin(self._clock, Side("http"), Side("hub"))
+                recorder = recording.begin(self._clock, TapeSide("http"), TapeSide("hub"))
                 stack.callback(recorder.close)
             if recorder is not None or self.interceptors.interceptors:
                 sessions = SessionManager(self._clock, self._session_limits())

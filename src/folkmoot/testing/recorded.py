@@ -15,7 +15,7 @@ import msgspec
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.replay.matching import Mode
-from folkmoot.proxy.tape import Side, read_tape
+from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.proxy.tape.places import Pattern
 from folkmoot.testing.keeping import keep, recorded_in
 
@@ -181,7 +181,7 @@ class RecordedServer:
             assembled(
                 ProxiedServer(marked.command, marked.url),
                 SystemClock(),
-                client=Side("http"),
+                client=TapeSide("http"),
                 recording=Recording(folder=self._recorded, paths=marked.redact),
             ) as proxy,
             proxy.listening("127.0.0.1", 0) as url,

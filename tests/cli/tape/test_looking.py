@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from folkmoot.proxy.tape import Side
+from folkmoot.proxy.tape import TapeSide
 from tests.proxy.tape.studio import TO_CLIENT, TO_SERVER, conversation, recording
 
 Run = Callable[..., Any]
@@ -122,7 +122,7 @@ def test_errors_are_red_on_a_terminal_and_nothing_is_where_colour_is_unwelcome(
 def test_nothing_on_a_tape_makes_the_terminal_do_anything(
     here: Run, tmp_path: Path, command: list[str]
 ) -> None:
-    with recording(tmp_path / "e.jsonl", server=Side("stdio", EVIL)) as studio:
+    with recording(tmp_path / "e.jsonl", server=TapeSide("stdio", EVIL)) as studio:
         studio.tool(1, EVIL, EVIL, **{EVIL: EVIL})
         studio.say(TO_SERVER, {"id": EVIL, "method": EVIL, "params": {EVIL: [EVIL]}})
         studio.say(TO_CLIENT, {"id": EVIL, "error": {"code": 1, "message": EVIL, "data": EVIL}})

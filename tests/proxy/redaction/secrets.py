@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from folkmoot.core.message import ProtocolMessage, Request, decode_message
-from folkmoot.proxy.redaction import Redactor
+from folkmoot.proxy.redaction import TapeRedactor
 
 SOME = settings(max_examples=settings().max_examples // 3)
 """For properties that need fewer examples than others; in the deep tier that is still many."""
@@ -46,8 +46,8 @@ PASSWORDS = st.text(
 """Secrets that only their name tells."""
 
 
-def redactor(**options: Any) -> Redactor:
-    return Redactor(KEY, **options)
+def redactor(**options: Any) -> TapeRedactor:
+    return TapeRedactor(KEY, **options)
 
 
 def escaped(text: str) -> str:
@@ -78,7 +78,7 @@ def request(tool: str, arguments: Any = None) -> Request:
     return Request(id=1, method="tools/call", params=params)
 
 
-def redacted(body: dict[str, Any], *, by: Redactor | None = None, **more: Any) -> Any:
+def redacted(body: dict[str, Any], *, by: TapeRedactor | None = None, **more: Any) -> Any:
     """What is written of a message."""
     given = message(body)
     raw, places = (by or redactor()).message(given, **more)

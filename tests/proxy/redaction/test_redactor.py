@@ -15,7 +15,7 @@ from folkmoot.core.errors import PathSyntax
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
-from folkmoot.proxy.redaction import PLACEHOLDER, Redactor
+from folkmoot.proxy.redaction import PLACEHOLDER, TapeRedactor
 from tests.proxy.redaction.secrets import FORMED, KEY, SOME, message, redacted, redactor, request
 
 pytestmark = pytest.mark.requirement("proxy.record-no-secrets")
@@ -25,7 +25,7 @@ CODE = "AB3K-9TW2-HNPQ"
 PLAIN = "hunter2 is not a long password"
 
 
-def mark(secret: str, by: Redactor | None = None) -> str:
+def mark(secret: str, by: TapeRedactor | None = None) -> str:
     """The placeholder of a secret, as a member with a telling name gets it."""
     result = redacted({"id": 1, "result": {"password": secret}}, by=by)["result"]["password"]
     assert PLACEHOLDER.fullmatch(result)
@@ -62,7 +62,7 @@ def test_the_folder_of_an_environment_is_no_password() -> None:
 def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret: str) -> None:
     assert mark(secret + "x1") == mark(secret + "x1")
     assert mark(secret + "x1") != mark(secret + "x2")
-    assert mark(secret + "x1") != mark(secret + "x1", Redactor(b"another" * 8))
+    assert mark(secret + "x1") != mark(secret + "x1", TapeRedactor(b"another" * 8))
 
 
 @SOME
@@ -104,7 +104,7 @@ def test_what_was_redacted_before_stays_as_it_is(secret: str, text: str) -> None
     }
     once, _ = redactor().message(message(body))
     assert once is not None
-    for by in redactor(), Redactor(b"another" * 8):
+    for by in redactor(), TapeRedactor(b"another" * 8):
         assert by.message(decode_message(once)) == (None, ())
 
 
@@ -298,8 +298,8 @@ def test_what_is_nested_beyond_measure_goes_whole() -> None:
 
 def test_a_key_must_be_a_key() -> None:
     with pytest.raises(ValueError, match="32 to 64 bytes"):
-        Redactor(b"short")
-    assert redactor().key_id == Redactor(KEY).key_id != Redactor(KEY[::-1]).key_id
+        TapeRedactor(b"short")
+    assert redactor().key_id == TapeRedactor(KEY).key_id != TapeRedactor(KEY[::-1]).key_id
     assert KEY.hex()[:12] not in redactor().key_id
 
 

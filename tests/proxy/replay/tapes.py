@@ -12,7 +12,7 @@ from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, TransportContext
 from folkmoot.proxy.ports import Carried
-from folkmoot.proxy.tape import Entry, Header, Side, Tape, TapeRecorder
+from folkmoot.proxy.tape import Header, Tape, TapeEntry, TapeRecorder, TapeSide
 
 SIDES = {
     "client": MessageDirection.CLIENT_TO_SERVER,
@@ -96,7 +96,7 @@ def tape(*script: Said) -> Tape:
         )
         at_server = about.get("at_server")
         entries.append(
-            Entry(
+            TapeEntry(
                 number,
                 MessageEnvelope(message(said), context),
                 at_server=None if at_server is None else message(at_server),
@@ -104,7 +104,9 @@ def tape(*script: Said) -> Tape:
             )
         )
     return Tape(
-        Header(1, "t", "2026-01-01T00:00:00Z", "test", Side("stdio"), Side("stdio")), entries, []
+        Header(1, "t", "2026-01-01T00:00:00Z", "test", TapeSide("stdio"), TapeSide("stdio")),
+        entries,
+        [],
     )
 
 
@@ -123,8 +125,8 @@ def record(path: Path, *script: Said) -> Path:
     recorder = TapeRecorder.open(
         path,
         clock=Ticking(),
-        client=Side("stdio"),
-        server=Side("stdio"),
+        client=TapeSide("stdio"),
+        server=TapeSide("stdio"),
         program="test",
         redactor=None,
     )

@@ -29,8 +29,8 @@ from folkmoot.core.transport import (
 )
 from folkmoot.core.verdict import Block, Delay, Mock, Modify
 from folkmoot.proxy.ports import Carried
-from folkmoot.proxy.redaction import Redactor
-from folkmoot.proxy.tape import Side, TapeRecorder
+from folkmoot.proxy.redaction import TapeRedactor
+from folkmoot.proxy.tape import TapeRecorder, TapeSide
 from tests.core.strategies import IDS, JSON, OBJECTS, TEXT
 
 MOMENTS = st.floats(min_value=0, max_value=2e9, allow_nan=False)
@@ -143,7 +143,7 @@ def record(
     path: Path,
     said: Sequence[Carried],
     *,
-    redactor: Redactor | None = None,
+    redactor: TapeRedactor | None = None,
     compress: bool | None = None,
     reason: str = "closed",
     sizes: list[int] | None = None,
@@ -153,8 +153,8 @@ def record(
     recorder = TapeRecorder.open(
         path,
         clock=Watch(),
-        client=Side("stdio"),
-        server=Side("http", "https://mcp.example/mcp"),
+        client=TapeSide("stdio"),
+        server=TapeSide("http", "https://mcp.example/mcp"),
         program="folkmoot 0",
         redactor=redactor,
         compress=compress,

@@ -16,11 +16,11 @@ from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import Block, Modify
 from folkmoot.proxy.ports import Carried
-from folkmoot.proxy.redaction import Redactor
-from folkmoot.proxy.tape import Side, TapeRecorder
+from folkmoot.proxy.redaction import TapeRedactor
+from folkmoot.proxy.tape import TapeRecorder, TapeSide
 
 START = 1_795_000_000.0
-SERVER = Side("stdio", "npx -y server-everything")
+SERVER = TapeSide("stdio", "npx -y server-everything")
 TO_SERVER = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT = MessageDirection.SERVER_TO_CLIENT
 
@@ -90,8 +90,8 @@ class StudioClock:
 def recording(
     path: Path,
     *,
-    redactor: Redactor | None = None,
-    server: Side = SERVER,
+    redactor: TapeRedactor | None = None,
+    server: TapeSide = SERVER,
     end: bool = True,
 ) -> Iterator[Studio]:
     """A tape that is recorded in the block, and then ended unless it is not to be."""
@@ -99,7 +99,7 @@ def recording(
     recorder = TapeRecorder.open(
         path,
         clock=clock,
-        client=Side("stdio"),
+        client=TapeSide("stdio"),
         server=server,
         program="folkmoot 0.1.0",
         redactor=redactor,

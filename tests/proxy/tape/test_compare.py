@@ -9,14 +9,14 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from folkmoot.proxy.redaction import Redactor
+from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import follow_lines
 from folkmoot.proxy.tape.compare import AnswerChange, ComparedTape, compare
 from folkmoot.proxy.tape.diff import Difference
 from tests.proxy.tape.studio import TO_SERVER, Studio, conversation, handshake, recording
 
 Record = Callable[[Studio], object]
-Keys = tuple[Redactor | None, Redactor | None]
+Keys = tuple[TapeRedactor | None, TapeRedactor | None]
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_tapes_that_were_redacted_with_other_keys_can_be_compared(
         return lambda s: s.tool(1, "login", f"welcome, Bearer {token}", token=token)
 
     token, other = "ghp_" + "a" * 36, "ghp_" + "b" * 36
-    one, two = Redactor(b"1" * 32), Redactor(b"2" * 32)
+    one, two = TapeRedactor(b"1" * 32), TapeRedactor(b"2" * 32)
     assert changes(says(token), says(token), keys=(one, two)) == []
     assert changes(says(token), says(token), keys=(one, one)) == []
     assert changes(says(token), says(other), keys=(one, one)) != []
@@ -188,5 +188,5 @@ def test_a_redacted_tape_is_the_same_as_the_one_it_was_made_from(
             token = "ghp_" + letter * 36
             studio.tool(number, "login", f"welcome, Bearer {token}", token=token)
 
-    assert changes(says, says, keys=(None, Redactor(b"1" * 32))) == []
-    assert changes(says, says, keys=(Redactor(b"1" * 32), None)) == []
+    assert changes(says, says, keys=(None, TapeRedactor(b"1" * 32))) == []
+    assert changes(says, says, keys=(TapeRedactor(b"1" * 32), None)) == []

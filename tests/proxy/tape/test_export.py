@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from folkmoot.cli.tape.options import FORMS
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
-from folkmoot.proxy.tape import Side, follow_lines, read_tape
+from folkmoot.proxy.tape import TapeSide, follow_lines, read_tape
 from folkmoot.proxy.tape.export import FORMATS
 from tests.proxy.tape.studio import TO_SERVER, conversation, recording
 
@@ -83,7 +83,9 @@ def test_an_archive_tells_answers_errors_notices_and_silence_apart(path: Path) -
 
 
 def test_an_archive_keeps_what_was_http(tmp_path: Path) -> None:
-    with recording(tmp_path / "t.jsonl", server=Side("http", "http://a.example:81/x")) as studio:
+    with recording(
+        tmp_path / "t.jsonl", server=TapeSide("http", "http://a.example:81/x")
+    ) as studio:
         headers = Headers.of([("MCP-Protocol-Version", "2025-11-25")])
         studio.transport = TransportContext(HttpMetadata(headers, "POST", "/mcp", 401))
         studio.call(1, "ping", error={"code": -1, "message": "no"})

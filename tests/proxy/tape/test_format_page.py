@@ -16,7 +16,7 @@ from folkmoot.proxy.tape.lines import (
     Outcome,
     RedactionNote,
     SessionPart,
-    Side,
+    TapeSide,
     TransportPart,
     decode_line,
     encode_line,
@@ -56,7 +56,7 @@ def test_the_examples_are_a_tape(tmp_path: Path) -> None:
 
 def test_every_member_of_every_line_is_documented() -> None:
     said = set(PAGE.code) | {member for example in EXAMPLES for member in example}
-    structs = [*get_args(Line), *get_args(TransportPart), Side, SessionPart, ConnectionPart]
+    structs = [*get_args(Line), *get_args(TransportPart), TapeSide, SessionPart, ConnectionPart]
     for struct in [*structs, RedactionNote]:
         for field in msgspec.structs.fields(struct):
             assert field.encode_name in said or field.encode_name in PAGE.text, field.name

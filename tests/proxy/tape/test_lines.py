@@ -9,12 +9,14 @@ import pytest
 
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.timing import TimingContext
-from folkmoot.proxy.tape import FORMAT, Header, Side, follow_lines, read_tape
+from folkmoot.proxy.tape import FORMAT, Header, TapeSide, follow_lines, read_tape
 from folkmoot.proxy.tape.lines import MessageLine, decode_line, encode_line
 from tests.proxy.tape.strategies import record
 from tests.proxy.tape.talk import answer, call, said, words
 
-HEADER = Header(FORMAT, "id", "2026-01-02T03:04:05.000Z", "folkmoot", Side("stdio"), Side("http"))
+HEADER = Header(
+    FORMAT, "id", "2026-01-02T03:04:05.000Z", "folkmoot", TapeSide("stdio"), TapeSide("http")
+)
 MESSAGE = MessageLine(1, TimingContext(1.0, 2.0), msgspec.Raw(b'{"jsonrpc":"2.0","method":"x"}'))
 
 

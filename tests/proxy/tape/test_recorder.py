@@ -12,8 +12,8 @@ import pytest
 from folkmoot.core.errors import TapeUnwritable
 from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, SessionId
 from folkmoot.proxy.ports import Recorder
-from folkmoot.proxy.redaction import Redactor
-from folkmoot.proxy.tape import Side, TapeRecorder, new_name, read_tape
+from folkmoot.proxy.redaction import TapeRedactor
+from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
 from tests.harness import run
 from tests.proxy.tape.strategies import Watch, record
 from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said
@@ -22,7 +22,7 @@ from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said
 def opened(path: Path, **more: Any) -> TapeRecorder:
     more.setdefault("redactor", None)
     return TapeRecorder.open(
-        path, clock=Watch(), client=Side("stdio"), server=Side("stdio"), program="p", **more
+        path, clock=Watch(), client=TapeSide("stdio"), server=TapeSide("stdio"), program="p", **more
     )
 
 
@@ -172,14 +172,14 @@ def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since
         )
         for number, one in enumerate(ids)
     ]
-    path = record(tmp_path / "tape", talk, redactor=Redactor(b"k" * 32))
+    path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
     assert not any(one in path.read_text() for one in ids)
 
 
 def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path: Path) -> None:
     session = SessionContext(SessionId("1234567890"), correlation_id="client:1234567890")
     talk = [said({"id": 1234567890, "method": "ping"}, session=session)]
-    path = record(tmp_path / "tape", talk, redactor=Redactor(b"k" * 32))
+    path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
     assert read_tape(path).entries[0].context.session.correlation_id != "client:1234567890"
     assert '"correlation":"client:1234567890"' not in path.read_text()
 
@@ -187,7 +187,7 @@ def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path
 def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path) -> None:
     carried = said({"method": "x"})
     envelope = carried.envelope.with_extension("caller", object()).with_extension("n", 1)
-    for redactor in (None, Redactor(b"k" * 32)):
+    for redactor in (None, TapeRedactor(b"k" * 32)):
         path = record(tmp_path / "tape", [type(carried)(envelope)], redactor=redactor)
         assert read_tape(path).entries[0].context.extensions == {"caller": "<object>", "n": 1}
 
@@ -196,17 +196,17 @@ def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path) -> None
     tape = TapeRecorder.open(
         tmp_path / "tape",
         clock=Watch(),
-        client=Side("stdio"),
-        server=Side("stdio", "server --api-key hunter2hunter2 --verbose"),
+        client=TapeSide("stdio"),
+        server=TapeSide("stdio", "server --api-key hunter2hunter2 --verbose"),
         program="p",
-        redactor=Redactor(b"k" * 32),
+        redactor=TapeRedactor(b"k" * 32),
     )
     assert read_tape(tape.path).header.server.target.startswith("server --api-key [redacted:")
     assert b"hunter2" not in tape.path.read_bytes()
     note = read_tape(tape.path).header.redaction
     assert note is not None
     assert note.mail
-    assert note.key == Redactor(b"k" * 32).key_id
+    assert note.key == TapeRedactor(b"k" * 32).key_id
 
 
 def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import TapeUnwritable
-from folkmoot.proxy.redaction import Redactor
-from folkmoot.proxy.tape import Side, TapeRecorder, read_tape, redact_tape
+from folkmoot.proxy.redaction import TapeRedactor
+from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape, redact_tape
 from folkmoot.proxy.tape.file import LOOK_SECONDS
 from tests.harness import run
 from tests.proxy.tape.strategies import Watch, record
@@ -30,8 +30,8 @@ def opened(
     return TapeRecorder.open(
         path,
         clock=Watch(),
-        client=Side("stdio"),
-        server=Side("stdio"),
+        client=TapeSide("stdio"),
+        server=TapeSide("stdio"),
         program="p",
         redactor=None,
         best_effort=best_effort,
@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_redaction_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
     source = record(tmp_path / "tape", [call(1, "echo", text="x" * 500)])
     with full_at(300), pytest.raises(TapeUnwritable):
-        redact_tape(source, tmp_path / "out", Redactor(b"k" * 32))
+        redact_tape(source, tmp_path / "out", TapeRedactor(b"k" * 32))
     assert not (tmp_path / "out").exists()
 
 

@@ -11,7 +11,7 @@ from folkmoot.core.errors import BlockedByInterceptor, TapeUnreadable, TapeUnwri
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.core.verdict import Block
-from folkmoot.proxy.redaction import Redactor
+from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import read_tape, redact_tape
 from tests.proxy.tape.strategies import record
 from tests.proxy.tape.talk import TO_CLIENT, answer, call, said, words
@@ -40,8 +40,8 @@ TALK = [
 ]
 
 
-def redactor() -> Redactor:
-    return Redactor(b"k" * 32)
+def redactor() -> TapeRedactor:
+    return TapeRedactor(b"k" * 32)
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
@@ -106,7 +106,7 @@ def test_what_a_path_leaves_out_is_not_in_the_correlation_either(tmp_path: Path)
         said({"id": 1, "method": "resources/read", "params": {"uri": uri}}),
         answer(1, {"contents": []}),
     ]
-    by = Redactor(b"k" * 32, paths=["$.params.uri"])
+    by = TapeRedactor(b"k" * 32, paths=["$.params.uri"])
     recorded = record(tmp_path / "recorded", talk, redactor=by)
     plain = record(tmp_path / "plain", talk)
     assert read_tape(plain).correlations[0].name == uri

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from folkmoot.core.message import encode_message
 from folkmoot.core.verdict import Block
 from folkmoot.proxy.ports import Carried
-from folkmoot.proxy.tape import Entry, read_tape
+from folkmoot.proxy.tape import TapeEntry, read_tape
 from tests.proxy.tape.strategies import conversations, plain, record
 
 pytestmark = pytest.mark.requirement("proxy.record")
@@ -28,7 +28,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def check(entry: Entry, carried: Carried) -> None:
+def check(entry: TapeEntry, carried: Carried) -> None:
     assert entry.envelope == carried.envelope
     assert encode_message(entry.message) == encode_message(carried.envelope.message)
     assert entry.at_server == carried.at_server

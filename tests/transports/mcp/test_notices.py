@@ -12,7 +12,7 @@ from folkmoot.core.ports import Subscription
 from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.transports.mcp.arrivals import Exchange
 from folkmoot.transports.mcp.notices import Notices, Resubscriptions
-from folkmoot.transports.mcp.sessions import Session
+from folkmoot.transports.mcp.sessions import McpSession
 from tests.harness import run
 
 
@@ -32,7 +32,7 @@ def test_a_session_has_one_subscription_however_many_it_asks_for_at_once() -> No
     async def main() -> tuple[int, int]:
         bus = SlowBus()
         notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
-        session = Session("one", "mark", 0.0)
+        session = McpSession("one", "mark", 0.0)
         async with notices.running():
             asked = (notices.subscribe(session, "user", "mark", notify) for _ in range(10))
             await asyncio.gather(*asked)
@@ -48,7 +48,7 @@ def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
     async def main() -> int:
         bus = SlowBus()
         notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
-        session = Session("one", "mark", 0.0)
+        session = McpSession("one", "mark", 0.0)
         async with notices.running():
             asking = asyncio.ensure_future(notices.subscribe(session, "user", "mark", notify))
             await asyncio.sleep(0)
@@ -68,7 +68,7 @@ def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
         notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
         async with notices.running():
             with pytest.raises(BusClosed):
-                await notices.subscribe(Session("one", "mark", 0.0), "user", "mark", notify)
+                await notices.subscribe(McpSession("one", "mark", 0.0), "user", "mark", notify)
 
     run(main(), 20)
 
@@ -87,7 +87,7 @@ def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
             return McpAnswer({})
 
         waiting = Resubscriptions(subscribe)
-        session = Session("one", "mark", 0.0)
+        session = McpSession("one", "mark", 0.0)
         exchange: Any = SimpleNamespace(session=session, subscribed=("notes://a",))
         async with waiting.running():
             await waiting.begin(exchange, "inbox://own")

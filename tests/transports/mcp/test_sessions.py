@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
-from folkmoot.transports.mcp.sessions import SESSION_BYTES, Session, Sessions
+from folkmoot.transports.mcp.sessions import SESSION_BYTES, McpSession, Sessions
 
 MINE, OTHERS, NONE = "a" * 64, "b" * 64, ""
 
@@ -30,7 +30,7 @@ class Clock:
 def test_a_session_admits_the_token_it_was_opened_with_or_bound_to(
     opened: str, token_id: str, admitted: set[str]
 ) -> None:
-    session = Session("id", opened, 0, token_id=token_id)
+    session = McpSession("id", opened, 0, token_id=token_id)
     shown = {MINE: "c_mine", OTHERS: "c_others", NONE: ""}
     assert {each for each in shown if session.admits(each, shown[each])} == admitted
 
@@ -115,7 +115,7 @@ def test_a_session_that_ended_says_so_to_those_who_hold_it() -> None:
     assert len(sessions) == 0
 
 
-def stranger(sessions: Sessions, name: str, address: str) -> Session:
+def stranger(sessions: Sessions, name: str, address: str) -> McpSession:
     return sessions.open(name, NONE, address=address)
 
 

@@ -15,7 +15,7 @@ from folkmoot.cli.tape.words import clock, lapse, number, side
 from folkmoot.cli.text import one_line, say_data
 from folkmoot.core.errors import TapeUnreadable
 from folkmoot.proxy.tape.file import MAGIC
-from folkmoot.proxy.tape.lines import Side
+from folkmoot.proxy.tape.lines import TapeSide
 from folkmoot.proxy.tape.reader import TapeLines
 from folkmoot.proxy.tape.stats import Counting
 
@@ -32,8 +32,8 @@ class Listed(msgspec.Struct, frozen=True):
     messages: int
     calls: int
     errors: int
-    client: Side
-    server: Side
+    client: TapeSide
+    server: TapeSide
     bytes: int
     state: str
     """`whole`, `open` where the end line is missing, `cut` where the last line is incomplete."""
@@ -78,7 +78,7 @@ def looked_at(file: Path) -> Listed:
     for line in lines:
         counting.take(line)
     stats, header = counting.stats(), counting.header
-    unknown = Side("unknown")
+    unknown = TapeSide("unknown")
     return Listed(
         file=str(file),
         started=header.started if header else "",

@@ -13,7 +13,7 @@ from folkmoot.cli.output import size
 from folkmoot.cli.tape.paper import Paper, cells, cut
 from folkmoot.cli.tape.words import clock, label, lapse, number, side
 from folkmoot.cli.text import one_line, say_data
-from folkmoot.proxy.tape.lines import Header, Side
+from folkmoot.proxy.tape.lines import Header, TapeSide
 from folkmoot.proxy.tape.reader import follow_lines
 from folkmoot.proxy.tape.stats import Bar, CallStats, Stats, counted
 
@@ -29,8 +29,8 @@ class Told(msgspec.Struct, frozen=True):
 
     file: str
     started: str
-    client: Side
-    server: Side
+    client: TapeSide
+    server: TapeSide
     ended: str | None
     stats: Stats
 
@@ -52,7 +52,7 @@ def tell_numbers(files: Sequence[Path], *, as_json: bool) -> None:
 def looked_at(file: Path) -> Told:
     """The numbers of a tape. Raises `TapeUnreadable`."""
     counting = counted(follow_lines(file))
-    header = counting.header or Header(0, "", "", "", Side("unknown"), Side("unknown"))
+    header = counting.header or Header(0, "", "", "", TapeSide("unknown"), TapeSide("unknown"))
     ended = counting.end.reason if counting.end else None
     return Told(str(file), header.started, header.client, header.server, ended, counting.stats())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from folkmoot.cli.output import aligned, say
 from folkmoot.cli.tape.words import number
 from folkmoot.cli.text import one_line, say_data
-from folkmoot.proxy.redaction import Redactor, own_key_file, redaction_key
+from folkmoot.proxy.redaction import TapeRedactor, own_key_file, redaction_key
 from folkmoot.proxy.redaction.placeholders import FOLDER_KEY
 from folkmoot.proxy.tape.lines import MessageLine
 from folkmoot.proxy.tape.reader import follow_lines
@@ -31,7 +31,7 @@ def redact_file(
     file: Path, out: Path, paths: Sequence[str], key: Path | None, *, as_json: bool
 ) -> None:
     """Write a tape anew without its secrets, and tell what was replaced."""
-    redactor = Redactor(redaction_key(key or key_of(file)), paths=paths)
+    redactor = TapeRedactor(redaction_key(key or key_of(file)), paths=paths)
     counts = redact_tape(file, out, redactor)
     replaced = kinds(out) - kinds(file)
     if as_json:

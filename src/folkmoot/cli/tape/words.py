@@ -9,7 +9,7 @@ from folkmoot.cli.output import duration
 from folkmoot.cli.text import one_line
 
 if TYPE_CHECKING:
-    from folkmoot.proxy.tape.lines import Side
+    from folkmoot.proxy.tape.lines import TapeSide
 
 
 def lapse(seconds: float) -> str:
@@ -41,6 +41,6 @@ def label(method: str, name: str) -> str:
     return one_line(f"{method} {name}".strip())
 
 
-def side(of: Side) -> str:
+def side(of: TapeSide) -> str:
     """One side of a conversation."""
     return one_line(f"{of.transport} {of.target}".strip())

@@ -64,7 +64,7 @@ GRACE_SECONDS: Final = 5.0
 """How long conversations may take to end when the front stops."""
 
 
-class OpenRequest(msgspec.Struct, frozen=True, eq=False):
+class UnansweredRequest(msgspec.Struct, frozen=True, eq=False):
     """A request without an answer, and by which names its client knows it."""
 
     id: MessageId
@@ -84,7 +84,7 @@ class FrontCarrier(Carrier):
         self._context = context
         self._inbox = EnvelopeQueue()
         self._silence = asyncio.Event()
-        self._open: dict[MessageId, OpenRequest] = {}
+        self._open: dict[MessageId, UnansweredRequest] = {}
         """The requests without an answer by the id that the server knows, the newest last."""
 
     async def take(

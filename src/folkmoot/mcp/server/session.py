@@ -22,7 +22,7 @@ from folkmoot.mcp.server.fronts import (
     CANCELLED_ID,
     TOLD_TOKEN,
     FrontCarrier,
-    OpenRequest,
+    UnansweredRequest,
     found,
 )
 from folkmoot.mcp.server.resumable import ResumableStreams
@@ -95,7 +95,7 @@ class SessionCarrier(FrontCarrier):
         if is_message_id(token):
             self._tokens[token] = request.id
         known = token if is_message_id(token) else None
-        self._open[request.id] = OpenRequest(request.id, stream, known)
+        self._open[request.id] = UnansweredRequest(request.id, stream, known)
         if events and self._general.reader is None:
             self._tell_unheard(stream)
         return stream, reader
@@ -181,7 +181,7 @@ class SessionCarrier(FrontCarrier):
         if not (stream.begun or stream.reader):
             stream.discard()
 
-    def _give_up(self, asked: OpenRequest) -> None:
+    def _give_up(self, asked: UnansweredRequest) -> None:
         if self._open.get(asked.id) is asked:
             refused = refusal(asked.id, RequestCancelled("The request was cancelled."))
             self._answer(asked.id, encode_message(refused), None)

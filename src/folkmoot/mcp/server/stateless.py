@@ -39,8 +39,8 @@ from folkmoot.mcp.server.fronts import (
     TOLD_TOKEN,
     Front,
     FrontCarrier,
-    OpenRequest,
     Path,
+    UnansweredRequest,
     found,
     renamed,
 )
@@ -114,7 +114,9 @@ class StatelessCarrier(FrontCarrier):
         if is_message_id(token):
             changes[ASKED_TOKEN] = named
         told = token if ASKED_TOKEN in changes else None
-        self._open[named] = OpenRequest(request.id, stream, told, request.method == wire.TOOLS_LIST)
+        self._open[named] = UnansweredRequest(
+            request.id, stream, told, request.method == wire.TOOLS_LIST
+        )
         return renamed(request, changes)
 
     def forget(self, named: MessageId) -> None:
@@ -170,7 +172,11 @@ class StatelessCarrier(FrontCarrier):
             logger.warning("a notification belongs to no request, and was dropped")
 
     def _put(
-        self, named: MessageId, call: OpenRequest, message: Notification, said: TransportContext
+        self,
+        named: MessageId,
+        call: UnansweredRequest,
+        message: Notification,
+        said: TransportContext,
     ) -> None:
         stream = call.stream
         if stream.unsent > MOST_UNSENT and stream.reader is not None:

@@ -9,12 +9,12 @@ from folkmoot.proxy.redaction.placeholders import (
     own_key_file,
     redaction_key,
 )
-from folkmoot.proxy.redaction.redactor import Redactor
+from folkmoot.proxy.redaction.redactor import TapeRedactor
 
 __all__ = [
     "PLACEHOLDER",
     "RedactedPlace",
-    "Redactor",
+    "TapeRedactor",
     "folder_key",
     "own_key_file",
     "redaction_key",

@@ -33,7 +33,7 @@ from folkmoot.proxy.redaction.patterns import (
 )
 from folkmoot.proxy.redaction.placeholders import Placeholders, RedactedPlace
 from folkmoot.proxy.redaction.text import Secrets, TextRedactor, may_hold_secret
-from folkmoot.proxy.redaction.walk import Paths, Walk
+from folkmoot.proxy.redaction.walk import RedactedPaths, Walk
 
 DEFINITIONS: Final = frozenset(
     {
@@ -56,7 +56,7 @@ _BASE64: Final = re.compile(r"=\?base64\?(.*)\?=")
 Places = tuple[RedactedPlace, ...]
 
 
-class Redactor:
+class TapeRedactor:
     """Puts keyed placeholders where secrets are: equal secrets stay equal, under the same key."""
 
     def __init__(self, key: bytes, *, paths: Sequence[str] = (), mail: bool = True) -> None:
@@ -64,7 +64,7 @@ class Redactor:
         self.key_id = placeholders.id
         """Which key it is; the key itself is told nobody."""
         self.mail = mail
-        self._paths = Paths(paths)
+        self._paths = RedactedPaths(paths)
         self._text = TextRedactor(placeholders)
         self._names_are_secret = any(map(self._paths.lead_to, NAMED))
 
@@ -91,7 +91,7 @@ class Redactor:
 
     def value(self, value: Any) -> tuple[Any, Places]:
         """Any JSON value without its secrets."""
-        walk = Walk(self._text, Paths(()), look_for_mail=self.mail)
+        walk = Walk(self._text, RedactedPaths(()), look_for_mail=self.mail)
         return walk.value(value), tuple(walk.places)
 
     def headers(self, headers: Headers) -> Headers:

@@ -1,8 +1,8 @@
 """Goes through a decoded message, also through JSON that stands in its strings, and redacts it.
 
-Whatever is not secret stays the same object; order and structure stay in any case. `Paths` say what
-else is to be left out: `$.params.arguments.ssn`, `$.result.*[*]`, `$..pin`. They lead on into JSON
-that stands in a string, as if it stood there as itself.
+Whatever is not secret stays the same object; order and structure stay in any case. `RedactedPaths`
+say what else is to be left out: `$.params.arguments.ssn`, `$.result.*[*]`, `$..pin`. They lead on
+into JSON that stands in a string, as if it stood there as itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from folkmoot.proxy.tape.places import Pattern, Place, Step, spelled
 _NAMES: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
-class Paths:
+class RedactedPaths:
     """The configured paths, compiled. Raises `PathSyntax` for one that is none."""
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -93,7 +93,12 @@ class Walk:
     """One message, gone through once; `places` tells afterwards what was left out."""
 
     def __init__(
-        self, text: TextRedactor, paths: Paths, *, look_for_mail: bool, definitions: bool = False
+        self,
+        text: TextRedactor,
+        paths: RedactedPaths,
+        *,
+        look_for_mail: bool,
+        definitions: bool = False,
     ) -> None:
         self.places: list[RedactedPlace] = []
         self._met: set[str] = set()

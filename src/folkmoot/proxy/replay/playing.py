@@ -20,7 +20,7 @@ from folkmoot.proxy.replay.script import at_server, passed_server
 from folkmoot.proxy.tape.diff import Difference, differences
 
 if TYPE_CHECKING:
-    from folkmoot.proxy.tape import Entry
+    from folkmoot.proxy.tape import TapeEntry
 
 FROM_CLIENT: Final = MessageDirection.CLIENT_TO_SERVER
 
@@ -52,7 +52,7 @@ class RecordedClient(msgspec.Struct):
     replies: list[RecordedReply] = []
 
 
-def parts_of(entries: Iterable[Entry]) -> list[RecordedClient]:
+def parts_of(entries: Iterable[TapeEntry]) -> list[RecordedClient]:
     """The conversations of a tape, in the order in which they began."""
     talks = _Talks()
     for entry in entries:
@@ -73,7 +73,7 @@ class _Talk:
         self._answered: list[int] = []
         self._last: float | None = None
 
-    def hear(self, entry: Entry) -> None:
+    def hear(self, entry: TapeEntry) -> None:
         message, context = at_server(entry), entry.envelope.context
         at = context.timing.created_at
         pause = 0.0 if self._last is None else max(0.0, at - self._last)
@@ -109,7 +109,7 @@ class _Talks:
         self.all: list[_Talk] = []
         self._named: dict[str, _Talk] = {}
 
-    def of(self, entry: Entry) -> _Talk:
+    def of(self, entry: TapeEntry) -> _Talk:
         found = entry.envelope.context.session.session_id
         message = at_server(entry)
         greets = isinstance(message, Request) and message.method == INITIALIZE

@@ -31,29 +31,29 @@ from folkmoot.mcp.wire import (
 )
 
 if TYPE_CHECKING:
-    from folkmoot.proxy.tape import Entry
+    from folkmoot.proxy.tape import TapeEntry
 
 STOPPED: Final = frozenset(("block", "mock"))
 """Verdicts after which a message did not reach the other side."""
 SIDES: Final = (MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT)
 
 
-def passed_client(entry: Entry) -> bool:
+def passed_client(entry: TapeEntry) -> bool:
     """Whether the client sent or got a message."""
     return _passed(entry, sends=MessageDirection.CLIENT_TO_SERVER)
 
 
-def passed_server(entry: Entry) -> bool:
+def passed_server(entry: TapeEntry) -> bool:
     """Whether the server sent or got a message."""
     return _passed(entry, sends=MessageDirection.SERVER_TO_CLIENT)
 
 
-def at_server(entry: Entry) -> Any:
+def at_server(entry: TapeEntry) -> Any:
     """A message as the server sent or got it."""
     return entry.envelope.message if entry.at_server is None else entry.at_server
 
 
-def _passed(entry: Entry, *, sends: MessageDirection) -> bool:
+def _passed(entry: TapeEntry, *, sends: MessageDirection) -> bool:
     context = entry.envelope.context
     if context.direction not in SIDES:
         return False
@@ -100,7 +100,7 @@ class Script(msgspec.Struct, frozen=True):
     conversations: int
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Script:
+    def of(cls, entries: Iterable[TapeEntry]) -> Script:
         """The script of a tape's entries."""
         scribe = _Scribe()
         for entry in entries:
@@ -150,7 +150,7 @@ class _Scribe:
         self._greetings = 0
         self._discoveries: list[_Scene] = []
 
-    def hear(self, entry: Entry) -> None:
+    def hear(self, entry: TapeEntry) -> None:
         context = entry.envelope.context
         found = context.session.session_id
         session = None if found is None else found.value
@@ -174,7 +174,7 @@ class _Scribe:
         """Whether the answer would lead a client into an era in which nothing was recorded."""
         return scene.given_up and (scene.open or Era.STATELESS not in self._versions)
 
-    def _from_client(self, entry: Entry, session: str | None, at: float) -> None:
+    def _from_client(self, entry: TapeEntry, session: str | None, at: float) -> None:
         message = entry.envelope.message
         if isinstance(message, Response):
             self._client_answered(message, session, at)

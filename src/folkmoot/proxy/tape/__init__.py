@@ -15,9 +15,9 @@ from folkmoot.proxy.tape.lines import (
     Line,
     MessageLine,
     RedactionNote,
-    Side,
+    TapeSide,
 )
-from folkmoot.proxy.tape.model import Entry, Tape
+from folkmoot.proxy.tape.model import Tape, TapeEntry
 from folkmoot.proxy.tape.reader import follow_lines, read_tape
 from folkmoot.proxy.tape.recorder import TapeRecorder
 from folkmoot.proxy.tape.rewrite import RedactionCounts, redact_tape
@@ -26,16 +26,16 @@ __all__ = [
     "FORMAT",
     "CorrelationLine",
     "EndLine",
-    "Entry",
     "Header",
     "Line",
     "MessageLine",
     "RedactedPlace",
     "RedactionCounts",
     "RedactionNote",
-    "Side",
     "Tape",
+    "TapeEntry",
     "TapeRecorder",
+    "TapeSide",
     "follow_lines",
     "new_name",
     "read_tape",

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from folkmoot.core.transport import TransportContext
     from folkmoot.core.verdict import Verdict
     from folkmoot.proxy.ports import Carried
-    from folkmoot.proxy.redaction import Redactor
+    from folkmoot.proxy.redaction import TapeRedactor
     from folkmoot.proxy.redaction.text import Secrets
 
 P = TypeVar("P", bound=msgspec.Struct)
 Places = tuple[RedactedPlace, ...]
 
 
-def masked_session(part: SessionPart, redactor: Redactor) -> tuple[SessionPart, Places]:
+def masked_session(part: SessionPart, redactor: TapeRedactor) -> tuple[SessionPart, Places]:
     """A session whose id opens nothing."""
     return _masked(part, "session", {"id": redactor.session_id, "correlation": redactor.text})
 
 
-def masked_transport(part: TransportPart, redactor: Redactor) -> tuple[TransportPart, Places]:
+def masked_transport(part: TransportPart, redactor: TapeRedactor) -> tuple[TransportPart, Places]:
     """A transport without the headers, addresses and ids that would open something."""
     if isinstance(part, HttpPart):
         headers = redactor.headers(Headers(part.headers)).pairs
@@ -117,7 +117,7 @@ _encode = msgspec.json.Encoder(enc_hook=_unencodable).encode
 class LineEncoder:
     """Makes lines of messages."""
 
-    def __init__(self, redactor: Redactor | None) -> None:
+    def __init__(self, redactor: TapeRedactor | None) -> None:
         self._redactor = redactor
         self._heads: dict[tuple[str | None, str, int, int, TransportContext], _LineHead] = {}
 

@@ -22,7 +22,7 @@ from folkmoot.proxy.tape.lines import (
     HttpPart,
     Line,
     MessageLine,
-    Side,
+    TapeSide,
 )
 from folkmoot.proxy.tape.timeline import Moment, grouped, moments
 from folkmoot.telemetry.redaction import visible
@@ -186,7 +186,7 @@ def _about(header: Header) -> str:
     return f"# A recorded conversation\n\n| | |\n|---|---|\n{table}\n"
 
 
-def _side(side: Side) -> str:
+def _side(side: TapeSide) -> str:
     return f"{code(side.transport)} {code(side.target)}" if side.target else code(side.transport)
 
 

@@ -94,7 +94,7 @@ class WebSocketPart(_Transport, frozen=True, tag="websocket"):
 TransportPart: TypeAlias = UnknownPart | StdioPart | HttpPart | SsePart | WebSocketPart
 
 
-class Side(_Part, frozen=True, gc=False):
+class TapeSide(_Part, frozen=True, gc=False):
     """One side of the conversation: how it is reached, and what it is."""
 
     transport: str
@@ -121,8 +121,8 @@ class Header(_Line, frozen=True, tag="header"):
     tape: str
     started: str
     program: str
-    client: Side
-    server: Side
+    client: TapeSide
+    server: TapeSide
     redaction: RedactionNote | None = None
     note: str = ""
 

@@ -104,7 +104,7 @@ TAPE_LIMITS = Limits(message_bytes=256 * 1024 * 1024, nesting=512)
 """What one message of a tape may ask: more than any proxy lets pass."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class TapeEntry(msgspec.Struct, frozen=True):
     """One message of a tape, as its client sent or got it."""
 
     seq: int
@@ -131,7 +131,7 @@ class Tape(msgspec.Struct, dict=True):
     """A recorded conversation."""
 
     header: Header
-    entries: list[Entry]
+    entries: list[TapeEntry]
     correlations: list[CorrelationLine]
     end: EndLine | None = None
     """Missing while the tape is written, and where its writer was killed."""
@@ -140,7 +140,7 @@ class Tape(msgspec.Struct, dict=True):
     path: Path | None = None
 
 
-def entry_of(line: MessageLine) -> Entry:
+def entry_of(line: MessageLine) -> TapeEntry:
     """The message of a line. Raises `MessageError` if it holds none."""
     message = _message(line.message, line.text)
     context = MessageContext(
@@ -154,7 +154,9 @@ def entry_of(line: MessageLine) -> Entry:
     if line.at_server is not msgspec.UNSET:
         at_server = _message(line.at_server, line.at_server_text)
     envelope = MessageEnvelope(message, context)
-    return Entry(line.seq, envelope, at_server, line.verdict, line.by, line.error, line.redacted)
+    return TapeEntry(
+        line.seq, envelope, at_server, line.verdict, line.by, line.error, line.redacted
+    )
 
 
 def _message(raw: msgspec.Raw, text: str | None) -> ProtocolMessage:

@@ -23,7 +23,7 @@ from folkmoot.proxy.tape.lines import (
     Header,
     Line,
     MessageLine,
-    Side,
+    TapeSide,
     decode_line,
 )
 from folkmoot.proxy.tape.model import Tape, entry_of
@@ -157,7 +157,7 @@ LONGEST = 384 * 1024 * 1024
 
 BEGINNING = b'{"type":"header"'
 UNNAMED = Header(
-    FORMAT, tape="", started="", program="", client=Side("unknown"), server=Side("unknown")
+    FORMAT, tape="", started="", program="", client=TapeSide("unknown"), server=TapeSide("unknown")
 )
 """The header of a tape that was cut off within its first line."""
 

@@ -29,14 +29,14 @@ from folkmoot.proxy.tape.lines import (
     Header,
     Outcome,
     RedactionNote,
-    Side,
+    TapeSide,
     encode_line,
 )
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.proxy.ports import Carried
-    from folkmoot.proxy.redaction import Redactor
+    from folkmoot.proxy.redaction import TapeRedactor
 
 MOST_OPEN: Final = 65_536
 """Of how many requests an answer is awaited; the oldest is forgotten first."""
@@ -199,7 +199,7 @@ class TapeRecorder:
         self,
         file: TapeFile,
         clock: Clock,
-        redactor: Redactor | None,
+        redactor: TapeRedactor | None,
         *,
         best_effort: bool = False,
         on_failure: Callable[[TapeUnwritable], None] | None = None,
@@ -230,10 +230,10 @@ class TapeRecorder:
         path: Path,
         *,
         clock: Clock,
-        client: Side,
-        server: Side,
+        client: TapeSide,
+        server: TapeSide,
         program: str,
-        redactor: Redactor | None,
+        redactor: TapeRedactor | None,
         best_effort: bool = False,
         on_failure: Callable[[TapeUnwritable], None] | None = None,
         compress: bool | None = None,
@@ -375,11 +375,11 @@ class TapeRecorder:
                 self.commit()
 
 
-def _safe(side: Side, redactor: Redactor | None) -> Side:
-    return side if redactor is None else Side(side.transport, redactor.text(side.target))
+def _safe(side: TapeSide, redactor: TapeRedactor | None) -> TapeSide:
+    return side if redactor is None else TapeSide(side.transport, redactor.text(side.target))
 
 
-def _note(redactor: Redactor | None) -> RedactionNote | None:
+def _note(redactor: TapeRedactor | None) -> RedactionNote | None:
     if redactor is None:
         return None
     return RedactionNote(redactor.key_id, redactor.mail, tuple(redactor.paths))

@@ -18,7 +18,7 @@ from folkmoot.proxy.tape.lines import (
     Line,
     MessageLine,
     RedactionNote,
-    Side,
+    TapeSide,
     encode_line,
 )
 from folkmoot.proxy.tape.model import entry_of
@@ -27,8 +27,8 @@ from folkmoot.proxy.tape.recorder import MOST_OPEN, Correlations, Told, told_of
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageContext
-    from folkmoot.proxy.redaction import Redactor
-    from folkmoot.proxy.tape.model import Entry
+    from folkmoot.proxy.redaction import TapeRedactor
+    from folkmoot.proxy.tape.model import TapeEntry
 
 MOST_GATHERED: Final = 1024 * 1024
 
@@ -43,7 +43,7 @@ class RedactionCounts(msgspec.Struct):
     """Places where that was."""
 
 
-def redact_tape(tape_path: Path, out_path: Path, redactor: Redactor) -> RedactionCounts:
+def redact_tape(tape_path: Path, out_path: Path, redactor: TapeRedactor) -> RedactionCounts:
     """Write a tape anew without its secrets; what was left out before stays left out."""
     lines = TapeLines(tape_path)
     masked = _Masked(redactor)
@@ -74,7 +74,7 @@ def redact_tape(tape_path: Path, out_path: Path, redactor: Redactor) -> Redactio
 class _Masked:
     """The lines of one tape, without its secrets."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: TapeRedactor) -> None:
         self.counts = RedactionCounts()
         self._redactor = redactor
         self._correlations = Correlations()
@@ -100,7 +100,7 @@ class _Masked:
     def _header(self, header: Header) -> Header:
         redactor = self._redactor
         client, server = (
-            Side(side.transport, redactor.text(side.target))
+            TapeSide(side.transport, redactor.text(side.target))
             for side in (header.client, header.server)
         )
         note = RedactionNote(redactor.key_id, redactor.mail, redactor.paths)
@@ -147,7 +147,7 @@ class _Masked:
                 del self._told[next(iter(self._told))]
             self._told[seq] = told_of(request.method, redacted)
 
-    def _answered(self, entry: Entry) -> Request | None:
+    def _answered(self, entry: TapeEntry) -> Request | None:
         """The request that a message answers, as far as it is needed."""
         if not isinstance(entry.message, Response):
             return None

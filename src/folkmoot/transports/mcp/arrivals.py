@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.connections import Peer
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.resumption import Resumption
-    from folkmoot.transports.mcp.sessions import Session, Sessions
+    from folkmoot.transports.mcp.sessions import McpSession, Sessions
 
 REWRITTEN_KEY: Final = "folkmoot.rewritten"
 """In the scope of a request that is not as its client sent it: its headers may repeat less."""
@@ -71,7 +71,7 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
     """Whether the request, or its session, has a token that is nobody's."""
     suspended: bool = False
     """Whether that is because the token's account is suspended."""
-    session: Session | None = None
+    session: McpSession | None = None
     subscribed: tuple[str, ...] = ()
     """What its session, if it was adopted for this request, had subscribed to."""
     names: NameStyle = "safe"
@@ -190,7 +190,7 @@ class Arrivals:
         session_id, version = head.first.get(SESSION), head.first.get(VERSION_BYTES)
         # Whoever names no version speaks one of the eras that know sessions.
         handshake = version is None or version in HANDSHAKE
-        session: Session | None = None
+        session: McpSession | None = None
         subscribed: tuple[str, ...] = ()
         peer: Peer | None = scope.get(PEER)
         address = (peer.address if peer is not None else "") or self._addresses.of(scope)

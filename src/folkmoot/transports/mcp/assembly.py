@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import RunningCalls
     from folkmoot.transports.mcp.service import SignIn
-    from folkmoot.transports.mcp.sessions import Session
+    from folkmoot.transports.mcp.sessions import McpSession
 
 
 class Parts:
@@ -53,7 +53,7 @@ class Parts:
         gateway: Gateway,
         task_calls: TaskCalls,
         rights: HubRights,
-        session_changed: Callable[[Session], Awaitable[None]],
+        session_changed: Callable[[McpSession], Awaitable[None]],
         sign_in: SignIn,
     ) -> None:
         info = server_info(version)
@@ -113,13 +113,13 @@ class Parts:
                 await stack.enter_async_context(part.running())
             yield
 
-    def session_bound(self, session: Session) -> None:
+    def session_bound(self, session: McpSession) -> None:
         """Tell a session that has become someone's: its lists are theirs now."""
         hearer = self.hearers.of(session)
         if hearer is not None:
             self.hearers.tell(hearer, RIGHTS)
 
-    def session_listens(self, session: Session, *, missed: bool) -> None:
+    def session_listens(self, session: McpSession, *, missed: bool) -> None:
         """Tell a session what it has not heard; if it may have missed anything, all that it can be
         told.
         """
@@ -129,7 +129,7 @@ class Parts:
                 hearer.mark(what)
             self.hearers.go_on(hearer)
 
-    def end_session(self, session: Session) -> None:
+    def end_session(self, session: McpSession) -> None:
         """End all that belongs to a session which has ended."""
         self._notices.unsubscribe(session)
         self._resources.resubscriptions.forget(session)
@@ -137,7 +137,7 @@ class Parts:
         if hearer is not None:
             self._resources.unwatch(hearer)
 
-    def subscribed(self, session: Session) -> tuple[str, ...]:
+    def subscribed(self, session: McpSession) -> tuple[str, ...]:
         """What a session has subscribed to."""
         return self._resources.subscribed(session)
 

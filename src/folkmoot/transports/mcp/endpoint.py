@@ -29,7 +29,7 @@ from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.calls import RunningCalls
 from folkmoot.transports.mcp.resumption import Resumption
-from folkmoot.transports.mcp.sessions import Session, Sessions
+from folkmoot.transports.mcp.sessions import McpSession, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -308,7 +308,7 @@ class McpEndpoint:
 
     async def open_session(
         self, exchange: Exchange, version: str, capabilities: dict[str, Any]
-    ) -> Session:
+    ) -> McpSession:
         """A new session for whoever sent this request."""
         caller = exchange.caller
         return await self._resumption.open(
@@ -320,18 +320,18 @@ class McpEndpoint:
             capabilities,
         )
 
-    async def session_changed(self, session: Session) -> None:
+    async def session_changed(self, session: McpSession) -> None:
         """Store what a session has chosen, so that a restart does not lose it."""
         await self._resumption.keep(session)
 
-    async def sign_in(self, session: Session, bind: Bind) -> bool:
+    async def sign_in(self, session: McpSession, bind: Bind) -> bool:
         """Let a session become what a tool says; whether it did."""
         if not await self._resumption.bind(session, bind.token_id, bind.account_id):
             return False
         self._parts.session_bound(session)
         return True
 
-    async def end_session(self, session: Session) -> None:
+    async def end_session(self, session: McpSession) -> None:
         """End a session that its client closes, and all that belongs to it."""
         await self._resumption.close(session, by_client=True)
 
@@ -341,7 +341,7 @@ class McpEndpoint:
         if account is not None:
             self._parts.deliveries.start(account.id, after)
 
-    def session_listens(self, session: Session, *, missed: bool) -> None:
+    def session_listens(self, session: McpSession, *, missed: bool) -> None:
         """Tell a session what it has not heard of yet."""
         self._parts.session_listens(session, missed=missed)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
     from folkmoot.core.policy import Principal
     from folkmoot.gateway.rights import HubRights
-    from folkmoot.transports.mcp.sessions import Session
+    from folkmoot.transports.mcp.sessions import McpSession
 
 logger = logging.getLogger("folkmoot.mcp")
 
@@ -131,7 +131,7 @@ class StreamHearer(Hearer):
 class SessionHearer(Hearer):
     """A session of the handshake era."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: McpSession) -> None:
         super().__init__()
         self.session = session
         self.telling = False
@@ -178,16 +178,16 @@ class Hearers:
         async with aside() as self._tasks:
             yield
 
-    def meet(self, session: Session, principal: Principal) -> None:
+    def meet(self, session: McpSession, principal: Principal) -> None:
         """Tell a session from now on, while it has a stream to hear it on."""
         known = self._sessions[session.id] = SessionHearer(session)
         known.held = self._rights.of_principal(principal)
 
-    def of(self, session: Session) -> SessionHearer | None:
+    def of(self, session: McpSession) -> SessionHearer | None:
         """A session as someone who is told."""
         return self._sessions.get(session.id)
 
-    def part(self, session: Session) -> SessionHearer | None:
+    def part(self, session: McpSession) -> SessionHearer | None:
         """Tell a session that has ended nothing more."""
         return self._sessions.pop(session.id, None)
 

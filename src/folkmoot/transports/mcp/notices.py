@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Event, Subscription
     from folkmoot.mcp.server.service import McpAnswer
     from folkmoot.transports.mcp.arrivals import Exchange
-    from folkmoot.transports.mcp.sessions import Session
+    from folkmoot.transports.mcp.sessions import McpSession
 
 logger = logging.getLogger("folkmoot.mcp")
 
@@ -108,7 +108,7 @@ class Notices(SessionTasks):
         """Whether someone may still hear of their mailbox."""
 
     async def subscribe(
-        self, session: Session, user_id: str, credential_id: str, notify: Notify
+        self, session: McpSession, user_id: str, credential_id: str, notify: Notify
     ) -> None:
         """Notify a session from now on, until it ends, unsubscribes or becomes someone else's.
 
@@ -122,17 +122,17 @@ class Notices(SessionTasks):
         task.add_done_callback(lambda _: settle(ready))
         await ready
 
-    def follows(self, session: Session) -> bool:
+    def follows(self, session: McpSession) -> bool:
         """Whether a session is notified."""
         return session.id in self
 
-    def unsubscribe(self, session: Session) -> None:
+    def unsubscribe(self, session: McpSession) -> None:
         """Notify a session no more."""
         self.cancel(session.id)
 
     async def _follow(
         self,
-        session: Session,
+        session: McpSession,
         user_id: str,
         credential_id: str,
         notify: Notify,
@@ -223,7 +223,7 @@ class Resubscriptions(SessionTasks):
         """By session, then by URI: the request that the session was adopted for."""
         self._renewed = 0
 
-    def of(self, session: Session) -> tuple[str, ...]:
+    def of(self, session: McpSession) -> tuple[str, ...]:
         """What a session still waits for."""
         return tuple(self._pending.get(session.id, ()))
 
@@ -243,7 +243,7 @@ class Resubscriptions(SessionTasks):
         for session_id in tuple(self._pending):
             self._start(session_id)
 
-    def discard(self, session: Session, uri: str) -> None:
+    def discard(self, session: McpSession, uri: str) -> None:
         """A session does not want this any more, or has it."""
         pending = self._pending.get(session.id)
         if pending is not None:
@@ -251,7 +251,7 @@ class Resubscriptions(SessionTasks):
             if not pending:
                 del self._pending[session.id]
 
-    def forget(self, session: Session) -> None:
+    def forget(self, session: McpSession) -> None:
         """A session has ended."""
         self._pending.pop(session.id, None)
         self.cancel(session.id)

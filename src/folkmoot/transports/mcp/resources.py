@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.hearers import Hearer, Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
-    from folkmoot.transports.mcp.sessions import Session
+    from folkmoot.transports.mcp.sessions import McpSession
     from folkmoot.transports.mcp.watches import Watches
 
 
@@ -48,7 +48,7 @@ class Resources:
         hearers: Hearers,
         backends: BackendCalls,
         watches: Watches,
-        session_changed: Callable[[Session], Awaitable[None]],
+        session_changed: Callable[[McpSession], Awaitable[None]],
     ) -> None:
         self._policy = policy
         self._mail = mail
@@ -129,7 +129,7 @@ class Resources:
             await self._session_changed(session)
         return answer
 
-    def subscribed(self, session: Session) -> tuple[str, ...]:
+    def subscribed(self, session: McpSession) -> tuple[str, ...]:
         """The URIs that a session has subscribed to, or will be again."""
         uris = [INBOX] if self._notices.follows(session) else []
         hearer = self._hearers.of(session)
@@ -137,7 +137,7 @@ class Resources:
             uris += self._watches.shown(hearer)
         return tuple(dict.fromkeys((*uris, *self.resubscriptions.of(session))))
 
-    def _unsubscribe(self, session: Session, uri: str) -> McpAnswer:
+    def _unsubscribe(self, session: McpSession, uri: str) -> McpAnswer:
         if uri == INBOX:
             self._notices.unsubscribe(session)
             return McpAnswer({})

@@ -17,7 +17,7 @@ import msgspec
 from folkmoot.core.errors import SessionNotFound, StoreError
 from folkmoot.core.policy import NOBODY
 from folkmoot.transports.mcp.session_ids import SealedIds, SessionRecord, SessionRows, full_hash
-from folkmoot.transports.mcp.sessions import SESSION_ENDED, Session, Sessions
+from folkmoot.transports.mcp.sessions import SESSION_ENDED, McpSession, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,8 +46,8 @@ class Resumption:
         clock: Clock,
         accounts: Accounts,
         sessions: Sessions,
-        begun: Callable[[Session, Principal], None],
-        subscribed: Callable[[Session], tuple[str, ...]],
+        begun: Callable[[McpSession, Principal], None],
+        subscribed: Callable[[McpSession], tuple[str, ...]],
     ) -> None:
         self._ids = SealedIds(sealer, epoch)
         self._rows = SessionRows(store, sealer)
@@ -74,7 +74,7 @@ class Resumption:
         address: str,
         version: str,
         capabilities: dict[str, Any],
-    ) -> Session:
+    ) -> McpSession:
         """A new session, whose id says what it is."""
         now = self._clock.now()
         session_id, complete = self._ids.make(now, shown_hash, version, capabilities)
@@ -84,7 +84,7 @@ class Resumption:
             await self.keep(session)
         return session
 
-    async def keep(self, session: Session) -> None:
+    async def keep(self, session: McpSession) -> None:
         """Store what has changed in a session since its id was made.
 
         Nothing is stored of strangers' sessions: anyone can open them, as often as they like.
@@ -108,7 +108,7 @@ class Resumption:
             # The session itself works; only a restart would end what was not stored.
             logger.warning("a session was not stored", extra={"error": error.code})
 
-    async def bind(self, session: Session, token_id: str, owner: str) -> bool:
+    async def bind(self, session: McpSession, token_id: str, owner: str) -> bool:
         """Let a session be an account's for as long as the token is good that was made in it."""
         made = await self._bind(session.id, token_id)
         if made is None:
@@ -129,7 +129,7 @@ class Resumption:
             logger.warning("a session was not signed in", extra={"error": error.code})
             return None
 
-    async def close(self, session: Session, *, by_client: bool) -> None:
+    async def close(self, session: McpSession, *, by_client: bool) -> None:
         """End a session so that no restart opens it again.
 
         Of those that nobody asked to close, only those need a row that could be adopted as what
@@ -158,7 +158,7 @@ class Resumption:
         shown_hash: str,
         shown_id: str,
         make_room: Callable[[str], Awaitable[str]],
-    ) -> tuple[Session, tuple[str, ...]]:
+    ) -> tuple[McpSession, tuple[str, ...]]:
         """Enter a session of an earlier process, and what it had subscribed to.
 
         `make_room` is told whose it is, and answers the address that it counts for if nobody's.
@@ -189,7 +189,7 @@ class Resumption:
         shown_hash: str,
         shown_id: str,
         make_room: Callable[[str], Awaitable[str]],
-    ) -> tuple[Session, tuple[str, ...]]:
+    ) -> tuple[McpSession, tuple[str, ...]]:
         state, closed = await self._rows.read(session_id)
         if state is None and said.capabilities:
             state = SessionRecord(said.version, msgspec.json.decode(said.capabilities))
@@ -226,7 +226,7 @@ class Resumption:
         principal: Principal,
         address: str,
         state: SessionRecord,
-    ) -> Session:
+    ) -> McpSession:
         user_id = principal.account_id
         owner = {"user_id": user_id} if user_id else {"address": address}
         session = self._sessions.open(session_id, shown_hash, **owner)
@@ -238,6 +238,6 @@ class Resumption:
         return session
 
 
-def is_somebodys(session: Session) -> bool:
+def is_somebodys(session: McpSession) -> bool:
     """Whether a session belongs to an account: by the token it was opened with, or made in it."""
     return bool(session.owner or session.token_id)

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.listening import SubscriptionListener
     from folkmoot.transports.mcp.lists import Lists
     from folkmoot.transports.mcp.resources import Resources
-    from folkmoot.transports.mcp.sessions import Session
+    from folkmoot.transports.mcp.sessions import McpSession
     from folkmoot.transports.mcp.tasks import TaskRequests
 
 ACTIONS: Final = frozenset({"accept", "decline", "cancel"})
@@ -124,7 +124,7 @@ def asked_for(tool: Operation) -> dict[str, Any]:
 
 
 Handler: TypeAlias = "Callable[[McpRequest], Awaitable[McpAnswer]]"
-SignIn: TypeAlias = "Callable[[Session, Bind], Awaitable[bool]]"
+SignIn: TypeAlias = "Callable[[McpSession, Bind], Awaitable[bool]]"
 """Lets a session become an account's; whether it did."""
 
 CAPABILITIES: Final[dict[str, Any]] = {

@@ -36,7 +36,7 @@ SESSION_ENDED = (
 )
 
 
-class Session(HandshakeSession, eq=False):
+class McpSession(HandshakeSession, eq=False):
     """One session."""
 
     id: str
@@ -89,18 +89,18 @@ class Sessions:
         most_nobodys: int = 1_000,
         most_bytes: int = 10_000 * SESSION_BYTES,
         most_of_one: int = 0,
-        on_end: Callable[[Session], None] = lambda _: None,
+        on_end: Callable[[McpSession], None] = lambda _: None,
     ) -> None:
         self._clock = clock
         self._on_end = on_end
         self._idle = idle_seconds
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, McpSession] = OrderedDict()
         self._most = most
         self._most_nobodys = most_nobodys
         self._nobodys: Counter[str] = Counter()
         self._most_strangers = max(1, most_bytes // SESSION_BYTES // STRANGERS_SHARE)
         self._most_in_memory = max(2, most_bytes // SESSION_BYTES)
-        self._strangers: OrderedDict[str, Session] = OrderedDict()
+        self._strangers: OrderedDict[str, McpSession] = OrderedDict()
         # A tenth of all: nobody's sessions keep the others from having any.
         tenth = max(FEW, most // 10)
         self._most_of_one = min(most_of_one or tenth, tenth)
@@ -120,7 +120,7 @@ class Sessions:
                 "close some, or connect with a token. Setting: mcp.max_anonymous_sessions."
             )
 
-    def to_make_room(self, *, stranger: bool) -> Session | None:
+    def to_make_room(self, *, stranger: bool) -> McpSession | None:
         """The session without an account that must end before another is opened, if one must.
 
         It is one of the address that has most of them, and of these the one unused for longest.
@@ -143,7 +143,7 @@ class Sessions:
             )
         return max(idle, key=lambda session: self._nobodys[session.address])
 
-    def in_excess(self, user_id: str) -> Session | None:
+    def in_excess(self, user_id: str) -> McpSession | None:
         """The session that must end before this user may open another, if there is one.
 
         It is the one they have not used for longest; clients often leave theirs behind.
@@ -160,20 +160,20 @@ class Sessions:
 
     def open(
         self, session_id: str, shown_hash: str, *, address: str = "", user_id: str = ""
-    ) -> Session:
+    ) -> McpSession:
         """Remember a session that was just opened by whoever showed this.
 
         It counts for the user whose token it is, or for an address where it is nobody's.
         """
         now = self._clock.monotonic()
-        made = Session(session_id, shown_hash, now, address=address, user_id=user_id)
+        made = McpSession(session_id, shown_hash, now, address=address, user_id=user_id)
         self._sessions[session_id] = made
         if not user_id:
             self._strangers[session_id] = made
         self._count(made, 1)
         return made
 
-    def bind(self, session: Session, credential_id: str, token_id: str, owner: str) -> None:
+    def bind(self, session: McpSession, credential_id: str, token_id: str, owner: str) -> None:
         """A session that was nobody's is this account's from now on."""
         session.credential_id, session.token_id, session.owner = credential_id, token_id, owner
         if self._strangers.pop(session.id, None) is not None:
@@ -188,7 +188,7 @@ class Sessions:
             return ""
         return session.credential_id
 
-    def enter(self, session_id: str, shown_hash: str, shown_id: str = "") -> Session:
+    def enter(self, session_id: str, shown_hash: str, shown_id: str = "") -> McpSession:
         """The session, for a request that shows this; to others it does not exist."""
         session = self._sessions.get(session_id)
         if session is None or not session.admits(shown_hash, shown_id):
@@ -196,7 +196,7 @@ class Sessions:
         session.in_flight += 1
         return session
 
-    def leave(self, session: Session) -> None:
+    def leave(self, session: McpSession) -> None:
         """A request of the session has ended."""
         session.in_flight -= 1
         session.used_at = self._clock.monotonic()
@@ -205,7 +205,7 @@ class Sessions:
         if session.id in self._strangers:
             self._strangers.move_to_end(session.id)
 
-    def drop(self, session: Session) -> None:
+    def drop(self, session: McpSession) -> None:
         """Forget a session that has ended."""
         session.end()
         self._strangers.pop(session.id, None)
@@ -213,14 +213,14 @@ class Sessions:
             self._count(session, -1)
         self._on_end(session)
 
-    def _count(self, session: Session, change: int) -> None:
+    def _count(self, session: McpSession, change: int) -> None:
         for counts, key in ((self._nobodys, session.address), (self._of_user, session.user_id)):
             if key:
                 counts[key] += change
                 if not counts[key]:
                     del counts[key]
 
-    def next_idle(self) -> Session | None:
+    def next_idle(self) -> McpSession | None:
         """A session that nobody has used for too long; one with a request in flight is in use.
 
         The longest unused comes first, so the cost is that of what is found.
