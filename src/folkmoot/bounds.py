@@ -39,6 +39,7 @@ def rate_limits(settings: Settings) -> dict[str, Limit]:
         "send": limit(rates, "send_per_minute"),
         "search": limit(rates, "search_per_minute"),
         "invite": limit(rates, "invite_per_day"),
+        "export": limit(rates, "export_per_hour"),
         "guest": limit(rates, "guest_per_hour"),
     }
 

@@ -218,6 +218,8 @@ def test_the_audit_log_is_filtered_followed_and_saved(
     # What happens now is shown now; and a link shows the same to whoever may see it.
     here.ask("folkmoot/suspend", handle="dora", reason="again")
     expect(rows).to_have_count(5)
+    # Only what was not there is read.
+    assert any("&after=" in url for url in web.requests)
     web.field("Follow").uncheck()
     web.page.reload()
     expect(rows).to_have_count(5)

@@ -54,6 +54,7 @@ def test_the_limits_are_the_specifications_unless_told() -> None:
         "send": Limit(60, MINUTE),
         "search": Limit(30, MINUTE),
         "invite": Limit(10, DAY),
+        "export": Limit(10, HOUR),
         "guest": Limit(20, HOUR),
     }
     changed = settings(RATES_SEND_PER_MINUTE="7")

@@ -19,6 +19,8 @@ const GATHER_MS = 250;
 /** However much happens, the same is not read again sooner. */
 const LEAST_MS = 1_000;
 const AGAIN_MS = 5_000;
+/** Entries of a list that is followed; the oldest beyond it are read again when they are wanted. */
+const MOST_FOLLOWED = 1_000;
 
 /** One request; where it shows that the session is over, the whole page says so. */
 export async function send<T>(method: Method, path: string, body?: unknown): Promise<T> {
@@ -161,6 +163,9 @@ interface PagesOptions<A, T> {
   /** The name of the argument that takes what `next` answers. */
   cursor?: string;
   on?: readonly EventName[];
+  /** For a list of which only the newest changes: then no more is read than what was not there.
+   * `argument` takes the id of the newest item, and answers those after it, the oldest first. */
+  newer?: { argument: string; id: (item: T) => number };
 }
 
 interface Pages<T> {
@@ -189,7 +194,22 @@ export function usePages<A, T>(path: string | null, options: PagesOptions<A, T>)
       count: from.count + 1,
     };
   };
+  const since = async (before: Pages<T>): Promise<Pages<T>> => {
+    const { argument, id } = options.newer!;
+    let { items, next } = before;
+    for (let more = true; more; ) {
+      const answer = await send<A>("GET", withQuery(path!, { [argument]: id(items[0]!) }));
+      items = [...options.items(answer).toReversed(), ...items];
+      more = options.next(answer) !== null;
+    }
+    if (items.length > MOST_FOLLOWED) {
+      items = items.slice(0, MOST_FOLLOWED);
+      next = id(items.at(-1)!);
+    }
+    return { items, next, count: before.count };
+  };
   const read = async (before: Pages<T> | null) => {
+    if (before?.items.length && options.newer) return since(before);
     let found = await page({ items: [], next: null, count: 0 });
     while (before && found.count < before.count && found.next !== null) found = await page(found);
     return found;

@@ -42,6 +42,6 @@ export const PAGES: readonly PageRow[] = [
   { path: "/people", title: "People", component: People, scope: "operate" },
   { path: "/people/:handle", title: ({ handle }) => `@${handle}`, component: Person, scope: "operate" },
   { path: "/audit", title: "Audit log", component: Audit, scope: "operate" },
-  { path: "/servers", title: "Servers", component: Servers, scope: "tools" },
-  { path: "/servers/:name", title: (params) => params["name"] ?? "", component: Server, scope: "tools" },
+  { path: "/servers", title: "Servers", component: Servers, scope: "tools operate" },
+  { path: "/servers/:name", title: (params) => params["name"] ?? "", component: Server, scope: "tools operate" },
 ];

@@ -8,7 +8,7 @@ export interface Place {
   path: string;
   label: string;
   icon: IconName;
-  /** The scope without which it is not offered; "" for none, `operate` for operators. */
+  /** The scopes of which one is needed; "" for none, `operate` for operators. */
   scope: string;
   /** How many things wait there. */
   badge?: Signal<number>;
@@ -19,7 +19,7 @@ export const PLACES: readonly Place[] = [
   { path: "/inbox", label: "Inbox", icon: "mail", scope: "mail.read", badge: unread },
   { path: "/rooms", label: "Rooms", icon: "rooms", scope: "rooms" },
   { path: "/asks", label: "Asks", icon: "asks", scope: "decide", badge: waiting },
-  { path: "/servers", label: "Servers", icon: "servers", scope: "tools" },
+  { path: "/servers", label: "Servers", icon: "servers", scope: "tools operate" },
   { path: "/tapes", label: "Tapes", icon: "tapes", scope: "operate" },
   { path: "/people", label: "People", icon: "people", scope: "operate" },
   { path: "/audit", label: "Audit", icon: "audit", scope: "operate" },

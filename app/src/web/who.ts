@@ -14,9 +14,12 @@ export function may(scope: string, about = ""): boolean {
   return scope !== "operate" && held.has("*");
 }
 
-/** Whether the session has a scope for everything, or for at least one room or server. */
-export function mayForSome(scope: string): boolean {
-  return may(scope) || [...words.value].some((word) => word.startsWith(`${scope}:`));
+/** Whether the session has a scope for everything, or for at least one room or server. Of several
+ * scopes with spaces between them, one is enough. */
+export function mayForSome(scopes: string): boolean {
+  return scopes
+    .split(" ")
+    .some((scope) => may(scope) || [...words.value].some((word) => word.startsWith(`${scope}:`)));
 }
 
 /** A guest of one room has no account, and nothing of the pages but that room. */

@@ -18,6 +18,7 @@ from folkmoot.gateway.ports import BackendState
 from folkmoot.gateway.search import Search, own_tool
 
 if TYPE_CHECKING:
+    from folkmoot.audit import Operator
     from folkmoot.core.ports import Event
     from folkmoot.gateway.audit import Audit
     from folkmoot.gateway.model import Inventory, What
@@ -137,12 +138,17 @@ class Gateway:
         return inventory is not None and inventory.stateless
 
     async def accept(
-        self, namespace: str, name: str | None = None, *, changed_hash: str | None = None
+        self,
+        namespace: str,
+        name: str | None = None,
+        *,
+        changed_hash: str | None = None,
+        by: Operator | None = None,
     ) -> list[str]:
         """Let changed tools be what they are now; their canonical names."""
         if namespace not in self.backends:
             raise BackendUnknown(f"There is no backend {namespace}.")
-        accepted = await self.pins.accept(namespace, name, changed_hash=changed_hash)
+        accepted = await self.pins.accept(namespace, name, changed_hash=changed_hash, by=by)
         inventory = self._inventories.get(namespace)
         if accepted and inventory is not None and namespace not in self._absent:
             await self.arrived(namespace, inventory)

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Iterable
 from typing import Final
 
-from folkmoot.audit import OPERATOR, Line, record
+from folkmoot.audit import Line, Operator, by_operator, record
 from folkmoot.core.events import PINS, about, subject
 from folkmoot.core.ports import Bus, Clock, Event, Store, Tx
 from folkmoot.gateway import queries_pins as queries
@@ -176,12 +176,18 @@ class Pins:
         return await asyncio.to_thread(lambda: [difference(each) for each in found])
 
     async def accept(
-        self, namespace: str, name: str | None = None, *, changed_hash: str | None = None
+        self,
+        namespace: str,
+        name: str | None = None,
+        *,
+        changed_hash: str | None = None,
+        by: Operator | None = None,
     ) -> list[str]:
         """Pin what one tool, or every tool of a backend, has become; their canonical names.
 
         A tool is named as the backend does, or by its canonical name. With the hash of a change,
-        only that change is accepted and not one that came since.
+        only that change is accepted and not one that came since. `by` is an operator with an
+        account.
         """
         accepted: list[Definite] = []
         lines: list[Line] = []
@@ -203,7 +209,7 @@ class Pins:
                     if await queries.accept(tx, namespace, each.name, each.hash, now)
                 ]
                 lines[:] = [
-                    Line(ACCEPT, OPERATOR, pinned_name(namespace, each.name), detail=each.hash)
+                    by_operator(ACCEPT, by, pinned_name(namespace, each.name), detail=each.hash)
                     for each in done
                 ]
                 await record(tx, lines, self._clock.now())

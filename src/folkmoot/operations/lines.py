@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.operations")
 
 
-async def leave_line(services: Services, caller: Caller, action: str, about: str) -> None:
-    """Have in the audit log what someone did."""
-    by = audit.OPERATOR if caller.account is None else caller.account.handle
+async def leave_line(
+    services: Services, caller: Caller, action: str, about: str, detail: str = ""
+) -> None:
+    """Have in the audit log what someone did; never with what may be secret."""
     clock: Any = services.clock
     store, now = services.store, 0.0 if clock is None else clock.now()
-    line = audit.Line(action, by, about, at=int(now) if services.offline else None)
+    at = int(now) if services.offline else None
+    line = audit.by_operator(action, caller.account, about, detail=detail or None, at=at)
     # A proxy has no table, and a stopped hub whose database is only copied is not written to.
     if store is not None:
         try:

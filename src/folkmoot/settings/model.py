@@ -271,6 +271,10 @@ class RateSettings(SettingsTable, frozen=True, kw_only=True):
         Count,
         "Invites one user may make in a day.",
     ] = 10
+    export_per_hour: Annotated[
+        Count,
+        "Times one user may download everything that the hub keeps of them in an hour.",
+    ] = 10
     chat_person_per_minute: Annotated[
         Count,
         "Chat messages one person may send to a room per minute on average; a burst may have a "

@@ -278,3 +278,16 @@ def test_people_read_their_own_audit_lines_and_see_which_token_did_what(tmp_path
             assert (await bob.get("/v1/me/activity"))["lines"] == []
 
     run(main())
+
+
+def test_everything_of_an_account_is_downloaded_a_few_times_an_hour_and_no_more(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with house(tmp_path, rate_limits="on", rates={"export_per_hour": 2}) as here:
+            ann, bob = await here.people("ann", "bob")
+            statuses = [(await ann.ask("GET", "/v1/me/export")).status for _ in range(3)]
+            assert statuses == [200, 200, 429]
+            assert (await bob.ask("GET", "/v1/me/export")).status == 200
+
+    run(main())

@@ -448,6 +448,8 @@ def test_a_changed_tool_is_told_with_what_it_was_and_what_it_is(tmp_path: Path) 
             assert "tool_quarantined" in done(called, 200)["result"]["content"][0]["text"]
             wanted = {key: held[key] for key in ("namespace", "name", "changed_hash")}
             done(await here.root.ask("POST", "/v1/pins/accept", {"tools": [wanted]}), 200)
+            lines = (await here.root.get("/v1/audit?action=backend.accept"))["lines"]
+            assert {line["by"] for line in lines} == {"otto"}
             shown = (await here.root.get(f"{SERVERS}/small"))["tools"]
             assert [it["held"] for it in shown] == ["", ""]
             # What was counted before it was started again still is.

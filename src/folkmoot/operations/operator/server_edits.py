@@ -26,6 +26,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.gateway.trial import Tried, tried
 from folkmoot.operations.limits import by_address, when_wrong_secret
+from folkmoot.operations.lines import leave_line
 from folkmoot.operations.operator.pasted import described
 from folkmoot.operations.operator.row import operated
 from folkmoot.operations.row import Absent, Arguments, Audit, Limit, Route, says
@@ -183,7 +184,7 @@ async def add_server(call: Call[AddServer]) -> AddedServer:
     if not found.ok:
         raise CommandInvalid(f"{found.why.rstrip('.')}. Nothing was saved.")
     await edited(editing, change)
-    await note(call, "backend.added", spec.namespace, found.target)
+    await leave_line(call.services, call.caller, "backend.added", spec.namespace, found.target)
     file = str(editing.loaded.file)
     return AddedServer(namespace=spec.namespace, file=file, tried=found, notes=wanted.notes)
 
@@ -201,7 +202,7 @@ async def remove_server(call: Call[RemoveServer]) -> RemovedServer:
             "or disable it."
         )
     await edited(editing, partial(without_backend, name=spec.name))
-    await note(call, "backend.removed", spec.namespace)
+    await leave_line(call.services, call.caller, "backend.removed", spec.namespace)
     return RemovedServer(namespace=spec.namespace, file=str(loaded.file))
 
 
@@ -258,7 +259,13 @@ async def test(call: Call[Any], spec: BackendSpec) -> Tried:
         else:
             call.progress(Testing("reading", spec.call_seconds))
 
-    await note(call, "backend.tested", spec.namespace, "url" if spec.url else spec.command[0])
+    await leave_line(
+        call.services,
+        call.caller,
+        "backend.tested",
+        spec.namespace,
+        "url" if spec.url else spec.command[0],
+    )
     return await tried(spec, await call.services.fleet.test(spec, tell))
 
 
@@ -270,17 +277,6 @@ async def edited(
         await editing.edit(change, pretend=pretend)
     except (SettingsError, SettingsUnwritable) as error:
         raise CommandInvalid(f"{error.message.rstrip('.')}. Nothing was saved.") from None
-
-
-async def note(call: Call[Any], action: str, about: str, detail: str = "") -> None:
-    """Have in the audit log what was done; never with what may be secret in a description."""
-    from folkmoot import audit
-
-    who, services = call.caller.account, call.services
-    by, account = (audit.OPERATOR, None) if who is None else (who.handle, who.id)
-    line = audit.Line(action, by, about, account, detail or None)
-    await services.store.write(lambda tx: audit.record(tx, [line], services.clock.now()))
-    line.log()
 
 
 def settings(call: Call[Any]) -> Reloading:

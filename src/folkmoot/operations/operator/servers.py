@@ -183,7 +183,10 @@ async def accept(call: Call[Accept]) -> AcceptedTools:
     accepted: list[str] = []
     for tool in call.arguments.tools:
         done = await call.services.gateway.accept(
-            tool.namespace, tool.name, changed_hash=tool.changed_hash
+            tool.namespace,
+            tool.name,
+            changed_hash=tool.changed_hash,
+            by=call.caller.account,
         )
         for name in done:
             await note(call, "tool", "accepted", name, name, place=tool.namespace)

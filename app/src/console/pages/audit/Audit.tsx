@@ -82,6 +82,7 @@ export function Audit() {
     items: (page) => page.lines,
     next: ({ lines }) => (lines.length < PAGE ? null : (lines.at(-1)?.id ?? null)),
     cursor: "before",
+    newer: { argument: "after", id: (line) => line.id },
     on: follow ? ["audit.changed"] : [],
   });
   const filtered = FILTERS.some((name) => wanted[name]);
