@@ -12,7 +12,7 @@ PYTHON  ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pyth
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) \* 2 + 1)
 # Browsers do more than wait.
 BROWSERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
-# How many times as many rounds and examples the long tests try; 4 takes about an hour.
+# How many times as many rounds and examples the long tests try.
 TIMES   ?= 1
 ARGS    ?=
 MODULES := app/node_modules/.folkmoot
@@ -30,8 +30,8 @@ serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.fo
 	@exec $(BIN)/folkmoot serve --data .folkmoot $(ARGS)
 
 test: $(VENV)/dev.stamp ## Checks and the everyday tests, under three minutes
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) check core
-	@$(MAKE) --no-print-directory app-test suite
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) check core app-test
+	@$(MAKE) --no-print-directory suite
 
 core: $(VENV)/dev.stamp
 	$(BIN)/coverage erase
