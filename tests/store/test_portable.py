@@ -37,6 +37,7 @@ REFUSED = {
     "the larger of two": r"\b(MAX|MIN)\([^()]*,",
     "a reserved word as a name": r"\bAS (some|all|any|user|end|order|group|limit|table)\b",
     "a join that is two": r"\bCROSS JOIN \w+ \w+ ON\b",
+    "a value whose type nothing tells": r"COALESCE\(\?|\bSELECT \?",
     "a limit that is none": r"\bLIMIT -1\b|\bLIMIT \?, \?",
     "a setting": r"\bPRAGMA\b|\bVACUUM\b|\bATTACH\b|\bsqlite_\w+",
     "a name in quotes of its own": r"`\w+`|\[\w+\]",

@@ -48,8 +48,8 @@ _ANSWERED: Final = (
     "UPDATE decisions SET outcome = ?, ended_at = ? WHERE room_id = ? AND about = ? AND id = ?"
 )
 _GRANT: Final = (
-    "INSERT INTO room_grants (room_id, account_id, capabilities) SELECT ?, u.id, ? FROM users u "
-    "WHERE u.id = ?"
+    "INSERT INTO room_grants (room_id, account_id, capabilities) "
+    "SELECT r.id, u.id, ? FROM rooms r CROSS JOIN users u WHERE r.id = ? AND u.id = ?"
 )
 
 
@@ -209,7 +209,7 @@ class RoomIndex:
     def _grants(self) -> Iterable[Statement]:
         yield "DELETE FROM room_grants WHERE room_id = ?", (self._room_id,)
         for account, capabilities in _granted(self._machine).items():
-            yield _GRANT, (self._room_id, capabilities, account)
+            yield _GRANT, (capabilities, self._room_id, account)
 
 
 def _granted(machine: Room) -> dict[str, str]:

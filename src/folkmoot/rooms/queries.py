@@ -189,8 +189,8 @@ async def save_snapshot(
     )
     await tx.execute(
         "UPDATE rooms SET first_seq = ?, oldest_seq = ? "
-        "WHERE id = ? AND (first_seq <> ? OR COALESCE(oldest_seq, 0) <> COALESCE(?, 0))",
-        (first_seq, oldest_seq, room_id, first_seq, oldest_seq),
+        "WHERE id = ? AND (first_seq <> ? OR COALESCE(oldest_seq, 0) <> ?)",
+        (first_seq, oldest_seq, room_id, first_seq, oldest_seq or 0),
     )
 
 
