@@ -32,7 +32,7 @@ WINDOW = 512
 MANNERS = {"one by one": 1, "16 at once": 16}
 """How many envelopes a participant sends at once."""
 FLOOR = "floor"
-GOALS = {(MEMORY, 10): 0.5, (MEMORY, 50): 0.7, (DURABLE, 10): 0.2}
+GOALS = {(MEMORY, 10): 0.5, (MEMORY, 50): 0.7, (DURABLE, 10): 0.3}
 """The least part of the floor's rate, by participants."""
 SLOWEST = 0.005
 """What p99 should stay under at half of the maximum load, in seconds."""
@@ -132,8 +132,8 @@ class Bench:
         ]
 
 
-def sync_seconds(folder: Path, count: int = 200) -> float:
-    """How long the disk takes to keep one page for sure."""
+def sync_seconds(folder: Path, count: int = 500) -> tuple[float, float]:
+    """How long the disk takes to keep one page for sure: the median, and 99 of 100 times."""
     took = []
     with (folder / "page").open("wb") as file:
         for _ in range(count):
@@ -141,7 +141,7 @@ def sync_seconds(folder: Path, count: int = 200) -> float:
             os.pwrite(file.fileno(), PAGE, 0)
             os.fdatasync(file.fileno())
             took.append(time.perf_counter() - began)
-    return median(took)
+    return median(took), sorted(took)[count * 99 // 100]
 
 
 @asynccontextmanager
@@ -173,11 +173,14 @@ async def measure(size: Size) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         tokens = await populate(folder)
-        synced = sync_seconds(folder)
+        synced, slowest = sync_seconds(folder)
         print(f"\nrooms: {size.rounds} rounds of {size.seconds:g} s in turns; p50 and p99 in ms")
         print("of floor: the part of the floor's rate, as it was and by the processor's time;")
         print("a goal is held against the lesser of the two")
-        print(f"the disk keeps a page in {synced * 1e3:.2f} ms: {1 / synced:,.0f} a second (fsync)")
+        print(
+            f"the disk keeps a page in {synced * 1e3:.2f} ms, 99 of 100 in {slowest * 1e3:.2f} ms "
+            "(fsync): no durable message is faster"
+        )
         head = (
             "participants",
             "",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.rooms.model import RoomRecord
-from folkmoot.rooms.port import RoomPort
+from folkmoot.rooms.ports import RoomPort
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
 

@@ -26,8 +26,7 @@ from folkmoot.rooms.queries import chunks, marks
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock, Store, Tx
     from folkmoot.rooms.loading import LiveRooms
-    from folkmoot.rooms.port import RoomPort
-    from folkmoot.rooms.ports import Policy
+    from folkmoot.rooms.ports import Policy, RoomPort
 
 DECIDE: Final = "room/decide"
 MOST: Final = 5_000

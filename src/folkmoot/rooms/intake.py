@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from folkmoot.rooms.journal import Spawn
     from folkmoot.rooms.live import LiveRoom
     from folkmoot.rooms.model import Visitor
-    from folkmoot.rooms.port import RoomPort
+    from folkmoot.rooms.ports import RoomPort
 
 logger = logging.getLogger("folkmoot.rooms")
 

@@ -23,8 +23,7 @@ from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
 from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
-from folkmoot.rooms.port import RoomPort
-from folkmoot.rooms.ports import Crowd
+from folkmoot.rooms.ports import Crowd, RoomPort
 from folkmoot.rooms.shares import Share
 
 new_id: Final = Uuids(time.time, secrets.token_bytes)

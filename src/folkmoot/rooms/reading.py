@@ -21,7 +21,7 @@ from folkmoot.rooms.history import History
 from folkmoot.rooms.machine import Grant, Proposal, Role, Room
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.model import MessagePage
-from folkmoot.rooms.port import RoomStatus, Waiting
+from folkmoot.rooms.ports import RoomStatus, Waiting
 
 
 class ReadableRoom(ABC):

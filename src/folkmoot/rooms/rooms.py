@@ -52,8 +52,7 @@ from folkmoot.rooms.model import (
     Visitor,
 )
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.port import RoomPort
-from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, Said
+from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, RoomPort, Said
 from folkmoot.rooms.revocation import CONNECTED, Revocation
 from folkmoot.rooms.upkeep import Upkeep
 from folkmoot.rooms.visitors import SIGNED_OUT, guest_visitor, visitor_behind

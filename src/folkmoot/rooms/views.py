@@ -13,7 +13,7 @@ from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import OpenRequestView, ProposalView, RoomPolicy, RoomRecord, RoomView
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.port import RoomStatus
+from folkmoot.rooms.ports import RoomStatus
 
 
 def policy_of(record: RoomRecord, options: RoomOptions) -> RoomPolicy:

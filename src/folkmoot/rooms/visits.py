@@ -9,7 +9,7 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.ports import Clock
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomId, Visitor
-from folkmoot.rooms.port import RoomPort
+from folkmoot.rooms.ports import RoomPort
 
 
 class Visit:
