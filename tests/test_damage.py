@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.cli.datachecks import check_data
+from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.operator import ask_socket
 from folkmoot.core.errors import DatabaseDamaged
 from tests.harness import ask, run

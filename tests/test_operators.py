@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.operator import read_socket
+from folkmoot.cli.output import ExitCode
 from folkmoot.core.errors import SettingsError
 from folkmoot.settings import Settings
 from folkmoot.store import meta

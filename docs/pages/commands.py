@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from typer.main import get_command
 
 from docs.pages.markdown import document, table
-from folkmoot.cli.exits import MEANINGS
-from folkmoot.cli.output import PROGRAM
+from folkmoot.cli.output import MEANINGS, PROGRAM
 from folkmoot.cli.program import COMMANDS, OLD_NAMES, app
 
 if TYPE_CHECKING:

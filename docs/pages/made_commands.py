@@ -29,7 +29,7 @@ from typing import Annotated
 
 import typer
 
-from folkmoot.cli.asking import AsOption, UrlOption, signed_in
+from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.show import tell_answer
 '''

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from folkmoot.cli.names.explaining import article
+from folkmoot.cli.names.report import article
 from folkmoot.names.lint.rules import RULES, LintRule
 
 WIDTH = 100

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.arguments import ArgumentMistake, read_arguments, signature, usage
+from folkmoot.cli.options import (
+    ArgumentMistake,
+    read_arguments,
+    signature,
+    usage,
+)
 
 SCHEMA = {
     "properties": {

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from tests.cli.terminal import Terminal
 
 SCRIPT = Path(__file__).with_name("small_backend.py")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.core.errors import SettingsError, SettingsUnwritable
 from folkmoot.settings import load
 from folkmoot.settings.editing import edit

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from folkmoot.cli.bridge_keys import asked_passphrase
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from tests.cli.conftest import Hub, Person, Ran
 from tests.mcp_harness import META, rpc
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from tests.cli.conftest import Hub, Ran
 from tests.transports.rest.support import done
 from tests.transports.rest.test_sessions import SESSION, Browser

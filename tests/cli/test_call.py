@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.relay import caller
 from tests.cli import call_server
 from tests.cli.conftest import Ran

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.connect import default_file
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from tests.cli.conftest import Ran
 
 HUB = "https://moot.example"

@@ -13,9 +13,9 @@ import pytest
 
 from folkmoot.accounts import Accounts
 from folkmoot.bus import MemoryBus
-from folkmoot.cli import checks
-from folkmoot.cli.checks import required
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli import doctor
+from folkmoot.cli.doctor import required
+from folkmoot.cli.output import ExitCode
 from folkmoot.clock import SystemClock
 from folkmoot.keys import load_master_key
 from folkmoot.mail import Mail
@@ -217,8 +217,8 @@ def test_the_packages_looked_for_are_those_of_the_project_itself() -> None:
 def test_a_program_that_runs_without_being_installed_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(checks, "PROGRAM", "no-such-package")
-    finding = checks.check_packages()
+    monkeypatch.setattr(doctor, "PROGRAM", "no-such-package")
+    finding = doctor.check_packages()
     assert (finding.level, finding.text) == ("warning", "Folkmoot itself is not installed")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import uvloop
 
 from folkmoot.accounts import Account
-from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.operator import ask_here
+from folkmoot.cli.output import ExitCode
 from folkmoot.operations.room_messages import envelope
 from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load

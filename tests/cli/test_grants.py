@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.operator import QUOTING
+from folkmoot.cli.output import ExitCode
 from folkmoot.settings import load
 from tests.cli.conftest import Hub, Person, Ran
 from tests.harness import ask, run

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from folkmoot.cli.headers import FORM, sent_headers, written_headers
+from folkmoot.cli.options import FORM, sent_headers, written_headers
 from folkmoot.cli.program import app
 
 

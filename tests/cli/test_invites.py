@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from tests.cli.conftest import Hub, Ran
 
 

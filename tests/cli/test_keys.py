@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.keys import format_key, fresh_key, put_key, read_key
 from folkmoot.offline import opened

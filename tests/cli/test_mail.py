@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from tests.cli.conftest import Hub, Ran
 from tests.forge.forked import Forked
 

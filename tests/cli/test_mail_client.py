@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.client import HubClient
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.text import lines, moment, one_line
+from folkmoot.cli.output import ExitCode, lines, moment, one_line
 from folkmoot.client.address import hub_url
 from folkmoot.core.errors import AnswerInvalid, HubUnreachable, NotSignedIn, ToolRefused
 from tests.cli.conftest import Ran, watch

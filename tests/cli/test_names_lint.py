@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli import program
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.names.lint.project import Config
 from folkmoot.names.lint.rules import RULES
 from folkmoot.names.lint.runner import judge

@@ -16,9 +16,8 @@ import apsw
 import pytest
 
 from folkmoot import __version__
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.output import duration, size
-from folkmoot.cli.status import hub_status
+from folkmoot.cli.output import ExitCode, duration, size
+from folkmoot.cli.serve import hub_status
 from folkmoot.core.errors import DataFolderUnwritable
 from folkmoot.datafolder import Paths
 

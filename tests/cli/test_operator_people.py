@@ -16,8 +16,8 @@ import pytest
 from websockets.asyncio.client import connect
 
 from folkmoot.app import Hub as RealHub
-from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.operator import ask_socket
+from folkmoot.cli.output import ExitCode
 from folkmoot.core.errors import AccountSuspended, FolkmootError
 from folkmoot.settings import load
 from tests.cli.conftest import Ran

@@ -14,7 +14,12 @@ import pytest
 
 from folkmoot import __version__
 from folkmoot.cli import program
-from folkmoot.cli.exits import ENDS, MEANINGS, ExitCode, exit_code
+from folkmoot.cli.output import (
+    ENDS,
+    MEANINGS,
+    ExitCode,
+    exit_code,
+)
 from folkmoot.core.errors import ERRORS
 
 if TYPE_CHECKING:

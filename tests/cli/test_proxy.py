@@ -16,7 +16,7 @@ import pytest
 from typer.main import get_command
 
 from folkmoot.cli import program, proxy_held
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.datafolder.recordings import recorded
 from folkmoot.proxy.tape import read_tape
 from tests.cli.conftest import Ran
@@ -230,7 +230,9 @@ def test_someone_at_a_terminal_is_told_that_a_client_is_awaited(
 def test_held_messages_are_shown_below_each_other_on_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    row = proxy_held.Row("7/1", "4 s", "→ server", "tools/call rm", "ask", "Why?", "{" + "x" * 90)
+    row = proxy_held.HeldRow(
+        "7/1", "4 s", "→ server", "tools/call rm", "ask", "Why?", "{" + "x" * 90
+    )
     proxy_held.draw(row)
     shown = capsys.readouterr().out.splitlines()
     assert shown[:2] == ["7/1  tools/call rm", "  → server, for 4 s, by ask: Why?"]

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from folkmoot.app import Hub as RealHub
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.settings import load
 from folkmoot.store import restore as restoring
 from tests.cli.conftest import Ran

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.room import options
-from folkmoot.cli.room.commands import COMMANDS
+from folkmoot.cli.output import ExitCode
+from folkmoot.cli.room import COMMANDS, options
 from folkmoot.rooms import model, spec
 from folkmoot.rooms.machine import State
 from tests.cli.conftest import Hub, Person, Ran

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.client import Room
 from tests.cli.conftest import Hub, Person
 from tests.cli.roomers import post, token_of

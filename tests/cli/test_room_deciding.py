@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.arguments import read_arguments
-from folkmoot.cli.room.deciding import MOST, Deciding
-from folkmoot.cli.room.fulfilment import doer, fulfilment
-from folkmoot.cli.room.rights import Holder
+from folkmoot.cli.options import read_arguments
+from folkmoot.cli.room.proposals import MOST, Holder, WaitingProposals, doer, fulfilment
+from folkmoot.cli.room.screen import Situation, card, status_line
 from folkmoot.cli.room.slash import (
     SLASHES,
     Misused,
@@ -21,7 +20,6 @@ from folkmoot.cli.room.slash import (
     read_asked,
     sending,
 )
-from folkmoot.cli.room.status import Situation, card, status_line
 
 
 def said(id_: str, kind: str, who: str = "bob", about: str = "", **payload: Any) -> dict[str, Any]:
@@ -33,7 +31,7 @@ def proposed(id_: str, who: str = "bob") -> dict[str, Any]:
     return said(id_, "mcp.proposal.ping", who, method="ping")
 
 
-def waiting(deciding: Deciding) -> list[str]:
+def waiting(deciding: WaitingProposals) -> list[str]:
     return [each.id for each in deciding]
 
 
@@ -48,7 +46,7 @@ def waiting(deciding: Deciding) -> list[str]:
     ids=lambda it: it["kind"],
 )
 def test_a_proposal_waits_until_something_comes_of_it(closing: dict[str, Any]) -> None:
-    deciding = Deciding("ada")
+    deciding = WaitingProposals("ada")
     deciding.see(proposed("one"))
     deciding.see(proposed("two"))
     assert deciding.next() is not None
@@ -58,7 +56,7 @@ def test_a_proposal_waits_until_something_comes_of_it(closing: dict[str, Any]) -
 
 
 def test_ones_own_proposals_wait_for_others() -> None:
-    deciding = Deciding("ada")
+    deciding = WaitingProposals("ada")
     deciding.see(proposed("mine", "ada"))
     assert waiting(deciding) == []
     assert [each.id for each in deciding.mine] == ["mine"]
@@ -67,7 +65,7 @@ def test_ones_own_proposals_wait_for_others() -> None:
 
 
 def test_with_a_quorum_several_must_reject_and_nobody_is_asked_twice() -> None:
-    deciding = Deciding("ada", quorum=3)
+    deciding = WaitingProposals("ada", quorum=3)
     deciding.see(proposed("one"))
     deciding.see(proposed("two"))
     for _ in range(3):
@@ -81,7 +79,7 @@ def test_with_a_quorum_several_must_reject_and_nobody_is_asked_twice() -> None:
 
 
 def test_what_is_shown_stays_though_others_come_and_go() -> None:
-    deciding = Deciding("ada")
+    deciding = WaitingProposals("ada")
     for id_ in ("one", "two", "three"):
         deciding.see(proposed(id_))
     deciding.next()
@@ -94,7 +92,7 @@ def test_what_is_shown_stays_though_others_come_and_go() -> None:
 
 
 def test_no_more_are_kept_than_a_room_can_have() -> None:
-    deciding = Deciding("ada")
+    deciding = WaitingProposals("ada")
     for number in range(MOST + 10):
         deciding.see(proposed(str(number)))
     assert len(deciding) == MOST
@@ -106,7 +104,7 @@ def text_of(parts: Any) -> str:
 
 @pytest.mark.parametrize("width", [1, 5, 12, 20, 30, 40, 80, 200])
 def test_the_status_line_fits_whatever_the_width(width: int) -> None:
-    deciding = Deciding("ada")
+    deciding = WaitingProposals("ada")
     deciding.see(proposed("one"))
     for live in (True, False):
         now = Situation("planning", "ada", here=12, live=live, waiting=3)
@@ -120,7 +118,7 @@ def test_the_status_line_fits_whatever_the_width(width: int) -> None:
 
 
 def test_the_card_leaves_half_of_the_rows_to_the_rest() -> None:
-    deciding = Deciding("ada")
+    deciding = WaitingProposals("ada")
     params = {f"name {number}": number for number in range(50)}
     deciding.see(said("one", "mcp.proposal.ping", method="ping", params=params))
     deciding.next()

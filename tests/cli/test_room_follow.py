@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.room.follow import Follower, Speaker
-from folkmoot.cli.room.typed import MAX_LINE, typed_lines
+from folkmoot.cli.output import ExitCode
+from folkmoot.cli.room.follow import MAX_LINE, RoomFollower, Speaker, typed_lines
 from folkmoot.client import Message
 from folkmoot.client.methods import MessagePage
 from folkmoot.client.model import make_gap
@@ -202,7 +201,7 @@ def come(seq: int) -> Message:
 
 def played(room: Played, after: int) -> None:
     async def main() -> None:
-        follower = Follower(as_json=True)
+        follower = RoomFollower(as_json=True)
         await follower.catch_up(room, room, after)  # type: ignore[arg-type]
         await follower.follow(room)  # type: ignore[arg-type]
 

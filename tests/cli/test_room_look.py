@@ -9,16 +9,26 @@ import pytest
 from rich.color import Color
 from rich.console import Console
 
-from folkmoot.cli.room.colours import CHIPS, OTHER_CHIP, PALETTE, RED, colour_of
-from folkmoot.cli.room.deciding import Deciding
-from folkmoot.cli.room.doing import draw_tools
+from folkmoot.cli.output import SPANS
+from folkmoot.cli.room.actions import draw_tools
 from folkmoot.cli.room.draw import draw
-from folkmoot.cli.room.lines import plain, verbatim
-from folkmoot.cli.room.look import MAX_TEXT, Looks, Tone, look
-from folkmoot.cli.room.status import Situation, status_line
-from folkmoot.cli.room.status import card as card_of
-from folkmoot.cli.room.toolbox import Offer
-from folkmoot.cli.text import SPANS
+from folkmoot.cli.room.messages import (
+    CHIPS,
+    MAX_TEXT,
+    OTHER_CHIP,
+    PALETTE,
+    RED,
+    Looks,
+    Tone,
+    colour_of,
+    look,
+    plain,
+    verbatim,
+)
+from folkmoot.cli.room.proposals import WaitingProposals
+from folkmoot.cli.room.screen import Situation, status_line
+from folkmoot.cli.room.screen import card as card_of
+from folkmoot.cli.room.slash import OfferedTool
 from folkmoot.core.kinds import KNOWN_KINDS
 from tests.docs.pages import pages
 
@@ -230,7 +240,10 @@ def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width: 
     other = {"name": "clock", "description": "word " * 40}
     file = StringIO()
     screen = Console(file=file, width=width, highlight=False, color_system=None)
-    draw_tools(screen, [Offer("tides", tool), Offer("tides", other), Offer("cuckoo", other)])
+    draw_tools(
+        screen,
+        [OfferedTool("tides", tool), OfferedTool("tides", other), OfferedTool("cuckoo", other)],
+    )
     lines = file.getvalue().splitlines()
     assert [line for line in lines if not line.startswith(" ")] == ["tides", "cuckoo"]
     assert lines[1].startswith("  high_water harbour= [d\\x1b=]  When")
@@ -390,7 +403,7 @@ def test_the_tutorial_shows_what_the_view_draws() -> None:
     told = [line for line in view[:-2] if "You are ada" not in line]
     assert [line[5:] for line in told] == [line[5:] for line in drawn.splitlines()]
 
-    deciding = Deciding("ada")
+    deciding = WaitingProposals("ada")
     deciding.see(proposal)
     status = status_line(Situation("planning", "ada", here=3), deciding, len(view[-1]) + 1)
     assert "".join(part[1] for part in status).rstrip() == view[-1]

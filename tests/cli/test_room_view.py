@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from tests.cli.conftest import Hub, Person
 from tests.cli.roomers import People, post, propose
 from tests.cli.terminal import Terminal

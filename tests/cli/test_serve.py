@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.cli.serve import reachable, welcome
 from folkmoot.keys import MasterKey
 from folkmoot.settings import load

@@ -12,7 +12,7 @@ from typer.main import get_command
 from docs.pages.kinds import PLACES
 from docs.pages.messages import ID_LENGTH, LIST_LENGTH, MEMBERS
 from docs.pages.metrics import families, name
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.cli.program import app
 from folkmoot.core import kindcheck
 from folkmoot.core.closecodes import CloseCode

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.output import ExitCode
 from folkmoot.store import find_faults
 from tests.faults.letters import line
 from tests.forge import forked

@@ -213,7 +213,7 @@ def test_a_held_answer_is_shown_with_the_tool_that_was_called(
         f"Held {name}, response to tools/call delete → client, by ask." in capsys.readouterr().err
     )
     shown = views[1]
-    row = proxy_held.row(proxy_held.Place(None, Path("socket")), shown)
+    row = proxy_held.row(proxy_held.HoldingProcess(None, Path("socket")), shown)
     assert row.what == "response to tools/call delete"
 
 

@@ -22,6 +22,6 @@ def main() -> None:
             sys.exit(70)
         run()
     except KeyboardInterrupt:
-        from folkmoot.cli.exits import ExitCode
+        from folkmoot.cli.output import ExitCode
 
         sys.exit(ExitCode.INTERRUPTED)

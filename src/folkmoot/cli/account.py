@@ -10,23 +10,30 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from folkmoot.cli.asking import (
+from folkmoot.cli.backup import export_own
+from folkmoot.cli.credentials import (
     AsOption,
     HandleArgument,
     HubOption,
+    Keyring,
+    Login,
     UrlOption,
+    changing,
+    credentials_path,
     handle_argument,
     hub_at,
     hub_for,
+    read_keyring,
     signed_in,
 )
-from folkmoot.cli.credentials import Keyring, Login, changing, credentials_path, read_keyring
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.export import export_own
-from folkmoot.cli.options import JsonOption, check_place, choice, flag
-from folkmoot.cli.output import aligned, complain, say
+from folkmoot.cli.options import (
+    JsonOption,
+    check_place,
+    choice,
+    flag,
+)
+from folkmoot.cli.output import ExitCode, aligned, complain, say, say_data
 from folkmoot.cli.show import Column, tell_fields, tell_table
-from folkmoot.cli.text import say_data
 from folkmoot.client.address import hub_url
 from folkmoot.core.errors import CredentialsUnusable
 

@@ -1,29 +1,109 @@
-"""`folkmoot backends`: the MCP servers behind the hub."""
+"""`folkmoot backends`: the MCP servers behind the hub, listed, reloaded and called."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 from typer.core import TyperCommand
 
 from folkmoot.cli.backends_add import add, remove
-from folkmoot.cli.backends_call import CallBackend, call_backend
-from folkmoot.cli.backends_hub import RunningHub, views_if_running
-from folkmoot.cli.backends_options import BeforeCommand
-from folkmoot.cli.backends_pins import accept, diff
-from folkmoot.cli.backends_show import configured, counted, tell_views
-from folkmoot.cli.backends_try import try_out
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, settings_from
-from folkmoot.cli.output import complain, say
-from folkmoot.cli.text import say_data
+from folkmoot.cli.backends_show import (
+    RunningHub,
+    accept,
+    configured,
+    counted,
+    diff,
+    tell_views,
+    views_if_running,
+)
+from folkmoot.cli.backends_test import BackendCommand, NameArgument, find_spec, try_out
+from folkmoot.cli.call import (
+    CallOptions,
+    EraOption,
+    PromptOption,
+    ReadOption,
+    TimeoutOption,
+    WholeOption,
+    finish,
+    perform,
+    split,
+)
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    settings_from,
+)
+from folkmoot.cli.output import ExitCode, complain, run_until_stopped, say, say_data
 
 if TYPE_CHECKING:
     from folkmoot.operations.operator.servers import Reloaded
+
+
+ToolArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="WORD", show_default=False,
+        help="The tool, by the backend's name for it or by the hub's, and its arguments. "
+        "Without a tool, lists what the backend offers.",
+    ),
+]  # fmt: skip
+
+
+class CallBackend(TyperCommand):
+    """Shows in its usage what the words stand for."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """What stands behind the command's name in its usage."""
+        return ["[OPTIONS]", "NAME [TOOL [KEY=VALUE]...]"]
+
+
+def call_backend(
+    name: NameArgument,
+    words: ToolArgument = None,
+    read: ReadOption = None,
+    prompt: PromptOption = None,
+    arguments: WholeOption = None,
+    era: EraOption = "auto",
+    timeout: TimeoutOption = 60,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Use a backend by hand: list, call, read.
+
+    Connects to the backend directly, with its settings, and with secrets from your own environment
+    and files. A running hub, its rules, rights and audit log are not involved. A resource is read
+    by the backend's own URI. The exit code is 1 when the backend or the tool returns an error.
+    """
+    loaded = settings_from(config, runs=True, data=data)
+    spec = find_spec(loaded, name)
+    tool, pairs = split(words or (), named=prompt is not None or read is not None)
+    wanted = CallOptions(
+        tool=tool, pairs=pairs, uri=read, prompt=prompt, whole=arguments, era=era,
+        seconds=timeout, as_json=as_json,
+        own_names=(f"{spec.namespace}:", f"{spec.namespace}_"),
+    )  # fmt: skip
+    wanted.check()
+
+    async def run() -> bool:
+        # Half a second to import, which help and errors need not wait for.
+        from folkmoot.clock import SystemClock
+        from folkmoot.relay.hub_gateway import own_files
+        from folkmoot.relay.upstream.connecting import Connecting
+
+        hidden = (*own_files(loaded.settings), *loaded.files)
+        connecting = Connecting(spec, SystemClock(), os.environ, lambda: hidden)
+        return await perform(connecting.link, wanted)
+
+    finish(run_until_stopped(run()))
+
 
 NONE = "No backends. 'folkmoot backends add' adds one."
 
@@ -103,8 +183,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """Every command of the group by its name."""
 CLASSES: dict[str, type[TyperCommand]] = {
-    "add": BeforeCommand,
-    "test": BeforeCommand,
+    "add": BackendCommand,
+    "test": BackendCommand,
     "call": CallBackend,
 }
 """Those that read their arguments, or show their usage, in a way of their own."""

@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.backends_hub import RunningHub
-from folkmoot.cli.backends_options import (
+from folkmoot.cli.backends_show import RunningHub, counted, offers
+from folkmoot.cli.backends_test import (
     EnvOption,
     NameArgument,
     NamespaceOption,
     UrlOption,
     checked_spec,
     command_behind,
+    find_spec,
+    tell_tried,
+    try_backend,
     variables,
 )
-from folkmoot.cli.backends_show import counted, offers
-from folkmoot.cli.backends_try import find_spec, tell_tried, try_backend
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.headers import HeaderOption, written_headers
-from folkmoot.cli.options import ConfigOption, DataOption, settings_from
-from folkmoot.cli.output import complain, say
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    HeaderOption,
+    settings_from,
+    written_headers,
+)
+from folkmoot.cli.output import ExitCode, complain, say
 from folkmoot.cli.show import word
 from folkmoot.core.errors import FolkmootError, HubNotRunning, SettingsError, SettingsUnwritable
 from folkmoot.relay.upstream.model import BackendView
@@ -202,7 +207,7 @@ def refuse_present(loaded: Loaded, name: str) -> None:
 
 def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
     """Refuse what is someone's handle: a hub would read no such settings."""
-    from folkmoot.cli.backends_checks import handles_among
+    from folkmoot.cli.doctor import handles_among
     from folkmoot.datafolder import Paths
 
     # A database that cannot be asked is no reason; `doctor` says what is wrong with it.

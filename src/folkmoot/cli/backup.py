@@ -1,20 +1,43 @@
-"""`folkmoot backup`: one file that holds the database, taken while the hub runs or not."""
+"""`folkmoot backup`, `restore` and `export`: a hub's database, and a person's data, in files."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from folkmoot.cli.operator import OnProgress, Operated, understood
-from folkmoot.cli.options import ConfigOption, DataOption
+from folkmoot.cli.credentials import (
+    AsOption,
+    HandleArgument,
+    UrlOption,
+    YesOption,
+    confirm,
+    signed_in,
+)
+from folkmoot.cli.operator import OnProgress, OperatedHub, check_entry, understood
+from folkmoot.cli.options import ConfigOption, DataOption, settings_from
 from folkmoot.cli.output import complain, say, size
-from folkmoot.core.errors import BackupFailed
+from folkmoot.core.errors import (
+    BackupFailed,
+    DataFolderInUse,
+    ExportFailed,
+    FolkmootError,
+    RestoreFailed,
+)
+from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.telemetry.redaction import visible
+
+if TYPE_CHECKING:
+    from folkmoot.keys import MasterKey
+    from folkmoot.settings import Settings
+    from folkmoot.store import DatabaseInfo
+
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The file to write.", show_default=False)
@@ -40,7 +63,7 @@ def backup(
     from folkmoot.operations.operator.data import BackedUp
     from folkmoot.store import check_target
 
-    hub = Operated(config, data)
+    hub = OperatedHub(config, data)
     target = file.absolute()
     check_target(hub.paths.database, target, overwrite=overwrite)
     hub.require_database("so there is nothing to back up.", BackupFailed)
@@ -68,3 +91,233 @@ def progress_bar(doing: str, done: str, total: str) -> Iterator[OnProgress]:
         yield lambda so_far: bar.update(
             task, completed=so_far.get(done, 0), total=so_far.get(total) or None
         )
+
+
+BackupArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)
+]
+KeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--key", metavar="FILE", show_default=False,
+        help="The master key the backup needs.  [default: the matching key in the data folder]",
+    ),
+]  # fmt: skip
+
+
+def restore(
+    file: BackupArgument,
+    key: KeyOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    yes: YesOption = False,
+) -> None:
+    """Replace the hub's database with a backup.
+
+    The hub must be stopped. The backup is copied and checked first, and the current database is
+    kept as folkmoot.db.TIME.old. The master key must be the one the backup was made with: a key in
+    the data folder is found automatically, any other needs --key.
+    """
+    settings = settings_from(config, data=data).settings
+    paths = Paths(settings.data_folder)
+    check_entry(paths)
+    source = file.expanduser().absolute()
+    info = inspected(source)
+    try:
+        with DataFolder.open(paths.folder):
+            fitting = fitting_key(settings, paths, info, key)
+            if paths.database_exists():
+                confirm(f"Replace the database in {paths.folder}? It is kept beside it.", yes=yes)
+            kept = asyncio.run(replace(paths, source, fitting, settings))
+    except DataFolderInUse as error:
+        raise DataFolderInUse(
+            f"{error.message.rstrip('.')}; stop it first. Nothing was changed."
+        ) from None
+    say(f"Restored {size(info.size)} from {visible(str(source))}.")
+    if kept is not None:
+        say(f"The database as it was is {kept}; delete it when you no longer need it.")
+    say("Start the hub, or run 'folkmoot doctor' first.")
+
+
+def inspected(source: Path) -> DatabaseInfo:
+    """What a backup is; what is none is refused."""
+    from folkmoot.store import inspect_database
+
+    if not source.is_file():
+        raise RestoreFailed(f"{source}: there is no such file.")
+    try:
+        info = inspect_database(source)
+    except FolkmootError as error:
+        raise RestoreFailed(error.message) from None
+    if not info.schema or not info.opened_by:
+        raise RestoreFailed(f"{source}: is not the database of a hub.")
+    if info.schema > info.newest_schema:
+        raise RestoreFailed(f"{source}: was made by a newer version of Folkmoot; upgrade first.")
+    return info
+
+
+def fitting_key(
+    settings: Settings, paths: Paths, info: DatabaseInfo, given: Path | None
+) -> MasterKey:
+    """The master key that opens the backup: the one in use, or one that the folder kept."""
+    from folkmoot.keys import KEY_VARIABLE, parse_key, read_key
+
+    needed = " or ".join(info.opened_by)
+    if given is not None:
+        key = read_key(given.expanduser())
+        if key.id not in info.opened_by:
+            raise RestoreFailed(f"{given}: is the key {key.id}; the backup needs {needed}.")
+        return key
+    if settings.master_key:
+        key = parse_key(settings.master_key, KEY_VARIABLE)
+        if key.id not in info.opened_by:
+            raise RestoreFailed(f"{KEY_VARIABLE} is the key {key.id}; the backup needs {needed}.")
+        return key
+    kept = sorted(paths.folder.glob(f"{paths.master_key.name}.*.old"))
+    for place in (paths.master_key, *kept):
+        with suppress(FolkmootError):
+            key = read_key(place)
+            if key.id in info.opened_by:
+                return key
+    raise RestoreFailed(
+        f"The backup needs the master key {needed}, which is not in {paths.folder}; give it with "
+        "--key FILE."
+    )
+
+
+async def replace(paths: Paths, source: Path, key: MasterKey, settings: Settings) -> Path | None:
+    """Copy, check and open the backup, and only then put it in place; where the old one is kept."""
+    from folkmoot.store import copy_database, put_in_place, remove_database
+
+    staged = paths.folder / ".folkmoot.db.restore"
+    try:
+        await asyncio.to_thread(copy_database, source, staged, overwrite=True)
+        await prove(staged, key, source)
+        old = None if settings.master_key else keep_present_key(paths, key)
+        kept = await asyncio.to_thread(put_in_place, staged, paths.database)
+        if not settings.master_key:
+            put_in_use(paths, key, old)
+    finally:
+        remove_database(staged)
+    return kept
+
+
+async def prove(staged: Path, key: MasterKey, source: Path) -> None:
+    """Open the copy as a hub does, which brings it to the newest schema, and note the restore."""
+    from folkmoot.audit import OPERATOR, Line, record
+    from folkmoot.clock import SystemClock
+    from folkmoot.store import open_database
+    from folkmoot.vault import Vault
+
+    store = await open_database(staged)
+    try:
+        await Vault.load(store, key)
+        now = SystemClock().now()
+        lines = [Line("database.restored", OPERATOR, source.name, at=int(now))]
+        await store.write(lambda tx: record(tx, lines, now, offline=True))
+    finally:
+        await store.close()
+
+
+def keep_present_key(paths: Paths, key: MasterKey) -> MasterKey | None:
+    """Keep the key that is in use, where the backup needs another; the one that was in use."""
+    from folkmoot.keys import put_key, read_key
+
+    if not paths.master_key.exists():
+        return None
+    present = read_key(paths.master_key)
+    kept = paths.master_key.with_name(f"{paths.master_key.name}.{present.id}.old")
+    if present.id != key.id and not kept.exists():
+        put_key(kept, present)
+    return present
+
+
+def put_in_use(paths: Paths, key: MasterKey, old: MasterKey | None) -> None:
+    """Let the key file hold the key that the restored database needs."""
+    from folkmoot.keys import Replacement, put_key
+
+    if old is None:
+        put_key(paths.master_key, key)
+    elif old.id != key.id:
+        replacement = Replacement(paths.master_key, key)
+        replacement.publish()
+        replacement.sync()
+        say(f"The master key in use is {key.id} now; {old.id} is kept for newer backups.")
+
+
+OutputOption = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="FILE", help="The file to write.", show_default=False),
+]
+
+
+def export(
+    handle: HandleArgument,
+    output: OutputOption,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Export everything the hub stores about a person, as JSON.
+
+    For the operator, on the hub's own machine, with or without a running hub. Exports the profile,
+    contacts, blocks, invites, all mail (decrypted), their rooms, and their messages in rooms.
+    Nothing is marked as read. FILE appears once it is complete, and only you can read it. Give it
+    to nobody but that person.
+    """
+    hub = OperatedHub(config, data)
+    target = output.expanduser().absolute()
+    if target.is_dir():
+        raise ExportFailed(f"{target}: is a folder. Give the name of a file.")
+    if target.exists() and not overwrite:
+        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
+    hub.require_database("so there is nothing to export.", ExportFailed)
+    wanted = {"handle": handle, "path": str(target), "overwrite": overwrite}
+    with progress_bar("Exporting", "done", "total") as told:
+        made = hub.ask("folkmoot/export_person", wanted, on_progress=told)
+    counted = f"{number(made['messages'], 'message')} in {number(made['threads'], 'conversation')}"
+    if made["rooms"]:
+        counted += f" and {number(made['said'], 'message')} in {number(made['rooms'], 'room')}"
+    say(f"Exported the data of @{made['handle']}, with {counted}, to {target}.")
+    complain(
+        f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
+    )
+
+
+def export_own(
+    output: OutputOption,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Download everything the hub stores about you, as JSON.
+
+    That is your profile, contacts, blocks, invites and rooms, all your mail (decrypted), and your
+    messages in rooms. Nothing is marked as read. Only you can read FILE.
+    """
+    hub, _ = signed_in(url, handle)
+    target = output.expanduser().absolute()
+    if target.exists() and not overwrite:
+        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
+    try:
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as part:
+            try:
+                hub.export_me(part)
+                Path(part.name).replace(target)
+            except BaseException:
+                Path(part.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from None
+    say(f"Exported your data to {target}.")
+    complain(
+        f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"
+    )
+
+
+def number(count: int, noun: str) -> str:
+    """How many of something."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

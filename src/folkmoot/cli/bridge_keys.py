@@ -1,29 +1,133 @@
-"""`folkmoot bridge key`: the key of this device, shown, taken elsewhere and changed."""
+"""`folkmoot bridge key`: the key of this device, shown, exported, imported and replaced."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.asking import AsOption, UrlOption, YesOption, confirm
-from folkmoot.cli.bridge_places import (
-    KeyFileOption,
-    KeyringOption,
-    Own,
-    absolute,
-    key_store,
-    ledger,
-    now,
+from folkmoot.cli.credentials import (
+    AsOption,
+    Login,
+    UrlOption,
+    YesOption,
+    confirm,
+    credentials_path,
+    hub_at,
+    read_keyring,
 )
-from folkmoot.cli.exits import ExitCode
 from folkmoot.cli.options import JsonOption, number
-from folkmoot.cli.output import aligned, complain, say, say_json
-from folkmoot.cli.text import moment
+from folkmoot.cli.output import (
+    ExitCode,
+    aligned,
+    complain,
+    moment,
+    say,
+    say_json,
+)
 from folkmoot.core.errors import DeviceKeyUnusable, FolkmootError, HubUnreachable
+
+if TYPE_CHECKING:
+    from folkmoot.bridge.keys import Keys, KeyStore
+    from folkmoot.bridge.ledger import Ledger
+
+
+KeyFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file", metavar="FILE", show_default=False,
+        help="The file of device keys.  [default: device-keys.json beside your credentials]",
+    ),
+]  # fmt: skip
+KeyringOption = Annotated[
+    bool,
+    typer.Option(
+        "--keyring", show_default=False,
+        help="Keep a new key in the computer's keyring, not in the file.",
+    ),
+]  # fmt: skip
+
+
+class OwnDevice:
+    """One's account, its keys and its hub, for a command."""
+
+    def __init__(self, url: str | None, handle: str | None, key_file: Path | None) -> None:
+        self.login: Login = read_keyring().find(url, handle)
+        self.hub = hub_at(self.login.hub, self.login.token)
+        self.store = key_store(key_file)
+
+    def keys(self) -> Keys:
+        """The account's keys; they may be kept under a handle it had before."""
+        found = self.store.find(self.login.hub, self.login.handle)
+        if found is None:
+            found = self.store.find_published(self.login.hub, self.published())
+        if found is None:
+            raise DeviceKeyUnusable(
+                f"There is no device key of {self.login.name} here. 'folkmoot bridge' creates "
+                "one on first use; 'folkmoot bridge key import' imports one."
+            )
+        return found
+
+    def published(self) -> str:
+        """The key that the hub names as the account's; empty when it names none."""
+        return self.hub.get_account().client_public_key or ""
+
+    def publish(self, public: str) -> None:
+        """Have the hub name a key as the account's, and say that it reads letters."""
+        from folkmoot.bridge.crypto import VERSION
+
+        self.hub.change_profile(client_public_key=public, payload_formats=[VERSION])
+
+
+def key_path(given: Path | None) -> Path:
+    """The file of device keys."""
+    from folkmoot.bridge.keys import FILE_NAME
+
+    return credentials_path().with_name(FILE_NAME) if given is None else absolute(given)
+
+
+def key_store(given: Path | None) -> KeyStore:
+    """What is in the file of device keys."""
+    from folkmoot.bridge.keys import KeyStore
+
+    return KeyStore(key_path(given))
+
+
+def ledger_path() -> Path:
+    """The file in which the bridge remembers correspondents' keys."""
+    from folkmoot.bridge.ledger import FILE_NAME, state_folder
+
+    return state_folder() / FILE_NAME
+
+
+@contextmanager
+def ledger() -> Iterator[Ledger]:
+    """What the bridge remembers."""
+    from folkmoot.bridge.ledger import Ledger
+
+    opened = Ledger(ledger_path())
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def absolute(path: Path) -> Path:
+    """A path as the user meant it."""
+    return path.expanduser().absolute()
+
+
+def now() -> float:
+    """The time."""
+    from folkmoot.clock import SystemClock
+
+    return SystemClock.now()
+
 
 PASSPHRASE = "FOLKMOOT_PASSPHRASE"  # noqa: S105 - the variable's name
 LONGEST = 4096
@@ -75,7 +179,7 @@ def show(
     """
     from folkmoot.bridge.crypto import fingerprint
 
-    own = Own(url, handle, key_file)
+    own = OwnDevice(url, handle, key_file)
     keys = own.keys()
     kept = keys.entry.current
     told: dict[str, Any] = {
@@ -104,7 +208,7 @@ def show(
         say(line)
 
 
-def named_by_hub(own: Own, public: str) -> str:
+def named_by_hub(own: OwnDevice, public: str) -> str:
     """Whose key the hub names as the account's."""
     try:
         named = own.published()
@@ -128,7 +232,7 @@ def export_key(
     """
     from folkmoot.bridge.keys import check_passphrase, pack, put_new
 
-    own = Own(url, handle, key_file)
+    own = OwnDevice(url, handle, key_file)
     keys, path = own.keys(), absolute(file)
     if path.exists():
         raise DeviceKeyUnusable(f"{path}: already exists.")
@@ -188,7 +292,7 @@ def publish(
     key, --replace is needed: the other device can then no longer read new mail, and your
     correspondents are notified that your key has changed.
     """
-    own = Own(url, handle, key_file)
+    own = OwnDevice(url, handle, key_file)
     public, named = own.keys().current.public, own.published()
     if named == public:
         say("The hub already names this device's key.")
@@ -217,7 +321,7 @@ def rotate(
     """
     from folkmoot.bridge.crypto import DeviceKey, fingerprint
 
-    own = Own(url, handle, key_file)
+    own = OwnDevice(url, handle, key_file)
     keys = own.keys()
     if own.published() not in ("", keys.current.public):
         raise DeviceKeyUnusable("The hub names another device's key as yours: rotate it there.")

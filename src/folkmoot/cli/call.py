@@ -1,4 +1,4 @@
-"""`folkmoot call`: use an MCP server by hand: see what it offers, call a tool, read a resource."""
+"""`folkmoot call`: list what an MCP server offers, call a tool, read a resource, get a prompt."""
 
 from __future__ import annotations
 
@@ -6,27 +6,63 @@ import difflib
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 from msgspec import Struct
 
-from folkmoot.cli.arguments import typed_arguments
-from folkmoot.cli.backends_options import BeforeCommand, command_behind
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.headers import HeaderOption, sent_headers
-from folkmoot.cli.looping import run_until_stopped
-from folkmoot.cli.options import JsonOption, choice, number
-from folkmoot.cli.output import complain
-from folkmoot.cli.proxy_options import server_url
+from folkmoot.cli.backends_test import BackendCommand, command_behind
+from folkmoot.cli.options import (
+    HeaderOption,
+    JsonOption,
+    choice,
+    number,
+    sent_headers,
+    typed_arguments,
+)
+from folkmoot.cli.output import ExitCode, complain, run_until_stopped, say_data
 from folkmoot.cli.show import word
-from folkmoot.cli.text import say_data
 from folkmoot.core.errors import UnknownTool
 from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL, TOOLS_LIST
 
 if TYPE_CHECKING:
-    from folkmoot.cli.call_show import Offer
+    from folkmoot.cli.call_show import ServerOffer
     from folkmoot.mcp.carrier import Connect
     from folkmoot.relay.caller import PlainClient, Wish
+
+
+def server_url(value: str | None) -> Any:
+    """The server's address, checked before the command begins."""
+    if value is None:
+        return None
+    try:
+        parts = urlsplit(value)
+        right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        right = False
+    if not right:
+        raise typer.BadParameter("must be a URL such as https://example.org/mcp")
+    return value
+
+
+UpstreamOption = Annotated[
+    str | None,
+    typer.Option(
+        "--upstream", metavar="URL", show_default=False, callback=server_url,
+        help="The server's address; without it, the server is the COMMAND after --.",
+    ),
+]  # fmt: skip
+
+
+UpstreamTransportOption = Annotated[
+    str,
+    choice(
+        "--upstream-transport", "KIND", ("auto", "http", "sse"),
+        "The server's transport: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
+        "[default: auto, detected]",
+    ),
+]  # fmt: skip
+
 
 WEB: Final = ("http://", "https://")
 
@@ -79,7 +115,7 @@ TimeoutOption = Annotated[
 ]
 
 
-class CallCommand(BeforeCommand):
+class CallCommand(BackendCommand):
     """Shows in its usage what the words stand for."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
@@ -87,7 +123,7 @@ class CallCommand(BeforeCommand):
         return ["[OPTIONS]", "[URL] [TOOL [KEY=VALUE]...] [-- COMMAND...]"]
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class CallOptions(Struct, frozen=True, kw_only=True):
     """What is to be done at a server, and how."""
 
     tool: str = ""
@@ -137,7 +173,7 @@ def call(
     if header and not url:
         raise typer.BadParameter("--header needs the URL of a server")
     tool, pairs = split(given, named=prompt is not None or read is not None)
-    wanted = Wanted(
+    wanted = CallOptions(
         tool=tool, pairs=pairs, uri=read, prompt=prompt, whole=arguments, era=era,
         seconds=timeout, as_json=as_json,
     )  # fmt: skip
@@ -171,7 +207,7 @@ def finish(done: bool | None) -> None:  # noqa: FBT001
         raise typer.Exit(ExitCode.FAILED)
 
 
-async def perform(connect: Connect, wanted: Wanted) -> bool:
+async def perform(connect: Connect, wanted: CallOptions) -> bool:
     """Do what is wanted at one server; whether the answer was no error."""
     from folkmoot.cli.call_show import tell_notice, tell_offer, tell_result
     from folkmoot.relay.caller import calling
@@ -202,15 +238,15 @@ async def perform(connect: Connect, wanted: Wanted) -> bool:
     return not failed
 
 
-async def offered(caller: PlainClient) -> Offer:
+async def offered(caller: PlainClient) -> ServerOffer:
     """Everything a server lists; what it does not say it has is not asked for."""
-    from folkmoot.cli.call_show import LISTS, Offer
+    from folkmoot.cli.call_show import LISTS, ServerOffer
 
     found: dict[str, Any] = {}
     for name, method, member, _ in LISTS:
         if method.partition("/")[0] in caller.capabilities:
             found[name] = await caller.listed(method, member)
-    return Offer(
+    return ServerOffer(
         server=caller.info,
         era=caller.era.value,
         version=caller.version,
@@ -219,7 +255,7 @@ async def offered(caller: PlainClient) -> Offer:
     )
 
 
-async def request_for(caller: PlainClient, wanted: Wanted) -> tuple[str, dict[str, Any], str]:
+async def request_for(caller: PlainClient, wanted: CallOptions) -> tuple[str, dict[str, Any], str]:
     """The request: its method, its params, and what it is about."""
     if wanted.uri:
         return RESOURCES_READ, {"uri": wanted.uri}, wanted.uri
@@ -235,7 +271,7 @@ async def request_for(caller: PlainClient, wanted: Wanted) -> tuple[str, dict[st
     return TOOLS_CALL, {"name": tool["name"], "arguments": given}, tool["name"]
 
 
-def found_tool(tools: Sequence[dict[str, Any]], wanted: Wanted) -> dict[str, Any]:
+def found_tool(tools: Sequence[dict[str, Any]], wanted: CallOptions) -> dict[str, Any]:
     """The tool that is meant; `UnknownTool` names what is like it."""
     by_name = {each["name"]: each for each in tools if isinstance(each.get("name"), str)}
     for prefix in ("", *wanted.own_names):

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.cli.arguments import signature
-from folkmoot.cli.output import aligned, say, size
-from folkmoot.cli.show import word
-from folkmoot.cli.tape.paper import Paper
-from folkmoot.cli.tape.words import lapse
-from folkmoot.cli.text import escape_json, lines, one_line, pretty
+from folkmoot.cli.options import signature
+from folkmoot.cli.output import (
+    aligned,
+    escape_json,
+    lines,
+    one_line,
+    pretty,
+    say,
+    size,
+)
+from folkmoot.cli.show import Paper, lapse, word
 from folkmoot.mcp.wire import (
     LOGGED,
     PROGRESS,
@@ -28,10 +33,11 @@ if TYPE_CHECKING:
     from folkmoot.core.message import Notification
     from folkmoot.relay.caller import PlainClient
 
+
 INDENT: Final = "  "
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class ServerOffer(Struct, frozen=True, kw_only=True):
     """A server, and all it offers."""
 
     server: dict[str, Any]
@@ -53,7 +59,7 @@ LISTS: Final = (
 """Each list of an offer: how it is asked for, the member it is in, and its heading."""
 
 
-def tell_offer(offer: Offer, seconds: float) -> None:
+def tell_offer(offer: ServerOffer, seconds: float) -> None:
     """A server and its lists: on a terminal with room, in a pipe one thing in a line."""
     paper = Paper()
     name = " ".join(word(offer.server[key]) for key in ("name", "version") if offer.server.get(key))

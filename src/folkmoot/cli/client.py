@@ -13,7 +13,7 @@ import msgspec
 
 from folkmoot import __version__
 from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
-from folkmoot.cli.text import one_line
+from folkmoot.cli.output import one_line
 from folkmoot.client.http import MAX_ANSWER, PATIENCE
 from folkmoot.client.methods import Hub
 from folkmoot.core.errors import (
@@ -130,7 +130,7 @@ class HubClient(Hub):
             return NotSignedIn(GUEST_UNKNOWN if self._guest else ACCOUNT_UNKNOWN)
         problems = [one_line(error["message"][:MAX_REASON])]
         if "your_capabilities" in error:
-            from folkmoot.cli.room.tellers import allowed
+            from folkmoot.cli.room.sentences import allowed
 
             problems.append(
                 f"you may: {one_line(allowed(error['your_capabilities']))[:MAX_REASON]}"

@@ -15,8 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from folkmoot.cli import jsonfile, tomlfile
-from folkmoot.cli.asking import AsOption, HubOption, hub_for
-from folkmoot.cli.credentials import Login, fits, read_keyring
+from folkmoot.cli.credentials import AsOption, HubOption, Login, fits, hub_for, read_keyring
 from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.core.errors import ClientFileUnusable
 from folkmoot.staging import staged

@@ -1,16 +1,24 @@
-"""`folkmoot doctor`: is everything as it must be, and what to do where it is not."""
+"""`folkmoot doctor`: checks a hub's machine, settings, backends and interceptors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Collection, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from folkmoot.cli.backends_checks import check_backends
-from folkmoot.cli.checks import check_packages, check_program, check_sqlite, check_tls
-from folkmoot.cli.datachecks import check_data
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.findings import tell
+from folkmoot import __version__
+from folkmoot.cli.backends_show import counted
+from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -19,13 +27,294 @@ from folkmoot.cli.options import (
     PortOption,
     settings_from,
 )
-from folkmoot.cli.output import say_json
-from folkmoot.cli.passingchecks import check_interceptors, check_recording
-from folkmoot.core.errors import SettingsError
-from folkmoot.datafolder import Finding
+from folkmoot.cli.output import PROGRAM, ExitCode, console, on_terminal, say, say_json, size
+from folkmoot.cli.show import word
+from folkmoot.core.errors import FolkmootError, SettingsError
+from folkmoot.datafolder import Finding, Paths
+from folkmoot.settings.backends import Secret
+from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
-    from folkmoot.settings import Loaded
+    from collections.abc import Sequence
+
+    from folkmoot.core.ports import Tx, Unit
+    from folkmoot.datafolder import Finding, Level
+    from folkmoot.settings import BackendSpec, Loaded, Settings
+
+
+STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+
+
+def tell(findings: Sequence[Finding]) -> None:
+    """The findings, one each line, with the advice below what needs it, and the sum of it all."""
+    width = max(len(finding.subject) for finding in findings)
+    if on_terminal():
+        draw(findings)
+    else:
+        for finding in findings:
+            say(f"{finding.level:<8} {finding.subject:<{width}}  {visible(finding.text)}")
+            if finding.advice:
+                say(f"{'':<8} {'':<{width}}  → {visible(finding.advice)}")
+    say()
+    say(verdict(findings))
+
+
+def draw(findings: Sequence[Finding]) -> None:
+    """The same on a terminal: coloured, and wrapped inside its column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        text = Text(visible(finding.text))
+        if finding.advice:
+            text.append(f"\n→ {visible(finding.advice)}", style="bold")
+        mark = Text(finding.level, style=STYLES[finding.level])
+        table.add_row(mark, Text(finding.subject), text)
+    console().print(table)
+
+
+def verdict(findings: Sequence[Finding]) -> str:
+    """The sum of it all in one line."""
+    problems = sum(finding.level == "problem" for finding in findings)
+    warnings = sum(finding.level == "warning" for finding in findings)
+    if not problems and not warnings:
+        return "No problems found."
+    counts = [(problems, "problem"), (warnings, "warning")]
+    told = [f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts if count]
+    return f"Found {' and '.join(told)}."
+
+
+def check_recording(settings: Settings) -> Finding:
+    """Whether tapes can be written where the settings want them, and how much room there is."""
+    if not settings.record.folder:
+        return Finding("recording", "ok", "off")
+    folder = Path(settings.record.folder).expanduser()
+    # One that is not there yet is made at the start, with all that leads to it.
+    there = next(each for each in (folder, *folder.absolute().parents) if os.path.lexists(each))
+    if not there.is_dir():
+        return Finding("recording", "problem", f"{there}: is not a folder", "Choose another one.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        advice = "Let the hub's user write there, or change record.folder."
+        return Finding("recording", "problem", f"{there}: cannot be written to", advice)
+    if there == folder and stat.S_IMODE(there.stat().st_mode) & 0o077:
+        advice = f"Run: chmod 700 {folder}"
+        return Finding("recording", "warning", f"{folder}: other users can read it", advice)
+    free = size(shutil.disk_usage(there).free)
+    return Finding("recording", "ok", f"{folder}: {free} free")
+
+
+def check_interceptors(settings: Settings) -> Finding:
+    """Whether the rules can be read, and the plugins loaded."""
+    chosen = settings.interceptors
+    if not chosen.rules and not chosen.plugins:
+        return Finding("rules", "ok", "none")
+    from folkmoot.clock import SystemClock
+    from folkmoot.proxy.plugins import load_plugins
+    from folkmoot.proxy.rules import Rules
+
+    try:
+        if chosen.rules:
+            Rules.load(Path(chosen.rules).expanduser(), clock=SystemClock(), groups=lambda _: ())
+        load_plugins(chosen.plugins)
+    except FolkmootError as error:
+        advice = "Fix it: a hub does not start with it, and a running one keeps the old rules."
+        return Finding("rules", "problem", error.message.removesuffix("."), advice)
+    return Finding("rules", "ok", ", ".join(filter(None, (chosen.rules, *chosen.plugins))))
+
+
+T = TypeVar("T")
+
+TAKEN = "SELECT handle FROM handles WHERE (kind = 'live' OR until > ?) AND handle = ?"
+
+HELD = "SELECT COUNT(*) FROM pins WHERE changed_hash IS NOT NULL AND namespace = ?"
+
+
+def check_backends(loaded: Loaded) -> Iterator[Finding]:
+    """What is wrong with backends, each that something is wrong with; or how many there are."""
+    specs = [spec for spec in loaded.gateway.backends.values() if spec.enabled]
+    found = [finding for spec in specs for finding in check_backend(spec)]
+    found += check_handles(Paths(loaded.settings.data_folder), loaded.gateway.backends)
+    found += check_held(Paths(loaded.settings.data_folder), loaded.gateway.backends)
+    found += [Finding("backends", "warning", note) for note in loaded.notes]
+    told = counted(len(specs), "backend") if specs else "none"
+    yield from found or [Finding("backends", "ok", told)]
+
+
+def check_backend(spec: BackendSpec) -> Iterator[Finding]:
+    """Whether a backend could be reached as far as this machine is concerned."""
+    for fault in secret_faults(spec):
+        advice = "A hub that runs elsewhere or as another user may have it."
+        yield Finding("backends", "warning", f"{spec.namespace}: {fault}", advice)
+    if spec.cwd and not Path(spec.cwd).is_dir():
+        advice = "Create the folder, or change cwd."
+        yield Finding(
+            "backends", "problem", f"{spec.namespace}: {spec.cwd}: no such folder", advice
+        )
+    elif spec.command and (wrong := isolation_fault(spec)):
+        advice = "Change user or sandbox, or fix it."
+        yield Finding("backends", "problem", f"{spec.namespace}: {wrong}", advice)
+    elif spec.command and not program_of(spec):
+        told = f"{spec.namespace}: the program {spec.command[0]} is not found"
+        advice = "Install it, or give its full path in command."
+        yield Finding("backends", "problem", told, advice)
+
+
+def secret_faults(spec: BackendSpec) -> Iterator[str]:
+    """Each reference that leads nowhere, in a sentence."""
+    from folkmoot.relay.upstream.secrets import resolve
+
+    for what, values in (("variable", spec.env), ("header", spec.headers)):
+        for name, value in values.items():
+            if isinstance(value, Secret):
+                try:
+                    resolve(value, os.environ, f"the {what} {name}")
+                except FolkmootError as error:
+                    yield error.message.rstrip(".")
+
+
+def isolation_fault(spec: BackendSpec) -> str:
+    """Why a backend cannot run as another user or in its sandbox; empty when it can."""
+    from folkmoot.relay.upstream.isolation import BWRAP, isolated
+
+    if not spec.user and spec.sandbox != BWRAP:
+        return ""
+    try:
+        start = isolated(spec, dict(os.environ), ())
+    except FolkmootError as error:
+        return error.message.rstrip(".")
+    if spec.sandbox != BWRAP:
+        return ""
+    place = start.command.index("--", start.command.index("--chdir"))
+    trying = [*start.command[:place], "--", "true"]
+    try:
+        ran = subprocess.run(trying, capture_output=True, timeout=30, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return "bwrap does not run here"
+    return "" if ran.returncode == 0 else word(ran.stderr.decode(errors="replace").strip()[:200])
+
+
+def program_of(spec: BackendSpec) -> str | None:
+    """Where the program of a command is found; a path is taken from where it is started."""
+    program = Path(spec.command[0])
+    if len(program.parts) > 1:
+        return shutil.which(Path(spec.cwd) / program)
+    path = spec.env.get("PATH")
+    return shutil.which(program.name, path=path if isinstance(path, str) else None)
+
+
+def check_handles(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
+    """Whether someone has a backend's name: the hub would not start."""
+    try:
+        taken = handles_among(paths, namespaces) if namespaces else []
+    except FolkmootError:
+        # What is wrong with the database is told where it is checked.
+        return []
+    advice = "Give it another namespace."
+    return [
+        Finding(
+            "backends", "problem", f"{name}: is someone's handle, or was until recently", advice
+        )
+        for name in taken
+    ]
+
+
+def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
+    """How many tools wait to be accepted."""
+
+    async def query(tx: Tx) -> list[tuple[str, int]]:
+        rows = [(name, await tx.fetch_one(HELD, (name,))) for name in sorted(namespaces)]
+        return [(name, row[0]) for name, row in rows if row is not None and row[0]]
+
+    try:
+        held = asked_of(paths, query)
+    except FolkmootError:
+        return []
+    return [
+        Finding(
+            "backends",
+            "warning",
+            f"{namespace}: {counted(count, 'tool')} changed or new, held back until accepted",
+            f"To see it: folkmoot backends diff {namespace}",
+        )
+        for namespace, count in held
+    ]
+
+
+def handles_among(paths: Paths, names: Collection[str]) -> list[str]:
+    """Which of these names are handles of people."""
+    now = int(time.time())
+
+    async def query(tx: Tx) -> list[str]:
+        return [name for name in sorted(names) if await tx.fetch_one(TAKEN, (now, name))]
+
+    return asked_of(paths, query)
+
+
+def asked_of(paths: Paths, query: Unit[list[T]]) -> list[T]:
+    """What a query answers on the database; nothing where there is none."""
+    from folkmoot.store import look_up
+
+    return look_up(paths.database, query) if paths.database_exists() else []
+
+
+NAME = re.compile(r"[A-Za-z0-9._-]+")
+REINSTALL = "Reinstall Folkmoot with its dependencies."
+
+
+def check_program() -> Finding:
+    """Which Folkmoot this is, on which Python."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return Finding("program", "ok", f"Folkmoot {__version__} on {python}")
+
+
+def check_sqlite() -> Finding:
+    """Which SQLite is used: the one `apsw` brings, not the system's."""
+    try:
+        from folkmoot.store import engine_version
+    except ImportError as error:
+        return Finding("sqlite", "problem", f"apsw cannot be loaded: {error}", REINSTALL)
+    return Finding("sqlite", "ok", engine_version())
+
+
+def check_packages() -> Finding:
+    """Whether everything Folkmoot is built from is installed."""
+    present, missing = [], []
+    try:
+        names = required()
+    except metadata.PackageNotFoundError:
+        return Finding("packages", "warning", "Folkmoot itself is not installed", REINSTALL)
+    for name in names:
+        try:
+            present.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Finding("packages", "problem", f"not installed: {', '.join(missing)}", REINSTALL)
+    return Finding("packages", "ok", ", ".join(present))
+
+
+def required() -> list[str]:
+    """The names of the packages Folkmoot needs, those of extras left out."""
+    needs = [need for need in metadata.requires(PROGRAM) or [] if "extra ==" not in need]
+    return [match.group() for need in needs if (match := NAME.match(need))]
+
+
+def check_tls(settings: Settings) -> Finding:
+    """Whether the port can be served with the certificate and the key that the settings name."""
+    from folkmoot.transports.tls import load_tls
+
+    try:
+        context = load_tls(settings.tls)
+    except SettingsError as error:
+        advice = "Fix the file or the setting. Without both settings the hub uses no TLS."
+        return Finding("tls", "problem", error.message.removesuffix("."), advice)
+    if context is None:
+        return Finding("tls", "ok", "off")
+    return Finding("tls", "ok", f"{settings.tls.certificate}: matches its key")
 
 
 def doctor(

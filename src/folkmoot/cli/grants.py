@@ -9,12 +9,17 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from folkmoot.cli.asking import HandleArgument, checked_handle
-from folkmoot.cli.operator import Operated
+from folkmoot.cli.credentials import HandleArgument, checked_handle
+from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
-from folkmoot.cli.output import complain, on_terminal, say, say_json
+from folkmoot.cli.output import (
+    complain,
+    moment,
+    on_terminal,
+    say,
+    say_json,
+)
 from folkmoot.cli.show import Column, at, tell_table
-from folkmoot.cli.text import moment
 
 PatternsArgument = Annotated[
     list[str],
@@ -157,14 +162,14 @@ def invite_for(
     )
 
 
-def opened(config: str | None, data: str | None) -> Operated:
+def opened(config: str | None, data: str | None) -> OperatedHub:
     """A hub that has run before, and so can have accounts."""
-    hub = Operated(config, data)
+    hub = OperatedHub(config, data)
     hub.require_database()
     return hub
 
 
-def everybody(hub: Operated) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def everybody(hub: OperatedHub) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Everyone who holds something of their own, and what all hold."""
     people: list[dict[str, Any]] = []
     after: str | None = ""

@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from folkmoot.cli.asking import AsOption, UrlOption, signed_in
-from folkmoot.cli.operator import Operated, understood
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place, flag
-from folkmoot.cli.output import say
-from folkmoot.cli.show import Column, at, tell_table, word
-from folkmoot.cli.text import moment, one_line, say_data
+from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
+from folkmoot.cli.operator import OperatedHub, understood
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    check_place,
+    flag,
+)
+from folkmoot.cli.output import moment, one_line, say, say_data
+from folkmoot.cli.show import (
+    Column,
+    at,
+    tell_table,
+    word,
+)
 from folkmoot.core.errors import InviteNotOpen
 
 if TYPE_CHECKING:
@@ -92,7 +102,7 @@ def open_ones(
     cursor: str | None = None
     while True:
         if everyones:
-            hub_here = Operated(config, data)
+            hub_here = OperatedHub(config, data)
             hub_here.require_database()
             answer = hub_here.ask("folkmoot/invites", {"cursor": cursor})
             page = understood(answer, OpenInvites)
@@ -140,7 +150,7 @@ def withdraw(
             raise InviteNotOpen
         raise InviteNotOpen(f"{len(fit)} invitations begin with {one_line(invite_id)}.")
     if everyones:
-        Operated(config, data).ask("folkmoot/withdraw_invite", {"invite": fit[0].id})
+        OperatedHub(config, data).ask("folkmoot/withdraw_invite", {"invite": fit[0].id})
     else:
         signed_in(url, handle)[0].withdraw_my_invite(fit[0].id)
     say(f"Withdrew the invitation {word(fit[0].id)[:SHORT]}.")

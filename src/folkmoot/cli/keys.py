@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.operator import Operated, understood
+from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
-from folkmoot.cli.output import complain, say, say_json
+from folkmoot.cli.output import ExitCode, complain, say, say_json
 from folkmoot.core.errors import CommandFailed, FolkmootError
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def rotate_master(
     check_options(new, to, keep_old, discard=discard_old, cancel=cancel)
     from folkmoot.operations.operator.data import CancelledRotation, RotatedKey
 
-    hub = Operated(config, data)
+    hub = OperatedHub(config, data)
     hub.require_database(NO_KEY)
     if cancel:
         told = understood(hub.ask("folkmoot/cancel_rotation"), CancelledRotation)
@@ -149,7 +148,7 @@ def given_key(file: str) -> str:
     return format_key(parse_key(text, "The standard input"))
 
 
-def rotate_to(hub: Operated, arguments: dict[str, Any], to: Path) -> Any:
+def rotate_to(hub: OperatedHub, arguments: dict[str, Any], to: Path) -> Any:
     """Change to a key that is in the operator's file before anything depends on it."""
     from folkmoot.keys import format_key, fresh_key, put_key
 

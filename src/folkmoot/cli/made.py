@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from folkmoot.cli.asking import AsOption, UrlOption, signed_in
+from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.show import tell_answer
 

@@ -1,4 +1,4 @@
-"""Your mail from a terminal: read, write, answer, look through conversations."""
+"""Mail: read, send, reply, and change conversations."""
 
 from __future__ import annotations
 
@@ -9,25 +9,34 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from folkmoot.cli.asking import (
+from folkmoot.cli.credentials import (
     AsOption,
     TextArgument,
     UrlOption,
+    YesOption,
     checked_handle,
+    confirm,
     handle_argument,
     signed_in,
     text_of,
 )
-from folkmoot.cli.options import JsonOption, choice, number
-from folkmoot.cli.output import say
-from folkmoot.cli.show import Column, at, short, tell_messages, tell_table, word
-from folkmoot.cli.text import moment, one_line, say_data
+from folkmoot.cli.options import JsonOption, choice, flag, number
+from folkmoot.cli.output import moment, one_line, say, say_data
+from folkmoot.cli.show import (
+    Column,
+    at,
+    short,
+    tell_messages,
+    tell_table,
+    word,
+)
 from folkmoot.core.errors import ToolRefused
 from folkmoot.core.uuids import is_beginning
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
-    from folkmoot.client.methods import MailMessage, Sent, Thread
+    from folkmoot.client.methods import MailMessage, Sent, Thread, ThreadDone, ThreadState
+
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PREVIEW = 60
@@ -269,3 +278,114 @@ def tell_sent(sent: Sent, *, as_json: bool) -> None:
         say_data(sent)
     else:
         say(f"Sent to {at(sent.to)}: {short(sent.message_id)}")
+
+
+UndoOption = Annotated[bool, flag("--undo", "Make it active again.")]
+MessagesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID", help="The ids of the messages, as shown.",
+        callback=checked_id, show_default=False,
+    ),
+]  # fmt: skip
+
+
+def archive(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    undo: UndoOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Archive a conversation until a new message arrives.
+
+    'folkmoot threads --state archived' lists archived ones.
+    """
+    hub, _ = signed_in(url, handle)
+    do = hub.unarchive_thread if undo else hub.archive_thread
+    tell(do(thread_id_of(hub, which)), as_json=as_json)
+
+
+def star(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    undo: UndoOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Star a conversation, to find it again.
+
+    'folkmoot threads --state starred' lists starred ones.
+    """
+    hub, _ = signed_in(url, handle)
+    do = hub.unstar_thread if undo else hub.star_thread
+    tell(do(thread_id_of(hub, which)), as_json=as_json)
+
+
+def mute(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    undo: UndoOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Mute a conversation, so that it does not notify you.
+
+    New messages still arrive, but do not end 'folkmoot inbox --wait'.
+    """
+    hub, _ = signed_in(url, handle)
+    do = hub.unmute_thread if undo else hub.mute_thread
+    tell(do(thread_id_of(hub, which)), as_json=as_json)
+
+
+def delete(
+    messages: MessagesArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete your copy of messages.
+
+    The other side keeps theirs.
+    """
+    hub, _ = signed_in(url, handle)
+    deleted: list[str] = []
+    try:
+        for message in messages:
+            deleted.append(hub.delete_message(message).message_id)
+            if not as_json:
+                say(f"Deleted {short(deleted[-1])}.")
+    finally:
+        # Deleted messages are reported even if a later one could not be deleted.
+        if as_json:
+            say_data({"deleted": deleted})
+
+
+def delete_thread(
+    which: ThreadArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete your copy of a whole conversation.
+
+    The other side keeps theirs. Asks first, unless --yes is given.
+    """
+    hub, _ = signed_in(url, handle)
+    thread_id = thread_id_of(hub, which)
+    confirm(f"Delete all your messages in {one_line(which)}? They cannot be restored.", yes=yes)
+    tell(hub.delete_thread(thread_id), as_json=as_json)
+
+
+def tell(answer: ThreadState | ThreadDone, *, as_json: bool) -> None:
+    """The answer for a program, or its sentence for a person."""
+    if as_json:
+        say_data(answer)
+    else:
+        say(word(answer.message))

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from folkmoot.operations import Operation
     from folkmoot.settings import Loaded
 
+
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 MAX_ANSWER = 16 * 1024 * 1024
@@ -52,7 +53,7 @@ OnProgress: TypeAlias = Callable[[dict[str, Any]], None]
 """Told how far a long command is."""
 
 
-class Operated:
+class OperatedHub:
     """A hub's data folder, and whoever can do something there: the running hub, or this process."""
 
     def __init__(self, config: str | None, data: str | None) -> None:
@@ -131,15 +132,15 @@ def ask_socket(
 
     `timeout` is how long it may say nothing.
     """
-    answer = Answer(on_progress)
+    answer = OperatorAnswer(on_progress)
     exchange(socket, asked(operation(name), arguments or {}), answer, timeout)
     return answer.outcome()
 
 
 def read_socket(socket: Path, path: str) -> tuple[int, bytes]:
     """What a hub answers at a path that is no operation: its status and its body."""
-    answer = Answer(None)
-    exchange(socket, Asked("GET", path, {}, b""), answer, ANSWER_SECONDS)
+    answer = OperatorAnswer(None)
+    exchange(socket, OperatorRequest("GET", path, {}, b""), answer, ANSWER_SECONDS)
     return answer.status, answer.body
 
 
@@ -152,7 +153,7 @@ def ask_here(
     """Have an operation performed in this process."""
     from folkmoot.offline import assembled
 
-    row, answer = operation(name), Answer(on_progress)
+    row, answer = operation(name), OperatorAnswer(on_progress)
 
     async def perform() -> None:
         async with assembled(loaded, row) as app:
@@ -162,7 +163,7 @@ def ask_here(
     return answer.outcome()
 
 
-class Asked(NamedTuple):
+class OperatorRequest(NamedTuple):
     """A request."""
 
     method: str
@@ -178,7 +179,7 @@ def operation(name: str) -> Operation:
     return next(row for row in OPERATIONS if row.name == name)
 
 
-def asked(row: Operation, arguments: dict[str, Any]) -> Asked:
+def asked(row: Operation, arguments: dict[str, Any]) -> OperatorRequest:
     """The request for an operation: what its path names, then the query or the body."""
     route = row.routes[0]  # type: ignore[index]
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -191,15 +192,15 @@ def asked(row: Operation, arguments: dict[str, Any]) -> Asked:
         words = {name: WORDS.get(value, value) if type(value) is bool else value
                  for name, value in given.items()}  # fmt: skip
         query = f"?{urlencode(words, doseq=True)}" if words else ""
-        return Asked(route.method, target + query, headers, b"")
+        return OperatorRequest(route.method, target + query, headers, b"")
     headers["content-type"] = JSON
-    return Asked(route.method, target, headers, msgspec.json.encode(given))
+    return OperatorRequest(route.method, target, headers, msgspec.json.encode(given))
 
 
 NO_CONTENT: Final = 204
 
 
-class Answer:
+class OperatorAnswer:
     """An answer as it arrives: JSON, or a stream of events that ends with a result or an error."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
@@ -267,7 +268,9 @@ def raised(answer: Any) -> FolkmootError:
     return ERRORS.get(code, CommandFailed)(message, **told)
 
 
-def exchange(socket: Path, request: Asked, answer: Answer, timeout: float | None) -> None:
+def exchange(
+    socket: Path, request: OperatorRequest, answer: OperatorAnswer, timeout: float | None
+) -> None:
     """One request on a Unix socket."""
     # A tenth of a second to import, which help and errors need not wait for.
     from http.client import BadStatusLine, HTTPConnection, HTTPException, RemoteDisconnected
@@ -312,7 +315,7 @@ def connected(path: Path) -> Any:
     return connection
 
 
-async def call_app(app: ASGIApp, request: Asked, answer: Answer) -> None:
+async def call_app(app: ASGIApp, request: OperatorRequest, answer: OperatorAnswer) -> None:
     """One request to an application in this process."""
     path, _, query = request.target.partition("?")
     scope = {

@@ -13,12 +13,17 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from folkmoot.cli.asking import checked_handle
-from folkmoot.cli.operator import Operated
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, number, option
-from folkmoot.cli.output import on_terminal, say
+from folkmoot.cli.credentials import checked_handle
+from folkmoot.cli.operator import OperatedHub
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    number,
+    option,
+)
+from folkmoot.cli.output import moment, on_terminal, one_line, say, say_data
 from folkmoot.cli.show import Column, tell_table, word
-from folkmoot.cli.text import moment, one_line, say_data
 from folkmoot.core.errors import ExportFailed
 
 MOST = 10_000
@@ -98,7 +103,7 @@ def audit(
     """
     if follow and export is not None:
         raise typer.BadParameter("give --follow or --export, not both")
-    hub = Operated(config, data)
+    hub = OperatedHub(config, data)
     hub.require_database()
     wanted = {
         "since": None if since is None else int(time.time()) - seconds(since),
@@ -130,7 +135,7 @@ def audit(
     tell_table(columns, rows, "No audit lines match." if any(wanted.values()) else "Nothing yet.")
 
 
-def newest(hub: Operated, wanted: dict[str, Any], most: int) -> list[dict[str, Any]]:
+def newest(hub: OperatedHub, wanted: dict[str, Any], most: int) -> list[dict[str, Any]]:
     """The newest lines that fit, the newest last."""
     found: list[dict[str, Any]] = []
     while len(found) < most:
@@ -143,7 +148,7 @@ def newest(hub: Operated, wanted: dict[str, Any], most: int) -> list[dict[str, A
     return found[::-1]
 
 
-def later(hub: Operated, wanted: dict[str, Any], after: int) -> list[dict[str, Any]]:
+def later(hub: OperatedHub, wanted: dict[str, Any], after: int) -> list[dict[str, Any]]:
     """The first lines after an id that fit, the oldest first."""
     found: list[dict[str, Any]] = hub.ask(
         "folkmoot/audit", {**wanted, "limit": PAGE, "after": after}
@@ -152,7 +157,7 @@ def later(hub: Operated, wanted: dict[str, Any], after: int) -> list[dict[str, A
 
 
 def show_as_they_come(
-    hub: Operated, wanted: dict[str, Any], found: list[dict[str, Any]], *, as_json: bool
+    hub: OperatedHub, wanted: dict[str, Any], found: list[dict[str, Any]], *, as_json: bool
 ) -> None:
     """Show lines, and then those that come, until interrupted."""
     place = found[-1]["id"] if found else 0
@@ -172,7 +177,7 @@ def plain(line: dict[str, Any]) -> str:
     return "  ".join(filter(None, parts))
 
 
-def write_all(hub: Operated, wanted: dict[str, Any], target: Path) -> int:
+def write_all(hub: OperatedHub, wanted: dict[str, Any], target: Path) -> int:
     """Write every line that fits to a file that only its owner can read; how many there were."""
     count = place = 0
     try:

@@ -1,4 +1,4 @@
-"""`folkmoot people`: everyone who has an account, for whoever runs the hub."""
+"""`folkmoot people` and `folkmoot rooms`: all accounts and rooms of a hub, for its operator."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import msgspec
 import typer
 
 from folkmoot.cli.account import AgentOption, show_secrets, tell_kept
-from folkmoot.cli.asking import HandleArgument, YesOption, handle_argument
-from folkmoot.cli.credentials import Login, changing, read_keyring
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.operator import Operated, understood
+from folkmoot.cli.credentials import (
+    HandleArgument,
+    Login,
+    YesOption,
+    changing,
+    handle_argument,
+    read_keyring,
+)
+from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
@@ -21,10 +26,22 @@ from folkmoot.cli.options import (
     flag,
     option,
 )
-from folkmoot.cli.output import aligned, complain, say, size
+from folkmoot.cli.output import (
+    ExitCode,
+    aligned,
+    complain,
+    moment,
+    say,
+    say_data,
+    size,
+)
 from folkmoot.cli.serve import reachable
-from folkmoot.cli.show import Column, at, tell_table, word
-from folkmoot.cli.text import moment, say_data
+from folkmoot.cli.show import (
+    Column,
+    at,
+    tell_table,
+    word,
+)
 from folkmoot.core.errors import CredentialsUnusable
 
 SuspendedOption = Annotated[bool, flag("--suspended", "Only suspended accounts.")]
@@ -123,9 +140,9 @@ def used(name: str, use: dict[str, int]) -> str:
     return f"{shown(use['used'])}{limit}"
 
 
-def opened(config: str | None, data: str | None) -> Operated:
+def opened(config: str | None, data: str | None) -> OperatedHub:
     """A hub that has run before, and so can have accounts."""
-    hub = Operated(config, data)
+    hub = OperatedHub(config, data)
     hub.require_database()
     return hub
 
@@ -171,7 +188,7 @@ def add(
         tell_kept(read_keyring(), login)
 
 
-def made(hub: Operated, arguments: dict[str, str]) -> Login:
+def made(hub: OperatedHub, arguments: dict[str, str]) -> Login:
     """A new account, on its hub as this machine reaches it."""
     login = understood(hub.ask("folkmoot/add_person", arguments), Login)
     return msgspec.structs.replace(login, hub=reachable(login.hub))
@@ -255,3 +272,44 @@ def confirm(handle: str) -> None:
     if typed.strip().removeprefix("@").lower() != handle:
         say("Nothing was removed.", err=True)
         raise typer.Exit(ExitCode.FAILED)
+
+
+def rooms(
+    data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
+) -> None:
+    """List every room of the hub, including private ones.
+
+    For the operator, on the hub's own machine, with or without a running hub. To use rooms, see
+    'folkmoot room'.
+    """
+    hub = OperatedHub(config, data)
+    hub.require_database()
+    found: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        page = hub.ask("folkmoot/rooms", {"after": after or None})
+        found += page["rooms"]
+        after = page["next"]
+    if as_json:
+        say_data({"rooms": found})
+        return
+    rows = [
+        (word(it["name"]), at(it["owner"]) if it["owner"] else "-", access(it), str(it["members"]),
+         str(it["present"]), f"{it['messages']:,}", size(it["bytes"]), last(it))
+        for it in found
+    ]  # fmt: skip
+    columns = (Column("Room", "bold"), Column("Owner"), Column("Access"),
+               Column("Members", named=True), Column("Here", named=True),
+               Column("Messages", named=True), Column("Size"),
+               Column("Last", "dim"))  # fmt: skip
+    tell_table(columns, rows, "There are no rooms yet.")
+
+
+def access(row: dict[str, Any]) -> str:
+    """Who may come in, and whether it is kept."""
+    return str(row["access"]) if row["durable"] else f"{row['access']}, in memory"
+
+
+def last(row: dict[str, Any]) -> str:
+    """When the last message came."""
+    return "-" if row["last_at"] is None else moment(row["last_at"])

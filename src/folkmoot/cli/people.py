@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from folkmoot.cli.asking import (
+from folkmoot.cli.credentials import (
     AsOption,
     HandleArgument,
     UrlOption,
@@ -16,10 +16,21 @@ from folkmoot.cli.asking import (
     text_of,
 )
 from folkmoot.cli.grants import invite_for
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place, number
-from folkmoot.cli.output import say
-from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
-from folkmoot.cli.text import moment, say_data
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    check_place,
+    number,
+)
+from folkmoot.cli.output import moment, say, say_data
+from folkmoot.cli.show import (
+    Column,
+    at,
+    tell_fields,
+    tell_table,
+    word,
+)
 
 NicknameOption = Annotated[
     str | None,

@@ -18,38 +18,58 @@ from typer.main import get_command
 from folkmoot import __version__
 from folkmoot.cli import (
     account,
-    asks,
     backends,
     backup,
     bridge,
-    browse,
     call,
-    config,
     connect,
     doctor,
-    export,
     grants,
     invites,
     keys,
     made,
     mail,
-    mail_changes,
+    names,
     operator_audit,
     operator_people,
-    operator_rooms,
     people,
     proxy,
-    restore,
+    room,
     serve,
-    status,
+    tape,
     tokens,
 )
-from folkmoot.cli.exits import ExitCode, exit_code
-from folkmoot.cli.names import commands as names
-from folkmoot.cli.names import new
-from folkmoot.cli.output import PROGRAM, Complaints, complain, say
-from folkmoot.cli.room import commands as room
-from folkmoot.cli.tape import commands as tape
+from folkmoot.cli import (
+    backup as export,
+)
+from folkmoot.cli import (
+    backup as restore,
+)
+from folkmoot.cli import (
+    mail as mail_changes,
+)
+from folkmoot.cli import names as new
+from folkmoot.cli import (
+    operator_people as operator_rooms,
+)
+from folkmoot.cli import (
+    serve as config,
+)
+from folkmoot.cli import (
+    serve as status,
+)
+from folkmoot.cli import (
+    tokens as browse,
+)
+from folkmoot.cli.output import (
+    PROGRAM,
+    Complaints,
+    ExitCode,
+    complain,
+    exit_code,
+    say,
+)
+from folkmoot.cli.room import decide
 from folkmoot.core.errors import FolkmootError
 
 INVALID = re.compile(r"^Invalid value for '([^']+)': must")
@@ -89,8 +109,8 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     },
     "Rooms and decisions": {
         "room": room.app,
-        "asks": asks.asks,
-        "decisions": asks.decisions,
+        "asks": decide.asks,
+        "decisions": decide.decisions,
     },
     "Run a hub": {
         "serve": serve.serve,
@@ -116,7 +136,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "proxy": proxy.app,
         "tape": tape.app,
         "names": names.app,
-        "new": new.app,
+        "new": new.new_app,
     },
 }
 """Every command and group of commands by its name, under the heading where the help lists it."""

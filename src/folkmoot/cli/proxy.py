@@ -1,45 +1,198 @@
-"""`folkmoot proxy`: stand in front of an MCP server, and see, record or change what is said."""
+"""`folkmoot proxy`: inspect, record and change traffic to an MCP server."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from folkmoot.cli.credentials import read_keyring
-from folkmoot.cli.headers import HeaderOption, sent_headers
-from folkmoot.cli.looping import announce, host_and_port, run_until_stopped, tell_waiting
-from folkmoot.cli.options import LogFormatOption, LogLevelOption, check_place, settings_from
-from folkmoot.cli.output import complain
-from folkmoot.cli.proxy_held import held, tell_held
-from folkmoot.cli.proxy_options import (
-    AllowHostOption,
-    BestEffortOption,
-    BytesOption,
-    ErasOption,
-    HoldInOption,
-    KeyOption,
-    ListenOption,
-    NoRedactOption,
-    PassOption,
-    PluginOption,
-    RecordDirOption,
-    RecordOption,
-    RedactOption,
-    RoomAsOption,
-    RoomHubOption,
-    RulesOption,
-    TransportOption,
-    UpstreamOption,
-    check_together,
+from folkmoot.cli.call import UpstreamOption, UpstreamTransportOption
+from folkmoot.cli.credentials import checked_handle, checked_url, read_keyring
+from folkmoot.cli.options import (
+    HeaderOption,
+    LogFormatOption,
+    LogLevelOption,
+    check_place,
+    choice,
+    number,
+    sent_headers,
+    settings_from,
 )
+from folkmoot.cli.output import (
+    announce,
+    complain,
+    host_and_port,
+    run_until_stopped,
+    tell_waiting,
+)
+from folkmoot.cli.proxy_held import held, tell_held
+from folkmoot.cli.tape.options import places
+
+TAPE: Final = ("--record", "--record-dir")
+SEEING: Final = ("--rules", "--interceptor")
+NEEDS: Final = {
+    "--record-best-effort": (TAPE,),
+    "--redact": (TAPE,),
+    "--no-redact": (TAPE,),
+    "--redaction-key": (TAPE,),
+    "--hold-in": (SEEING,),
+    "--url": (("--hold-in",),),
+    "--as": (("--hold-in",),),
+    "--header": (("--upstream",),),
+    "--upstream-transport": (("--upstream",),),
+    "--pass-header": (("--upstream",), ("--listen",)),
+    "--allow-host": (("--listen",),),
+}
+"""Options that mean nothing alone, each with sets of options of which one must be given."""
+EXCLUDES: Final = (
+    ("--record", "--record-dir"),
+    ("--no-redact", "--redact"),
+    ("--no-redact", "--redaction-key"),
+)
+
+
+def check_together(given: Mapping[str, object]) -> None:
+    """Refuse options that would be ignored, or that say two things."""
+    for one, other in EXCLUDES:
+        if given[one] and given[other]:
+            raise typer.BadParameter(f"give either {one} or {other}")
+    for name, needs in NEEDS.items():
+        for needed in needs:
+            if given[name] and not any(given[each] for each in needed):
+                raise typer.BadParameter(f"{name} needs {' or '.join(needed)}")
+
+
+ListenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--listen", metavar="HOST:PORT", show_default=False,
+        help="Serve clients over HTTP at /mcp, and HTTP+SSE at /sse; port 0 takes a free one.  "
+        "[default: one client on standard input and output]",
+    ),
+]  # fmt: skip
+PassOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pass-header", metavar="NAME", show_default=False,
+        help="Also pass on this header of clients. May be repeated.",
+    ),
+]  # fmt: skip
+AllowHostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host", metavar="NAME", show_default=False,
+        help="Also answer requests for this host name; *.NAME matches all its subdomains. "
+             "May be repeated.",
+    ),
+]  # fmt: skip
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record", metavar="FILE", show_default=False,
+        help="Record on a tape; if FILE exists, on a numbered one beside it. One named .zst is "
+        "compressed.",
+    ),
+]  # fmt: skip
+RecordDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record-dir", metavar="DIR", show_default=False,
+        help="Record on tapes in this folder, each under a new name.",
+    ),
+]  # fmt: skip
+BestEffortOption = Annotated[
+    bool,
+    typer.Option(
+        "--record-best-effort", show_default=False,
+        help="Keep going when the tape cannot be written; otherwise the proxy stops passing "
+             "messages.",
+    ),
+]  # fmt: skip
+RedactOption = Annotated[
+    list[str] | None,
+    places(
+        "--redact",
+        "Also redact this path on the tape, such as $.params.arguments.ssn or $..pin. "
+        "May be repeated.",
+    ),
+]  # fmt: skip
+NoRedactOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-redact", show_default=False,
+        help="Record secrets and mail unredacted: anyone with the tape can then use them.",
+    ),
+]  # fmt: skip
+KeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--redaction-key", metavar="FILE", show_default=False,
+        help="The key that placeholders are made with; created if it does not exist.  "
+             "[default: one in the folder of tapes, or your own]",
+    ),
+]  # fmt: skip
+RulesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules", metavar="FILE", show_default=False,
+        help="Apply these rules to every message; reloaded when the file changes.",
+    ),
+]  # fmt: skip
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--interceptor", metavar="NAME", show_default=False,
+        help="Apply this interceptor, an entry point of an installed package, to every "
+             "message. May be repeated.",
+    ),
+]  # fmt: skip
+HoldInOption = Annotated[
+    str | None,
+    typer.Option(
+        "--hold-in", metavar="ROOM", show_default=False,
+        help="Let people in this room of a hub decide about held messages; everyone in the "
+             "room can read them.",
+    ),
+]  # fmt: skip
+RoomHubOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url", metavar="URL", callback=checked_url, show_default=False,
+        help="The hub of that room.  [default: that of your account]",
+    ),
+]  # fmt: skip
+RoomAsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="HANDLE", callback=checked_handle, show_default=False,
+        help="Which of your accounts the proxy uses in that room.  [default: the first]",
+    ),
+]  # fmt: skip
+ErasOption = Annotated[
+    str,
+    choice(
+        "--eras", "HOW", ("bridge", "always", "pass"),
+        "Translate between clients and servers of different MCP eras (bridge), also for clients "
+        "that ask which era it is (always), or pass everything unchanged (pass).  "
+        "[default: bridge]",
+    ),
+]  # fmt: skip
+BytesOption = Annotated[
+    int | None,
+    number(
+        "--max-message-bytes", 1024, 999_999_999,
+        "Refuse larger messages.  [default: 67108864]",
+    ),
+]  # fmt: skip
+
 
 COMMAND: Final = "folkmoot.proxy.command"
 
 
-class BeforeCommand(TyperGroup):
+class ProxyCommand(TyperGroup):
     """Takes everything behind `--` for the server's command, and a word before it for a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -59,7 +212,7 @@ class BeforeCommand(TyperGroup):
 
 
 app = typer.Typer(
-    cls=BeforeCommand,
+    cls=ProxyCommand,
     invoke_without_command=True,
     rich_markup_mode=None,
     subcommand_metavar="(--upstream URL | -- COMMAND...)",
@@ -72,7 +225,7 @@ def proxy(
     ctx: typer.Context,
     *,
     upstream: UpstreamOption = None,
-    transport: TransportOption = "auto",
+    transport: UpstreamTransportOption = "auto",
     header: HeaderOption = None,
     listen: ListenOption = None,
     pass_header: PassOption = None,

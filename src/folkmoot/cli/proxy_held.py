@@ -15,16 +15,29 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 import typer
 
-from folkmoot.cli.operator import ANSWER_SECONDS, ask_socket, check_entry, understood
+from folkmoot.cli.operator import (
+    ANSWER_SECONDS,
+    ask_socket,
+    check_entry,
+    understood,
+)
 from folkmoot.cli.options import JsonOption, settings_from
-from folkmoot.cli.output import aligned, complain, duration, on_terminal, say
+from folkmoot.cli.output import (
+    aligned,
+    complain,
+    duration,
+    on_terminal,
+    pretty,
+    say,
+    say_data,
+)
 from folkmoot.cli.show import word
-from folkmoot.cli.text import pretty, say_data
 from folkmoot.core.errors import CommandFailed, CommandInvalid, HubNotRunning
 from folkmoot.datafolder import Paths
 
 if TYPE_CHECKING:
     from folkmoot.proxy.held import HeldView
+
 
 ID = re.compile(r"(?:([0-9]{1,10})/)?([0-9]{1,15})")
 INDENT = "  "
@@ -74,7 +87,7 @@ WithOption = Annotated[
 held = typer.Typer(help="Messages that wait for a decision.", rich_markup_mode=None)
 
 
-class Place(NamedTuple):
+class HoldingProcess(NamedTuple):
     """Who holds messages: a proxy, or a hub."""
 
     pid: int | None
@@ -85,7 +98,7 @@ class Place(NamedTuple):
         return str(number) if self.pid is None else f"{self.pid}/{number}"
 
 
-class Row(NamedTuple):
+class HeldRow(NamedTuple):
     """A held message as people see it."""
 
     name: str
@@ -169,14 +182,14 @@ def held_drop(
         say(f"Dropped {place.name(number)}.")
 
 
-def message_of(place: Place, number: int) -> dict[str, Any]:
+def message_of(place: HoldingProcess, number: int) -> dict[str, Any]:
     """A held message itself."""
     from folkmoot.operations.operator.held import HeldMessage
 
     return understood(ask(place, "held/show", {"held_id": number}), HeldMessage).message
 
 
-def release_edited(place: Place, number: int) -> Any:
+def release_edited(place: HoldingProcess, number: int) -> Any:
     """Have a message edited until it can go on; one that is not saved stays held."""
     text = pretty(message_of(place, number))
     while True:
@@ -243,18 +256,18 @@ def tell_held(change: str, message: Any) -> None:
     say(f"{INDENT}Decide with: folkmoot proxy held release|drop {name}", err=True)
 
 
-def places(data: str | None) -> list[Place]:
+def places(data: str | None) -> list[HoldingProcess]:
     """The hub that was named, or every proxy that runs."""
     from folkmoot.datafolder.sockets import running_proxies
 
     if data is not None:
         paths = Paths(settings_from(None, data=data).settings.data_folder)
         check_entry(paths)
-        return [Place(None, paths.control_socket)]
-    return [Place(pid, path) for pid, path in running_proxies().items()]
+        return [HoldingProcess(None, paths.control_socket)]
+    return [HoldingProcess(pid, path) for pid, path in running_proxies().items()]
 
 
-def found(which: str, data: str | None) -> tuple[Place, int]:
+def found(which: str, data: str | None) -> tuple[HoldingProcess, int]:
     """Who holds a message, and its number there."""
     given = ID.fullmatch(which)
     if given is None:
@@ -272,7 +285,7 @@ def found(which: str, data: str | None) -> tuple[Place, int]:
     return there[0], int(given[2])
 
 
-def listed(place: Place) -> list[HeldView]:
+def listed(place: HoldingProcess) -> list[HeldView]:
     """What is held at one place; nothing, where a proxy has ended meanwhile."""
     from folkmoot.operations.operator.held import HeldList
 
@@ -284,7 +297,7 @@ def listed(place: Place) -> list[HeldView]:
         return []
 
 
-def ask(place: Place, command: str, arguments: dict[str, Any]) -> Any:
+def ask(place: HoldingProcess, command: str, arguments: dict[str, Any]) -> Any:
     """Have a proxy or a hub carry out a command."""
     try:
         return ask_socket(place.socket, command, arguments, timeout=ANSWER_SECONDS)
@@ -292,9 +305,9 @@ def ask(place: Place, command: str, arguments: dict[str, Any]) -> Any:
         raise error if place.pid is None else HubNotRunning("The proxy has ended.") from None
 
 
-def draw(message: Row) -> None:
+def draw(message: HeldRow) -> None:
     """One message on a terminal: what waits, why, and what it says, below each other."""
-    from folkmoot.cli.tape.paper import Paper
+    from folkmoot.cli.show import Paper
 
     paper = Paper()
     width = max((paper.width or 80) - len(INDENT), 10)
@@ -305,12 +318,12 @@ def draw(message: Row) -> None:
             paper.put(f"{INDENT}{paper.styled(line, style)}")
 
 
-def row(place: Place, message: HeldView) -> Row:
+def row(place: HoldingProcess, message: HeldView) -> HeldRow:
     """One message in a line."""
     from folkmoot.clock import SystemClock
     from folkmoot.proxy.held import what_of
 
-    return Row(
+    return HeldRow(
         place.name(message.id),
         duration(max(0.0, SystemClock().now() - message.since)),
         ARROWS.get(message.direction, message.direction),
@@ -321,6 +334,6 @@ def row(place: Place, message: HeldView) -> Row:
     )
 
 
-def row_data(place: Place, message: HeldView) -> dict[str, Any]:
+def row_data(place: HoldingProcess, message: HeldView) -> dict[str, Any]:
     """One message for programs."""
     return {**msgspec.to_builtins(message), "id": place.name(message.id), "pid": place.pid}

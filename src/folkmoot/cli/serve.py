@@ -1,4 +1,4 @@
-"""`folkmoot serve`: run the hub until it is told to stop."""
+"""`folkmoot serve`, `status` and `config`: run a hub, see whether it runs, and its settings."""
 
 from __future__ import annotations
 
@@ -8,24 +8,204 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
+import typer
+
 from folkmoot import __version__
+from folkmoot.cli.backends_show import counted
+from folkmoot.cli.operator import (
+    ask_running,
+    decoded,
+    read_socket,
+    understood,
+)
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     HostOption,
+    JsonOption,
     LogFormatOption,
     LogLevelOption,
     PortOption,
     settings_from,
 )
-from folkmoot.cli.output import aligned, say
+from folkmoot.cli.output import (
+    ExitCode,
+    aligned,
+    complain,
+    console,
+    duration,
+    on_terminal,
+    say,
+    say_json,
+    size,
+)
+from folkmoot.datafolder import Paths
 from folkmoot.settings import FIELDS
+from folkmoot.settings.fields import in_effect
+from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
+    from folkmoot.operations.operator.hub import HubStatus
     from folkmoot.settings import Loaded
+
+
+FileArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="The settings file.  [default: the one a hub would read]",
+        show_default=False,
+    ),
+]
+
+app = typer.Typer(help="Show and check the settings.", rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def config(ctx: typer.Context) -> None:
+    """Show and check the settings."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)
+
+
+@app.command()
+def show(
+    config: ConfigOption = None,
+    data: DataOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every setting, its effective value and where it came from.
+
+    Of backends, only values that differ from the default. Secrets are masked; references to them
+    are shown.
+    """
+    loaded = settings_from(config, data=data)
+    effect = list(in_effect(loaded))
+    if as_json:
+        told = {path: {"value": value, "origin": origin} for path, value, origin in effect}
+        say_json({"file": loaded.file, "settings": told})
+        return
+    rows = [(path, json.dumps(value, ensure_ascii=False), origin) for path, value, origin in effect]
+    if on_terminal():
+        draw(rows)
+    else:
+        for line in aligned(rows):
+            say(line)
+
+
+@app.command()
+def check(
+    file: FileArgument = None,
+    data: DataOption = None,
+) -> None:
+    """Check a settings file and report every problem.
+
+    Also checks the environment, as a hub would read both. Each problem is reported with its line,
+    and the exit code is 3.
+    """
+    loaded = settings_from(str(file) if file else None, runs=True, data=data)
+    if loaded.file is None:
+        say("There is no settings file. The environment is valid.")
+        return
+    count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
+    told = [counted(count, "setting")]
+    if loaded.gateway.backends:
+        told.append(counted(len(loaded.gateway.backends), "backend"))
+    say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
+    for note in (*loaded.notes, *loaded.advice):
+        complain(f"{note}.", kind="warning")
+
+
+def draw(rows: list[tuple[str, str, str]]) -> None:
+    """The settings as a table without lines; what is not the default stands out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("Setting", no_wrap=True)
+    table.add_column("Value", overflow="fold")
+    table.add_column("From", overflow="fold")
+    for path, value, origin in rows:
+        style = "dim" if origin == "default" else "bold"
+        shown = (Text(visible(cell), style=style) for cell in (value, origin))
+        table.add_row(Text(path), *shown)
+    console().print(table)
+
+
+READY = 200
+NAMES = {"mail": "Mail", "rooms": "Rooms", "memory_rooms": "Rooms in memory"}
+
+
+def amount(used: int, limit: int) -> str:
+    """How much of a quota is used."""
+    return f"{size(used)} of {size(limit)}" if limit else size(used)
+
+
+def hub_status(paths: Paths) -> HubStatus:
+    """How the hub on a data folder is; raises `HubNotRunning` when there is none."""
+    from folkmoot.operations.operator.hub import HubStatus
+
+    return understood(ask_running(paths, "folkmoot/status"), HubStatus)
+
+
+def status(
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    as_json: JsonOption = False,
+    ready: Annotated[
+        bool,
+        typer.Option("--ready", help="Print what /health/ready reports to operators, as JSON."),
+    ] = False,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Print the metrics that /metrics serves.")
+    ] = False,
+) -> None:
+    """Show whether a hub is running, and where.
+
+    The exit code is 6 when none is running on the data folder; with --ready, 1 when it is not
+    ready.
+    """
+    paths = Paths(settings_from(config, data=data).settings.data_folder)
+    hub = hub_status(paths)
+    if ready:
+        code, body = read_socket(paths.control_socket, "/health/ready")
+        say_json(decoded(body))
+        if code != READY:
+            raise typer.Exit(ExitCode.FAILED)
+        return
+    if metrics:
+        _, body = read_socket(paths.control_socket, "/metrics")
+        say(body.decode(errors="replace").rstrip())
+        return
+    if as_json:
+        say_json(
+            {
+                "url": hub.url,
+                "version": hub.version,
+                "pid": hub.pid,
+                "uptime": hub.uptime,
+                "data": str(paths.folder),
+                "quotas": hub.quotas,
+            }
+        )
+        return
+    rows = [
+        ("Running at", hub.url),
+        ("Version", hub.version),
+        ("Process", str(hub.pid)),
+        ("Up", duration(hub.uptime)),
+        ("Data in", str(paths.folder)),
+        *((NAMES.get(what, what), amount(use.used, use.limit)) for what, use in hub.quotas.items()),
+    ]
+    for line in aligned(rows):
+        say(line)
+
 
 logger = logging.getLogger("folkmoot.settings")
 

@@ -1,23 +1,35 @@
-"""How mail, people and tables look: plain and aligned in a pipe, with a little care on a terminal.
-
-Everything here may have been written by someone else, so all of it goes through `cli.text`.
-"""
+"""Tables, messages and fields on a terminal or in a pipe; numbers and times as people say them."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from folkmoot.cli.output import aligned, console, on_terminal, say
-from folkmoot.cli.text import lines, moment, one_line, say_data
+from folkmoot.cli.output import (
+    aligned,
+    coloured,
+    console,
+    duration,
+    lines,
+    moment,
+    on_terminal,
+    one_line,
+    say,
+    say_data,
+)
 from folkmoot.core.uuids import SHORT, WHOLE
 
 if TYPE_CHECKING:
     from folkmoot.client.methods import MailMessage
+    from folkmoot.proxy.tape.lines import TapeSide
+
 
 SEALED = "(end-to-end encrypted: only the app or bridge that holds the key can read it)"
 MODES = {"server_assisted": "server-assisted"}
@@ -57,20 +69,20 @@ def short(name: Any) -> str:
 FAINT = "dim default not bold"
 
 
-class Note(NamedTuple):
+class MessageNote(NamedTuple):
     """A word about a message, and how it looks on a terminal."""
 
     text: str
     style: str
 
 
-def notes_on(message: MailMessage) -> list[Note]:
+def notes_on(message: MailMessage) -> list[MessageNote]:
     """What there is to say about a message: whether it is new, how urgent, how it was encrypted."""
     mode, priority = message.encryption_mode, message.priority
     notes = [
-        Note("new" if message.unread else "", "bold yellow"),
-        Note(word(priority) if priority != "normal" else "", "bold red"),
-        Note(word(MODES.get(mode, mode)), FAINT),
+        MessageNote("new" if message.unread else "", "bold yellow"),
+        MessageNote(word(priority) if priority != "normal" else "", "bold red"),
+        MessageNote(word(MODES.get(mode, mode)), FAINT),
     ]
     return [note for note in notes if note.text]
 
@@ -98,14 +110,16 @@ def tell_message(message: MailMessage, me: str) -> None:
     draw(who, moment(message.created_at), notes_on(message), short(message.id), text)
 
 
-def print_message(who: str, when: str, notes: list[Note], name: str, text: list[str]) -> None:
+def print_message(
+    who: str, when: str, notes: list[MessageNote], name: str, text: list[str]
+) -> None:
     """A message for pipes and files: a line about it, then its lines, indented."""
     say("  ".join([who, when, *(note.text for note in notes), name]))
     for line in text:
         say(f"    {line}".rstrip())
 
 
-def draw_message(who: str, when: str, notes: list[Note], name: str, text: list[str]) -> None:
+def draw_message(who: str, when: str, notes: list[MessageNote], name: str, text: list[str]) -> None:
     """The same on a terminal, wrapped inside its indentation."""
     from rich.padding import Padding
     from rich.text import Text
@@ -212,3 +226,137 @@ def shown(value: Any) -> str:
         return ", ".join(map(word, value)) or "-"
     plain = isinstance(value, str | int | float)
     return word(value if plain else msgspec.json.encode(value).decode())
+
+
+NARROW: Final = 60
+"""Columns below which things stand below each other."""
+
+
+class Glyphs(NamedTuple):
+    """The few signs beyond letters."""
+
+    to_server: str
+    to_client: str
+    neither: str
+    between: str
+    bar: str
+    cut: str
+
+
+UNICODE: Final = Glyphs("→", "←", "·", "↔", "█", "…")
+ASCII: Final = Glyphs("->", "<-", "--", "<->", "#", "...")
+
+STYLES: Final = {
+    "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35",
+    "cyan": "36", "bold red": "1;31",
+}  # fmt: skip
+
+
+class Paper:
+    """Stdout, as it is now."""
+
+    def __init__(self) -> None:
+        self.on_terminal = on_terminal()
+        self.width = shutil.get_terminal_size().columns if self.on_terminal else None
+        self.glyphs = UNICODE if can_show("".join(UNICODE)) else ASCII
+        self._coloured = coloured(sys.stdout)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a line has no room for everything about a message."""
+        return self.width is not None and self.width < NARROW
+
+    def styled(self, text: str, style: str) -> str:
+        """A text in a style, where there are styles."""
+        if not style or not text or not self._coloured:
+            return text
+        return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
+
+    def put(self, line: str) -> None:
+        """A line that was made safe; it is seen once there is enough, or by `flush`."""
+        sys.stdout.write(line + "\n")
+
+    def flush(self) -> None:
+        """Show what was put."""
+        sys.stdout.flush()
+
+    def fitted(self, parts: Iterable[tuple[str, str]]) -> str:
+        """Safe texts with their styles as one line, cut where the paper ends."""
+        left = self.width
+        line: list[str] = []
+        for text, style in parts:
+            if left is None:
+                line.append(self.styled(text, style))
+                continue
+            room = cells(text)
+            if room > left:
+                line.append(self.styled(cut(text, left, self.glyphs.cut), style))
+                break
+            line.append(self.styled(text, style))
+            left -= room
+        return "".join(line)
+
+
+def can_show(text: str) -> bool:
+    """Whether stdout has these signs."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def cells(text: str) -> int:
+    """How many columns a text takes; some signs take two, and some none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def cut(text: str, width: int, mark: str) -> str:
+    """A text that takes at most so many columns, with a mark where something is missing."""
+    if cells(text) <= width:
+        return text
+    if width <= len(mark):
+        return mark[:width]
+    if text.isascii():
+        return text[: width - len(mark)] + mark
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, width - len(mark)).rstrip() + mark
+
+
+def lapse(seconds: float) -> str:
+    """How long something took, in as many digits as matter."""
+    if seconds >= 60:
+        return duration(seconds)
+    if seconds >= 0.9995:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    thousandths = seconds * 1000
+    digits = 0 if thousandths >= 99.5 else 1 if thousandths >= 9.95 else 2
+    return f"{thousandths:.{digits}f} ms"
+
+
+def number(count: int, noun: str) -> str:
+    """How many of something."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def clock(text: str) -> str:
+    """A point in time as the reader's clock shows it."""
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return "some time"
+
+
+def label(method: str, name: str) -> str:
+    """What is called."""
+    return one_line(f"{method} {name}".strip())
+
+
+def side(of: TapeSide) -> str:
+    """One side of a conversation."""
+    return one_line(f"{of.transport} {of.target}".strip())

@@ -1,12 +1,13 @@
-"""The tokens of an account: list them, create one, revoke one."""
+"""`folkmoot tokens` and `folkmoot open`: tokens of an account, and its pages in a browser."""
 
 from __future__ import annotations
 
+import webbrowser
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from folkmoot.cli.asking import (
+from folkmoot.cli.credentials import (
     AsOption,
     UrlOption,
     YesOption,
@@ -14,16 +15,25 @@ from folkmoot.cli.asking import (
     confirm,
     signed_in,
 )
-from folkmoot.cli.operator import Operated, understood
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place, number
-from folkmoot.cli.output import aligned, say
+from folkmoot.cli.operator import OperatedHub, understood
+from folkmoot.cli.options import (
+    ConfigOption,
+    DataOption,
+    JsonOption,
+    check_place,
+    flag,
+    number,
+    option,
+)
+from folkmoot.cli.output import aligned, moment, one_line, say, say_data
+from folkmoot.cli.serve import reachable
 from folkmoot.cli.show import Column, tell_table, word
-from folkmoot.cli.text import moment, one_line, say_data
-from folkmoot.core.errors import CredentialNotFound
+from folkmoot.core.errors import CommandFailed, CredentialNotFound
 from folkmoot.core.scopes import ALL
 
 if TYPE_CHECKING:
     from folkmoot.client.methods import CreatedCredential, Credential
+
 
 SHORT: Final = 10
 """Characters of an id that are shown; every command takes such a beginning."""
@@ -115,7 +125,7 @@ def list_tokens(
     """
     check_whose(for_handle, url, handle, data, config)
     if for_handle is not None:
-        found = tokens_of(Operated(config, data), for_handle)
+        found = tokens_of(OperatedHub(config, data), for_handle)
     else:
         found = signed_in(url, handle)[0].list_credentials().credentials
     if as_json:
@@ -144,7 +154,7 @@ def check_whose(
         raise typer.BadParameter("--data and --config need --for")
 
 
-def tokens_of(hub: Operated, whose: str) -> list[Credential]:
+def tokens_of(hub: OperatedHub, whose: str) -> list[Credential]:
     """The tokens of someone's account, as the operator."""
     from folkmoot.client.methods import Credentials
 
@@ -198,7 +208,7 @@ def create(
     }
     check_whose(for_handle, url, handle, data, config)
     if for_handle is not None:
-        made = create_for(Operated(config, data), {**wanted, "handle": for_handle})
+        made = create_for(OperatedHub(config, data), {**wanted, "handle": for_handle})
         who = for_handle
     else:
         hub, login = signed_in(url, handle)
@@ -223,7 +233,7 @@ def create(
         say(f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.")
 
 
-def create_for(hub: Operated, wanted: dict[str, Any]) -> CreatedCredential:
+def create_for(hub: OperatedHub, wanted: dict[str, Any]) -> CreatedCredential:
     """A token for someone's account, as the operator."""
     from folkmoot.client.methods import CreatedCredential
 
@@ -250,7 +260,7 @@ def revoke(
     """
     check_whose(for_handle, url, handle, data, config)
     if for_handle is not None:
-        hub_here = Operated(config, data)
+        hub_here = OperatedHub(config, data)
         found = find(tokens_of(hub_here, for_handle), token_id, f"@{for_handle}'s")
         hub_here.ask("folkmoot/revoke_token_of", {"handle": for_handle, "credential": found.id})
         say(f"Revoked {word(found.id)[:SHORT]} of @{for_handle}.")
@@ -266,3 +276,61 @@ def revoke(
     say(f"Revoked {word(found.id)[:SHORT]}{label}.")
     if is_own:
         say(f"Next: 'folkmoot account recover {login.handle}' gets a new token.")
+
+
+ForWhomOption = Annotated[
+    str | None,
+    option(
+        "--for",
+        "HANDLE",
+        "For this account, as the operator, on the hub's own machine.",
+        checked_handle,
+    ),
+]
+OperateOption = Annotated[
+    bool, flag("--operate", "With --for: the browser may run the hub too, as its operator.")
+]
+PrintOption = Annotated[bool, flag("--print", "Only print the link; do not open a browser.")]
+
+
+def open_page(
+    url: UrlOption = None,
+    handle: AsOption = None,
+    whose: ForWhomOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    operate: OperateOption = False,
+    only_print: PrintOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Open the hub's page in your browser, signed in.
+
+    The link works once, and for two minutes. The browser stays signed in until you sign out there,
+    revoke its session with 'folkmoot tokens revoke', or do not use it for a week.
+
+    With --for and --operate, on the hub's own machine, the browser gets the pages for operators:
+    people, servers, tapes, the audit log.
+    """
+    if operate and whose is None:
+        raise typer.BadParameter("--operate needs --for HANDLE")
+    if whose is None:
+        hub, login = signed_in(url, handle)
+        made = hub.create_code()
+        link, expires_at, name = made.url, made.expires_at, login.handle
+    else:
+        if url or handle:
+            raise typer.BadParameter("--for cannot be combined with --url or --as")
+        operated = OperatedHub(config, data)
+        if not operated.runs:
+            raise CommandFailed("No hub is running, so there is no page to open.")
+        answer = operated.ask("folkmoot/create_code_for", {"handle": whose, "operate": operate})
+        link, expires_at, name = reachable(answer["url"]), answer["expires_at"], whose
+    if as_json:
+        say_data({"handle": name, "url": link, "expires_at": expires_at})
+        return
+    say(link)
+    if only_print or not webbrowser.open(link):
+        say(f"Open this link to be signed in as @{name}. It works once, for two minutes.", err=True)
+    else:
+        say(f"Opened in your browser, signed in as @{name}.", err=True)

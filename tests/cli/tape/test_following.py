@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import pytest
 
-from folkmoot.cli.tape.following import followed
+from folkmoot.cli.tape.timeline import followed
 from folkmoot.core.errors import TapeUnreadable
 from folkmoot.proxy.tape import EndLine, Header, MessageLine
 from tests.forge.forked import Forked
@@ -122,7 +122,7 @@ def test_little_is_decompressed_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     with recording(path) as studio:
         studio.tool(1, "echo", "x" * 1_000_000)
     assert path.stat().st_size < 2_000
-    monkeypatch.setattr("folkmoot.cli.tape.following.PIECE", 16)
-    monkeypatch.setattr("folkmoot.cli.tape.following.LONGEST", 300_000)
+    monkeypatch.setattr("folkmoot.cli.tape.timeline.PIECE", 16)
+    monkeypatch.setattr("folkmoot.cli.tape.timeline.LONGEST", 300_000)
     with pytest.raises(TapeUnreadable, match="longer than a line may be"):
         list(followed(path))

@@ -7,8 +7,14 @@ import sys
 
 import pytest
 
-from folkmoot.cli.tape.paper import ASCII, UNICODE, Paper, cells, cut
-from folkmoot.cli.tape.words import lapse
+from folkmoot.cli.show import (
+    ASCII,
+    UNICODE,
+    Paper,
+    cells,
+    cut,
+    lapse,
+)
 
 
 @pytest.mark.parametrize(("encoding", "glyphs"), [("utf-8", UNICODE), ("ascii", ASCII)])

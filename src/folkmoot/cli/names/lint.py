@@ -1,34 +1,17 @@
-"""`folkmoot names lint`: a server's names held against the conventions."""
+"""`folkmoot names lint`: check the names of an MCP server's tools, resources and prompts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
-from folkmoot.cli.exits import ExitCode
-from folkmoot.cli.headers import HeaderOption, sent_headers
-from folkmoot.cli.names.options import (
-    DiffOption,
-    ExplainOption,
-    FixOption,
-    FormatOption,
-    IgnoreOption,
-    ListOption,
-    NamespaceOption,
-    SelectOption,
-    StandaloneOption,
-    StrictOption,
-    TimeoutOption,
-    VersionOption,
-    check_rules,
-    check_sources_only,
-)
-from folkmoot.cli.output import complain, say
-from folkmoot.cli.text import one_line
-from folkmoot.core.errors import FolkmootError
+from folkmoot.cli.options import HeaderOption, choice, number, sent_headers
+from folkmoot.cli.output import ExitCode, complain, one_line, say
+from folkmoot.core.errors import FolkmootError, InvalidName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +19,129 @@ if TYPE_CHECKING:
     from folkmoot.names.lint.model import LintFinding, Project
     from folkmoot.names.lint.runner import LintOptions
 
+
+def checked_namespace(value: str | None) -> Any:
+    """A namespace that is valid."""
+    if value is None:
+        return None
+    from folkmoot.names.canonical import validate_namespace
+
+    try:
+        validate_namespace(value)
+    except InvalidName as error:
+        near = f"; {error.nearest} would be one" if error.nearest else ""
+        raise typer.BadParameter(
+            f"must be 3 to 20 lower-case letters and digits, a letter first{near}"
+        ) from None
+    return value
+
+
+def checked_version(value: str | None) -> Any:
+    """A version that can be compared."""
+    if value is None:
+        return None
+    from folkmoot.names.deprecation import numbers_of
+
+    if numbers_of(value) is None:
+        raise typer.BadParameter(f"must be a version such as 1.4.0, not {value!r}")
+    return value
+
+
+def check_rules(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of rules, of which several may stand between commas."""
+    from folkmoot.names.lint.runner import unknown_rule
+
+    names = tuple(name.strip() for each in given or () for name in each.split(",") if name.strip())
+    for name in names:
+        if problem := unknown_rule(name):
+            raise typer.BadParameter(f"{option}: {problem} (--list-rules has them all)")
+    return names
+
+
+def check_sources_only(*, fix: bool, diff: bool) -> None:
+    """Refuse to mend what has no sources."""
+    if fix or diff:
+        raise typer.BadParameter(f"{'--fix' if fix else '--diff'} needs sources, not a server")
+
+
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace", metavar="NAME", show_default=False, callback=checked_namespace,
+        help="The namespace of all names.  [default: as configured, or as found in the sources]",
+    ),
+]  # fmt: skip
+StandaloneOption = Annotated[
+    bool,
+    typer.Option(
+        "--standalone", show_default=False,
+        help="The server is only used on its own: report a missing namespace as a hint.",
+    ),
+]  # fmt: skip
+VersionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--project-version", metavar="VERSION", show_default=False, callback=checked_version,
+        help="The release to check deprecations against.  [default: that of pyproject.toml]",
+    ),
+]  # fmt: skip
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", metavar="RULE", show_default=False,
+        help="Check only this rule; separate several with commas. May be repeated.",
+    ),
+]  # fmt: skip
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore", metavar="RULE", show_default=False,
+        help="Do not check this rule; separate several with commas. May be repeated.",
+    ),
+]  # fmt: skip
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", show_default=False, help="Exit with 1 for a warning too."),
+]
+FixOption = Annotated[
+    bool,
+    typer.Option(
+        "--fix", show_default=False,
+        help="Fix what needs no decision: add the namespace to names, update NAMESPACES.md.",
+    ),
+]  # fmt: skip
+DiffOption = Annotated[
+    bool,
+    typer.Option("--diff", show_default=False, help="Show what --fix would change, and exit."),
+]
+FormatOption = Annotated[
+    str,
+    choice(
+        "--format", "FORMAT", ("text", "json", "sarif"),
+        "The output format: text, json or sarif.  [default: text]",
+    ),
+]  # fmt: skip
+TimeoutOption = Annotated[
+    int,
+    number("--timeout", 1, 600, "Seconds that the server may take to answer.  [default: 30]"),
+]
+ListOption = Annotated[
+    bool, typer.Option("--list-rules", show_default=False, help="List all rules, and exit.")
+]
+ExplainOption = Annotated[
+    str | None,
+    typer.Option(
+        "--explain", metavar="RULE", show_default=False,
+        help="Explain a rule and how to fix what it finds, and exit.",
+    ),
+]  # fmt: skip
+
+
 COMMAND: Final = "folkmoot.names.command"
 SCHEMES: Final = ("http://", "https://")
 
 
-class BeforeCommand(TyperCommand):
+class LintCommand(TyperCommand):
     """Takes everything behind `--` for the command that starts a server."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -58,7 +159,7 @@ class BeforeCommand(TyperCommand):
         return ["[OPTIONS]", "[PATH... | URL | -- COMMAND...]"]
 
 
-CLASSES: Final[dict[str, type[TyperCommand]]] = {"lint": BeforeCommand}
+CLASSES: Final[dict[str, type[TyperCommand]]] = {"lint": LintCommand}
 """Commands that are read in a way of their own."""
 
 TargetsArgument = Annotated[
@@ -95,15 +196,15 @@ def lint(
     without errors, 1 with errors, and 7 if the server cannot be reached. Settings are in
     [tool.folkmoot.names] of pyproject.toml.
     """
-    from folkmoot.cli.names import explaining, reporting
+    from folkmoot.cli.names import report
     from folkmoot.names.lint.runner import LintOptions, LintRun
 
     if list_rules:
-        explaining.list_rules()
+        report.list_rules()
         return
     if explain is not None:
         check_rules("--explain", (explain,))
-        explaining.explain(explain)
+        report.explain(explain)
         return
     wishes = LintOptions(
         namespace=namespace,
@@ -130,7 +231,7 @@ def lint(
             mend(linting)
         project, findings = linting.project, linting.findings
     if not diff:
-        reporting.report(project, findings, form, each_missing="missing-namespace" in wishes.select)
+        report.report(project, findings, form, each_missing="missing-namespace" in wishes.select)
     raise typer.Exit(verdict(findings, strict=strict))
 
 

@@ -1,9 +1,284 @@
-"""`folkmoot room`: rooms from a terminal.
-
-`rest` asks the hub over HTTP, once for each command; `join` and `tail` stay in a room through
-`folkmoot.client`. An envelope becomes a `Look` (`look`, with the words of each kind in `tellers`),
-which is drawn on a terminal by `draw` or printed as a line by `lines`. The live view is `view`: a
-transcript that scrolls by, an input line and a status line; `deciding` knows which proposals wait.
-"""
+"""`folkmoot room`: rooms from a terminal."""
 
 from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import typer
+
+from folkmoot.cli.credentials import (
+    AsOption,
+    GuestPass,
+    HubOption,
+    TextArgument,
+    UrlOption,
+    changing,
+    hub_at,
+    hub_for,
+    text_of,
+)
+from folkmoot.cli.options import JsonOption, check_place
+from folkmoot.cli.output import complain, console, on_terminal, one_line, say, say_data
+from folkmoot.cli.room import calls, decide, manage
+from folkmoot.cli.room import options as given
+from folkmoot.cli.room.messages import Looks, mentioned, plain
+from folkmoot.cli.room.options import (
+    Entrance,
+    entrance,
+    hub_of,
+    post,
+    present,
+)
+from folkmoot.cli.show import word
+from folkmoot.core.errors import CredentialsUnusable
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
+    from folkmoot.client.methods import MessagePage
+
+
+PAGE: Final = 100
+DEFAULT: Final = 50
+
+
+def say_in(
+    name: given.RoomArgument,
+    text: TextArgument,
+    to: given.ToOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    markdown: given.MarkdownOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say something to everyone in a room."""
+    said = text_of(text)
+    if not said.strip():
+        raise typer.BadParameter("the text is empty")
+    payload: dict[str, Any] = {"text": said, "format": "markdown" if markdown else "plain"}
+    hub = hub_of(name, url, handle)
+    if "@" in said and (whom := mentioned(said, {it.id for it in present(hub, name)})):
+        payload["mentions"] = whom
+    answer = post(hub, name, "chat.message", payload, to=to)
+    if as_json:
+        say_data(answer)
+    else:
+        say(f"Sent to {name}, as message {word(answer.get('seq'))}.")
+
+
+def history(
+    name: given.RoomArgument,
+    limit: given.HistoryLimitOption = DEFAULT,
+    after: given.AfterOption = None,
+    before: given.BeforeOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    raw: given.RawOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the messages of a room, the latest last."""
+    if after is not None and before is not None:
+        raise typer.BadParameter("--after and --before cannot be combined")
+    who = entrance(name, url, handle)
+    found = read(who.client, name, limit, after, before)
+    if as_json:
+        say_data(found)
+    else:
+        tell(found, who, forward=after is not None, raw=raw)
+
+
+def read(
+    hub: HubClient, name: str, limit: int, after: int | None, before: int | None
+) -> MessagePage:
+    """As many messages as were asked for, page by page; a page may end early."""
+    messages: list[dict[str, Any]] = []
+    forward = after is not None
+    while True:
+        most = min(PAGE, limit - len(messages))
+        page = hub.read_messages(name, limit=most, after=after, before=before)
+        new = page.messages
+        messages = [*messages, *new] if forward else [*new, *messages]
+        if not new or len(messages) >= limit:
+            return msgspec.structs.replace(page, messages=messages)
+        if forward:
+            after = number(new[-1])
+        else:
+            before = number(new[0])
+
+
+def number(message: dict[str, Any]) -> int:
+    """The number of a message."""
+    seq = message.get("seq")
+    return seq if isinstance(seq, int) else 0
+
+
+def tell(found: MessagePage, who: Entrance, *, forward: bool, raw: bool = False) -> None:
+    """Messages, and how to see those before or after them."""
+    looks = Looks()
+    messages = found.messages
+    if on_terminal():
+        from folkmoot.cli.room.draw import draw
+
+        screen = console()
+        for message in messages:
+            draw(screen, looks.look(message), who.name, raw=raw)
+    else:
+        for message in messages:
+            say(plain(looks.look(message)))
+    if not messages:
+        say("No messages.", err=True)
+    elif forward and number(messages[-1]) < found.last_seq:
+        say(f"More: --after {number(messages[-1])}", err=True)
+    elif not forward and number(messages[0]) > (found.oldest_seq or found.first_seq):
+        say(f"More: --before {number(messages[0])}", err=True)
+
+
+VARIABLE: Final = "FOLKMOOT_INVITATION"
+LONGEST_TOKEN: Final = 256
+
+
+def join(
+    name: given.RoomArgument,
+    url: HubOption = None,
+    handle: AsOption = None,
+    *,
+    invitation: given.InvitationOption = False,
+) -> None:
+    """Enter a room: read, talk, decide on proposals.
+
+    On a terminal there is an input line; /help lists the commands, and Ctrl-C leaves. Otherwise
+    each message is printed as a line (number, time, sender, kind, text), and each line of standard
+    input is sent to the room, until it ends.
+    """
+    if invitation and handle is not None:
+        raise typer.BadParameter("--invitation and --as cannot be combined")
+    who = come_in(name, url) if invitation else entrance(name, url, handle)
+    if at_terminal():
+        # The screen is a quarter of a second to import, which only those who look at it wait for.
+        from folkmoot.cli.room.view import live
+
+        asyncio.run(live(name, who))
+        say(f"You left {name}.")
+    else:
+        from folkmoot.cli.room.follow import converse
+
+        asyncio.run(converse(name, who))
+
+
+def tail(
+    name: given.RoomArgument,
+    after: given.FromOption = None,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print new messages, one per line, until Ctrl-C.
+
+    With --json, each line is one envelope, as the hub sent it. A lost connection is resumed by
+    itself, without gaps or duplicates.
+    """
+    who = entrance(name, url, handle)
+    from folkmoot.cli.room.follow import tail as follow
+
+    asyncio.run(follow(name, who, after, as_json=as_json))
+
+
+def at_terminal() -> bool:
+    """Whether someone sits at a terminal that can do more than print."""
+    both = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    return both and os.environ.get("TERM") not in (None, "", "dumb")
+
+
+def come_in(room: str, url: str | None) -> Entrance:
+    """Give an invitation for a guest's credential, and keep that."""
+    token = ask_invitation()
+    guest: GuestPass | None = None
+    try:
+        with changing() as keyring:
+            hub = hub_for(keyring, url)
+            answer = hub_at(hub).exchange_invitation(room, token)
+            guest = GuestPass(hub, room, answer.guest, answer.credential or "")
+            keyring.put_guest(guest)
+    except CredentialsUnusable as error:
+        if guest is None:
+            raise
+        # The invitation is used up, so this one visit is all there will be.
+        complain(f"{error.message} You will need another invitation to come back.", kind="warning")
+    return Entrance(guest.hub, guest.name, guest.credential, guest=True)
+
+
+def ask_invitation() -> str:
+    """The invitation, typed, piped or from the environment; never an argument."""
+    token = os.environ.get(VARIABLE, "").strip()
+    if not token and sys.stdin is not None:
+        if sys.stdin.isatty():
+            token = str(typer.prompt("Invitation", hide_input=True, err=True)).strip()
+        else:
+            token = first_line(sys.stdin.fileno())
+    if not token:
+        raise typer.BadParameter(f"no invitation in {VARIABLE} or on the standard input")
+    return one_line(token)
+
+
+def first_line(descriptor: int) -> str:
+    """One line and no byte more: what follows is to be said in the room."""
+    line = b""
+    while len(line) < LONGEST_TOKEN and not line.endswith(b"\n"):
+        byte = os.read(descriptor, 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode("utf-8", "replace").strip()
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": manage.list_rooms,
+    "create": manage.create,
+    "show": manage.show,
+    "join": join,
+    "say": say_in,
+    "tail": tail,
+    "history": history,
+    "tools": calls.tools,
+    "call": calls.call,
+    "propose": calls.propose,
+    "invite": manage.invite,
+    "invites": manage.invites,
+    "uninvite": manage.uninvite,
+    "grant": decide.grant,
+    "revoke": decide.revoke,
+    "kick": decide.kick,
+    "proposals": decide.proposals,
+    "approve": decide.approve,
+    "reject": decide.reject,
+    "withdraw": decide.withdraw,
+    "change": manage.change,
+    "delete": manage.delete,
+}
+"""Every command of the group by its name."""
+
+app = typer.Typer(help="Live rooms for people, agents and tools.", rich_markup_mode=None)
+for name, what in COMMANDS.items():
+    app.command(name)(what)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Live rooms for people, agents and tools. Without a command, list them."""
+    if ctx.invoked_subcommand is None:
+        manage.list_rooms(url, handle, as_json=as_json)
+    else:
+        check_place(ctx, url, handle, as_json)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.cli.arguments import typed_arguments, usage
-from folkmoot.cli.asking import AsOption, UrlOption
-from folkmoot.cli.options import JsonOption
-from folkmoot.cli.output import say
+from folkmoot.cli.credentials import AsOption, UrlOption
+from folkmoot.cli.options import JsonOption, typed_arguments, usage
+from folkmoot.cli.output import lines, one_line, say, say_data
 from folkmoot.cli.room import options as given
 from folkmoot.cli.room import slash
-from folkmoot.cli.room.entrance import Entrance, entrance, listed, post
-from folkmoot.cli.room.tellers import content_of, spelled
+from folkmoot.cli.room.options import (
+    Entrance,
+    entrance,
+    listed,
+    post,
+)
+from folkmoot.cli.room.sentences import content_of, spelled
 from folkmoot.cli.show import Column, tell_table, word
-from folkmoot.cli.text import lines, one_line, say_data
 from folkmoot.core.errors import ToolRefused
 from folkmoot.mcp.wire import TOOLS_CALL
 

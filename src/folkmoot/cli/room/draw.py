@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from rich.style import Style
 from rich.text import Text
 
-from folkmoot.cli.room.colours import RED, colour_of
-from folkmoot.cli.room.look import Look, Tone
+from folkmoot.cli.room.messages import RED, Look, Tone, colour_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""A room in lines: what is said is printed as it comes, and what comes on stdin is said."""
+"""A room in lines: messages are printed as they come, and lines of stdin are sent."""
 
 from __future__ import annotations
 
@@ -6,30 +6,210 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from folkmoot.cli.output import complain, say
-from folkmoot.cli.room.entrance import Entrance
-from folkmoot.cli.room.lines import plain, verbatim
-from folkmoot.cli.room.look import Looks
-from folkmoot.cli.room.mentions import mentioned
-from folkmoot.cli.room.stay import Company, before, envelope_of, inside, missing
-from folkmoot.cli.room.tellers import may_instead
-from folkmoot.cli.room.typed import typed_lines
-from folkmoot.cli.text import escape_json
-from folkmoot.client import Gap
-from folkmoot.core.errors import FolkmootError, RateLimited, ToolRefused
+from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
+from folkmoot.cli.output import complain, escape_json, say
+from folkmoot.cli.room.messages import Looks, mentioned, plain, verbatim
+from folkmoot.cli.room.options import Entrance
+from folkmoot.cli.room.sentences import may_instead
+from folkmoot.client import Gap, Message, Room
+from folkmoot.core.errors import (
+    AuthenticationRequired,
+    FolkmootError,
+    MessageTooLarge,
+    NotSignedIn,
+    RateLimited,
+    ToolRefused,
+)
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
     from folkmoot.client import Message, Room
 
+
+PAGE: Final = 500
+GAPS: Final[dict[str, str]] = {
+    "history_gone": "the history no longer has them",
+    "epoch_changed": "the room was restarted, and its numbering with it",
+    "skipped": "the hub skipped some messages",
+}
+"""What may have become of messages, by the reason of their gap."""
+
+Answer = TypeVar("Answer")
+
+
+@asynccontextmanager
+async def inside(room: str, who: Entrance) -> AsyncIterator[Room]:
+    """The room, with someone in it; a connection that is lost comes back by itself."""
+    try:
+        async with Room(who.hub, room=room, token=who.token) as entered:
+            yield entered
+    except AuthenticationRequired:
+        raise NotSignedIn(GUEST_UNKNOWN if who.guest else ACCOUNT_UNKNOWN) from None
+
+
+def envelope_of(message: Message) -> dict[str, Any]:
+    """A message in the members it came with."""
+    return {
+        "seq": message.seq,
+        "ts": message.ts,
+        "id": message.id,
+        "from": message.sender,
+        "to": list(message.to),
+        "kind": message.kind,
+        "correlation_id": list(message.correlation_id),
+        "payload": message.payload,
+    }
+
+
+def missing(gap: Gap) -> str:
+    """That messages are missing, which, and why."""
+    why = GAPS.get(gap.reason, "the hub could not resume from there")
+    if gap.seq <= gap.after or gap.reason == "epoch_changed":
+        return f"some messages are missing: {why}"
+    return f"messages {gap.after + 1} to {gap.seq} are missing: {why}"
+
+
+async def before(
+    rest: HubClient, room: str, after: int, through: int
+) -> AsyncIterator[dict[str, Any]]:
+    """What was said after a number and up to another, page by page."""
+    while after < through:
+        page = await aside(partial(rest.read_messages, room, after=after, limit=PAGE))
+        if not page.messages:
+            return
+        for message in page.messages:
+            seq = message.get("seq")
+            if not isinstance(seq, int) or seq > through:
+                return
+            after = seq
+            yield message
+
+
+async def aside(ask: Callable[[], Answer]) -> Answer:
+    """Ask the hub over HTTP while the room goes on; nobody who leaves waits for the answer."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Answer] = loop.create_future()
+
+    def give(value: Answer | None, error: Exception | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(cast("Answer", value))
+        else:
+            answer.set_exception(error)
+
+    def run() -> None:
+        value, failure = None, None
+        try:
+            value = ask()
+        except Exception as error:  # noqa: BLE001 - raised where it is awaited
+            failure = error
+        # Whoever asked may have left, and the loop with them.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(give, value, failure)
+
+    Thread(target=run, name="asking the hub", daemon=True).start()
+    return await answer
+
+
+class Company:
+    """Tasks that end together."""
+
+    def __init__(self) -> None:
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def until_one_ends(self, *works: Coroutine[Any, Any, None]) -> None:
+        """Do several things until one is done; what one of them raises is raised as it is."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                tasks = [self._start(self._group, work) for work in works]
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                self._group = None
+                for task in self._tasks:
+                    task.cancel()
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    def also(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside, and let it go when the others end."""
+        if self._group is None:
+            work.close()
+        else:
+            self._start(self._group, work)
+
+    def _start(
+        self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]
+    ) -> asyncio.Task[None]:
+        task = group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+CHUNK: Final = 65_536
+MAX_LINE: Final = 4 * 1024 * 1024
+AHEAD: Final = 64
+"""Chunks that are read before those in front of them are wanted."""
+_END: Final = b""
+
+
+async def typed_lines(descriptor: int) -> AsyncIterator[str]:
+    """The lines of a descriptor without their ends, and without those that are empty."""
+    rest = b""
+    async for chunk in _chunks(descriptor):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if text := _text(line):
+                yield text
+        if len(rest) > MAX_LINE:
+            raise MessageTooLarge("A line of the standard input is longer than 4 MiB.")
+    if text := _text(rest):
+        yield text
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    chunks: asyncio.Queue[bytes] = asyncio.Queue()
+    room = Semaphore(AHEAD)
+
+    def read() -> None:
+        while True:
+            room.acquire()
+            try:
+                # Not through `sys.stdin`: its lock would be held when the program ends.
+                chunk = os.read(descriptor, CHUNK)
+            except OSError:
+                chunk = _END
+            try:
+                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+            except RuntimeError:
+                # The loop is closed: nobody wants more.
+                return
+            if chunk == _END:
+                return
+
+    Thread(target=read, name="standard input", daemon=True).start()
+    while (chunk := await chunks.get()) != _END:
+        yield chunk
+        room.release()
+
+
 LONGEST_WAIT: Final = 120.0
 """Seconds for which a refusal's wish to be asked later is heeded."""
 
 
-class Follower:
+class RoomFollower:
     """Prints what is said in a room, a line each."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -87,7 +267,7 @@ def _compact(envelope: dict[str, Any]) -> str:
 async def tail(name: str, who: Entrance, after: int | None, *, as_json: bool) -> None:
     """Follow a room until the reader is gone."""
     async with inside(name, who) as room:
-        follower = Follower(as_json=as_json)
+        follower = RoomFollower(as_json=as_json)
         if after is not None:
             await follower.catch_up(who.client, room, after)
         await Company().until_one_ends(follower.follow(room), reader_gone())
@@ -96,7 +276,7 @@ async def tail(name: str, who: Entrance, after: int | None, *, as_json: bool) ->
 async def converse(name: str, who: Entrance) -> None:
     """Follow a room and say the lines of the standard input, until they end."""
     async with inside(name, who) as room:
-        follower = Follower(as_json=False)
+        follower = RoomFollower(as_json=False)
         speaker = Speaker(room)
 
         async def speak() -> None:

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
-from folkmoot.cli.asking import AsOption, UrlOption
-from folkmoot.cli.exits import ExitCode
+from folkmoot.cli.credentials import AsOption, UrlOption
 from folkmoot.cli.options import JsonOption
-from folkmoot.cli.output import complain, duration, say
+from folkmoot.cli.output import ExitCode, complain, duration, moment, say, say_data
 from folkmoot.cli.room import options as given
-from folkmoot.cli.room.entrance import entrance, hub_of, present
-from folkmoot.cli.room.tellers import allowed
-from folkmoot.cli.show import Column, at, tell_fields, tell_table, word
-from folkmoot.cli.text import moment, say_data
+from folkmoot.cli.room.options import entrance, hub_of, present
+from folkmoot.cli.room.sentences import allowed
+from folkmoot.cli.show import (
+    Column,
+    at,
+    tell_fields,
+    tell_table,
+    word,
+)
 
 if TYPE_CHECKING:
     from folkmoot.client.methods import Room

@@ -1,20 +1,18 @@
-"""The screen of the live view: a transcript that scrolls by, an input line, a status line.
-
-The transcript is printed above the other two and so belongs to the terminal, which scrolls it back
-and lets it be copied as anything else. Every key that does something is in `keys`.
-"""
+"""The screen of the live view: transcript, input line, status line and proposal card."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import StringIO
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from msgspec import Struct
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
@@ -31,13 +29,148 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth
 from rich.console import Console
+
+from folkmoot.cli.room.proposals import Holder, WaitingProposal, WaitingProposals
+from folkmoot.cli.room.slash import offered
+
+SEPARATOR: Final = " · "
+KEYS: Final = {"a": "a approve", "r": "r reject", "n": "n next", "esc": "Esc back"}
+SHORT_KEYS: Final = {"a": "a yes", "r": "r no", "n": "n next", "esc": "Esc"}
+"""What the card offers, by key."""
+ABOVE: Final = "… all of it is printed above"
+LEAST_ROWS: Final = 4
+
+
+class Situation(Struct):
+    """What is so at the moment."""
+
+    room: str
+    me: str
+    here: int = 0
+    live: bool = True
+    waiting: int = 0
+    """Messages that were typed and are not yet in the room."""
+
+
+def status_line(now: Situation, deciding: WaitingProposals, width: int) -> StyleAndTextTuples:
+    """The room, who one is, how many are here and how the connection is, as far as it fits.
+
+    What must not be missed stands last on the left and at the right: it is kept longest.
+    """
+    state = "live" if now.live else "reconnecting…"
+    sending = [f"{now.waiting} to be sent"] if now.waiting and not now.live else []
+    right = "" if deciding.shown else to_decide(len(deciding))
+    for parts in (
+        [now.room, now.me, f"{now.here} here", *sending, state],
+        [now.room, f"{now.here} here", *sending, state],
+        [now.room, *sending, state],
+        [*sending, state],
+        [state],
+    ):
+        left = f" {SEPARATOR.join(parts)} "
+        space = width - get_cwidth(left) - get_cwidth(right)
+        if space >= 0:
+            return [("", left), ("", " " * space), ("bold", right)]
+    return [("", cut(right or state, width))]
+
+
+def to_decide(count: int) -> str:
+    """How many proposals wait, and what to press."""
+    if not count:
+        return ""
+    return f"{count} proposal{'s' if count > 1 else ''}: Tab "
+
+
+def card(deciding: WaitingProposals, width: int, height: int) -> StyleAndTextTuples:
+    """The proposal that is shown, with its arguments and the keys that decide on it."""
+    shown = deciding.shown
+    if shown is None:
+        return []
+    lines, whole = fitting(shown, width, height)
+    if not whole:
+        lines = [*lines, ABOVE]
+    keys = key_line(deciding, shown, width)
+    title = f"Proposal #{shown.look.seq}, {deciding.place()} of {len(deciding)}: {asked(shown)}"
+    text: StyleAndTextTuples = [("bold", f"{title}\n")]
+    text += [("", f"  {line}\n") for line in lines]
+    return [*text, ("class:card.keys", keys)]
+
+
+def key_line(deciding: WaitingProposals, shown: WaitingProposal, width: int) -> str:
+    """The keys that do something with the proposal that is shown."""
+    offered = offered_keys(deciding, shown)
+    whole, short = (SEPARATOR.join(each[key] for key in offered) for each in (KEYS, SHORT_KEYS))
+    return whole if get_cwidth(whole) <= width else short
+
+
+def offered_keys(deciding: WaitingProposals, shown: WaitingProposal) -> list[str]:
+    """The keys that one may use on a proposal."""
+    usable = {
+        "a": deciding.may_approve(shown),
+        "r": deciding.may_reject(),
+        "n": len(deciding) > 1,
+        "esc": True,
+    }
+    return [key for key, may in usable.items() if may]
+
+
+def asked(shown: WaitingProposal) -> str:
+    """Who asks whom for what."""
+    look = shown.look
+    whom = f" asks {', '.join(look.to)}" if look.to else " asks"
+    return f"{look.who}{whom} for {look.what}"
+
+
+def fitting(shown: WaitingProposal, width: int, height: int) -> tuple[Sequence[str], bool]:
+    """The lines of a proposal that the card has room for, and whether those are all."""
+    room = max(height // 2, LEAST_ROWS)
+    lines: list[str] = []
+    for line in shown.look.text:
+        room -= rows(f"  {line}", width)
+        if room < 0:
+            return lines, False
+        lines.append(line)
+    return lines, not shown.look.cut
+
+
+def rows(line: str, width: int) -> int:
+    """How many rows of the terminal a line takes."""
+    return max(1, -(-get_cwidth(line) // max(width, 1)))
+
+
+def cut(text: str, width: int) -> str:
+    """As much of a text as fits."""
+    while get_cwidth(text) > width:
+        text = text[:-1]
+    return text
+
+
+class NameCompleter(Completer):
+    """Completes `@name`, and `/command` at the beginning of the line."""
+
+    def __init__(self, names: Callable[[], Iterable[Any]], holder: Holder) -> None:
+        self._names = names
+        self._holder = holder
+
+    def get_completions(self, document: Document, _: CompleteEvent) -> Iterator[Completion]:
+        """What the last word may become."""
+        text = document.text_before_cursor
+        word = text.rpartition(" ")[2]
+        known = [f"@{name}" for name in sorted(self._names())] if word.startswith("@") else []
+        if word == text and word.startswith("/"):
+            known = [f"/{name}" for name in offered(self._holder)]
+        for each in known:
+            if each.startswith(word):
+                yield Completion(each, start_position=-len(word))
+
 
 INPUT_LINES: Final = 5
 STYLES: Final = Style.from_dict({"status": "reverse", "card": "", "card.keys": "bold"})
 
 
-class Guest(Protocol):
+class ScreenUser(Protocol):
     """Who is behind the screen: what it is told, and what it says is to be seen."""
 
     def prompt(self) -> str:
@@ -65,7 +198,7 @@ class Guest(Protocol):
 class Screen:
     """The terminal, while someone is in a room."""
 
-    def __init__(self, guest: Guest, completer: Completer) -> None:
+    def __init__(self, guest: ScreenUser, completer: Completer) -> None:
         self._guest = guest
         self._output = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
         # Where the cursor is matters to nothing here, and asking leaves answers behind on exit.

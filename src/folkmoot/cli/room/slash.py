@@ -1,18 +1,39 @@
-"""Lines that begin with a slash, as the live view reads them: a table, and what each one sends."""
+"""Commands of the live view's input line, and the tools they can call."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.cli.asking import checked_handle
-from folkmoot.cli.room.rights import Holder
+from folkmoot.cli.credentials import checked_handle
+from folkmoot.cli.room.proposals import Holder
+from folkmoot.core.errors import (
+    FolkmootError,
+    PolicyError,
+    RecipientUnknown,
+    RequestFailed,
+    ToolRefused,
+)
 from folkmoot.core.message import JSONRPC
-from folkmoot.mcp.wire import PING, PROMPTS_GET, RESOURCES_READ, SUBSCRIBE, TOOLS_CALL, UNSUBSCRIBE
+from folkmoot.mcp.wire import (
+    PING,
+    PROMPTS_GET,
+    RESOURCES_READ,
+    SUBSCRIBE,
+    TOOLS_CALL,
+    TOOLS_LIST,
+    UNSUBSCRIBE,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.client import Room
+
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ASKED: Final = re.compile(r"(\S+)(?:\s+(\{.*\}))?(?:\s+@([\w-]+))?", re.DOTALL)
@@ -48,7 +69,7 @@ class Slash(Struct, frozen=True):
     """Kinds or patterns of what it sends; who may send none of it is not offered the command."""
 
 
-class Asked(Struct, frozen=True):
+class TypedCall(Struct, frozen=True):
     """A call as it was typed: a tool or a method, what is given to it, and whom it is for."""
 
     name: str
@@ -104,18 +125,18 @@ def words(rest: str) -> list[str]:
         return []
 
 
-def read_asked(name: str, rest: str) -> Asked:
+def read_asked(name: str, rest: str) -> TypedCall:
     """A call from the rest of a line; arguments are `name=value` or one JSON object."""
     match = ASKED.fullmatch(rest)
     if match is not None:
         called, given, to = match.groups()
-        return Asked(called, (given,) if given else (), checked_handle(to))
+        return TypedCall(called, (given,) if given else (), checked_handle(to))
     given_words = words(rest)
     meant = [word for word in given_words[1:] if NAME.fullmatch(word)]
     if not given_words or len(meant) > 1:
         raise misused(name)
     others = tuple(word for word in given_words[1:] if word not in meant)
-    return Asked(given_words[0], others, checked_handle(meant[0]) if meant else None)
+    return TypedCall(given_words[0], others, checked_handle(meant[0]) if meant else None)
 
 
 def proposal(method: str, context: str | None, arguments: dict[str, Any]) -> Sending:
@@ -250,3 +271,125 @@ def offered(holder: Holder) -> dict[str, Slash]:
         return holder.may_some(need) if "*" in need else holder.may(need)
 
     return {name: it for name, it in SLASHES.items() if not it.needs or any(map(may, it.needs))}
+
+
+LIST: Final = TOOLS_LIST
+SECONDS: Final = 5.0
+"""How long a participant has to answer."""
+MOST_PAGES: Final = 5
+MOST_ASKED: Final = 32
+OFFERING: Final = frozenset(("agent", "backend"))
+"""Types of participants that are asked for their tools unless someone is named."""
+CHANGED: Final = "mcp.notification.notifications/tools/list_changed"
+
+
+class OfferedTool(Struct, frozen=True):
+    """A tool of a participant."""
+
+    by: str
+    definition: dict[str, Any]
+
+
+class ToolListing(Struct):
+    """Tools, those who did not answer, and why someone could not be asked."""
+
+    offers: list[OfferedTool]
+    silent: list[str]
+    refusal: FolkmootError | None = None
+
+
+class Toolbox:
+    """Asks for tools, and remembers the answers while they hold."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._known: dict[str, list[dict[str, Any]]] = {}
+
+    def see(self, envelope: Mapping[str, Any]) -> None:
+        """Forget the tools of someone who left, came back, or says that they changed."""
+        kind = str(envelope.get("kind", ""))
+        if kind == CHANGED:
+            self._known.pop(str(envelope.get("from")), None)
+        elif kind.startswith("system.presence."):
+            payload = envelope.get("payload")
+            who = payload.get("participant") if isinstance(payload, dict) else None
+            if isinstance(who, dict):
+                self._known.pop(str(who.get("id")), None)
+
+    async def tools(self, who: str | None = None) -> ToolListing:
+        """The tools of one participant, or of every agent and backend that may offer some."""
+        if who is None:
+            names = await self._offering()
+        else:
+            names = sorted({who} - await self._without_tools({who}))
+        listing = ToolListing([], [])
+        for name, answer in zip(names, await self._ask_all(names), strict=True):
+            if isinstance(answer, PolicyError | RecipientUnknown):
+                listing.refusal = answer
+            elif isinstance(answer, FolkmootError):
+                listing.silent.append(name)
+            else:
+                listing.offers += [OfferedTool(name, each) for each in answer]
+        return listing
+
+    async def find(self, tool: str, who: str | None) -> tuple[str, Any]:
+        """Who offers a tool, and the schema of its arguments if that is known."""
+        listing = await self.tools(who)
+        found = [it for it in listing.offers if it.definition.get("name") == tool]
+        if len(found) == 1:
+            return found[0].by, found[0].definition.get("inputSchema")
+        if who is not None:
+            # It may be there all the same: whoever has it says so.
+            return who, None
+        raise ToolRefused(which(tool, [it.by for it in found], listing))
+
+    async def _offering(self) -> list[str]:
+        here = self._room.participants.values()
+        names = {it.id for it in here if it.type in OFFERING and it.id != self._room.me.id}
+        return sorted(names - await self._without_tools(names))[:MOST_ASKED]
+
+    async def _without_tools(self, names: set[str]) -> set[str]:
+        """Those of some participants that offer no tools, and so would not answer."""
+        if names <= self._known.keys():
+            return set()
+        with suppress(FolkmootError):
+            here = await self._room.list_participants()
+            return {it.id for it in here if it.offers_tools is False}
+        return set()
+
+    async def _ask_all(self, names: Iterable[str]) -> list[list[dict[str, Any]] | FolkmootError]:
+        return list(await asyncio.gather(*map(self._ask, names)))
+
+    async def _ask(self, name: str) -> list[dict[str, Any]] | FolkmootError:
+        if name in self._known:
+            return self._known[name]
+        found: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        try:
+            for _ in range(MOST_PAGES):
+                answer = await self._room.request(name, LIST, params, timeout=SECONDS)
+                told = answer if isinstance(answer, dict) else {}
+                found += definitions(told.get("tools"))
+                if not isinstance(cursor := told.get("nextCursor"), str):
+                    break
+                params = {"cursor": cursor}
+        except (PolicyError, RecipientUnknown, RequestFailed) as error:
+            return error
+        self._known[name] = found
+        return found
+
+
+def definitions(listed: Any) -> list[dict[str, Any]]:
+    """The tools of an answer, as far as they have a name."""
+    found = listed if isinstance(listed, list) else []
+    return [it for it in found if isinstance(it, dict) and isinstance(it.get("name"), str)]
+
+
+def which(tool: str, by: list[str], listing: ToolListing) -> str:
+    """Why it is not known whose tool is meant."""
+    if by:
+        return f"{' and '.join(by)} offer {tool}; say whose with @NAME."
+    if listing.refusal is not None:
+        return "You may not list tools here; say whose tool it is with @NAME."
+    silent = f" ({', '.join(listing.silent)} did not answer)" if listing.silent else ""
+    return f"Nobody here offers {tool}{silent}."

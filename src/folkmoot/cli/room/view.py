@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from folkmoot.cli.room.completing import Names
-from folkmoot.cli.room.deciding import Deciding
-from folkmoot.cli.room.doing import Doing
-from folkmoot.cli.room.entrance import Entrance, proposed
-from folkmoot.cli.room.look import Looks
-from folkmoot.cli.room.rights import Holder
-from folkmoot.cli.room.screen import Screen
-from folkmoot.cli.room.status import Situation, card, status_line
-from folkmoot.cli.room.stay import Company, aside, envelope_of, inside, missing
-from folkmoot.cli.room.tellers import allowed
+from folkmoot.cli.room.actions import RoomActions
+from folkmoot.cli.room.follow import (
+    Company,
+    aside,
+    envelope_of,
+    inside,
+    missing,
+)
+from folkmoot.cli.room.messages import Looks
+from folkmoot.cli.room.options import Entrance, proposed
+from folkmoot.cli.room.proposals import Holder, WaitingProposals
+from folkmoot.cli.room.screen import NameCompleter, Screen, Situation, card, status_line
+from folkmoot.cli.room.sentences import allowed
 from folkmoot.client import Gap, Message, Room
 from folkmoot.core.errors import FolkmootError
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
+
 
 BACKLOG: Final = 30
 """Messages from before that are shown to one who comes in."""
@@ -35,10 +39,10 @@ ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
 async def live(name: str, who: Entrance) -> None:
     """Be in a room at a terminal, until one leaves."""
     async with inside(name, who) as room:
-        await View(room, who.client).run()
+        await LiveView(room, who.client).run()
 
 
-class View:
+class LiveView:
     """One person in one room, at one terminal."""
 
     def __init__(self, room: Room, rest: HubClient) -> None:
@@ -48,8 +52,8 @@ class View:
         self._now = Situation(room.name, room.me.id, len(room.participants))
         self._company = Company()
         self._holder = Holder(lambda: room.me.capabilities)
-        self._screen = Screen(self, Names(lambda: room.participants, self._holder))
-        self._doing = Doing(room, self._screen, self._company, self._now, self._holder)
+        self._screen = Screen(self, NameCompleter(lambda: room.participants, self._holder))
+        self._doing = RoomActions(room, self._screen, self._company, self._now, self._holder)
         self._rights = room.me.capabilities
         self._shown = 0
         """The last message from before that was shown; it may come again as one of the first."""
@@ -87,7 +91,7 @@ class View:
     async def _find_waiting(self) -> None:
         found = await aside(lambda: proposed(self._rest, self._room.name, "open"))
         room = await aside(lambda: self._rest.get_room(self._room.name))
-        self._doing.deciding = deciding = Deciding(
+        self._doing.deciding = deciding = WaitingProposals(
             self._room.me.id, room.policy.quorum, self._holder
         )
         for proposal in reversed(found):

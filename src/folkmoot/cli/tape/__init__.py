@@ -1,9 +1,206 @@
-"""`folkmoot tape`: recorded conversations, looked at, checked, compared and given away.
-
-What a tape says is worked out in `folkmoot.proxy.tape`; here it is shown. `paper` knows what the
-output can take (width, colour, arrows), `rows` how a message looks in a line, and each command has
-a module of its own. Everything that stands on a tape may have been written by anyone, so all of it
-goes through `cli.text` before it is shown.
-"""
+"""`folkmoot tape`: list, show, compare, redact, export and replay tapes."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+import typer
+
+from folkmoot.cli.options import JsonOption
+from folkmoot.cli.output import ExitCode, say
+from folkmoot.cli.tape import replay
+from folkmoot.cli.tape.options import (
+    SAYERS,
+    DirectionOption,
+    ErrorsOption,
+    ExportOption,
+    FirstArgument,
+    FollowOption,
+    FormatOption,
+    FromOption,
+    FullOption,
+    IgnoreOption,
+    KeyOption,
+    KindOption,
+    LastOption,
+    LimitOption,
+    MethodOption,
+    OverwriteOption,
+    PairsOption,
+    PathsArgument,
+    RedactedArgument,
+    RedactPathOption,
+    SecondArgument,
+    SessionOption,
+    SlowerOption,
+    TapeArgument,
+    TapesArgument,
+    TextOption,
+    ToOption,
+)
+
+
+def list_tapes(paths: PathsArgument = None, *, as_json: JsonOption = False) -> None:
+    """List tapes and what is on each.
+
+    In a folder, looks at files that end in .jsonl or .jsonl.zst, and skips those that are not
+    tapes. A tape without an end line is still being recorded, or its recorder was killed; it can
+    still be used.
+    """
+    from folkmoot.cli.tape.files import list_paths
+
+    list_paths(paths or [], as_json=as_json)
+
+
+def show(
+    file: TapeArgument,
+    method: MethodOption = None,
+    kind: KindOption = None,
+    direction: DirectionOption = None,
+    text: TextOption = None,
+    session: SessionOption = None,
+    first: FromOption = None,
+    to: ToOption = None,
+    limit: LimitOption = None,
+    last: LastOption = None,
+    slower_than: SlowerOption = None,
+    *,
+    errors: ErrorsOption = False,
+    pairs: PairsOption = False,
+    full: FullOption = False,
+    follow: FollowOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a tape as a timeline.
+
+    Each message is a line: its number, the seconds since the first one, its direction, what it
+    calls or answers, how long the answer took, and its content. What an interceptor did and what
+    was redacted is in brackets.
+
+    A tape can be shown while it is being recorded. With --json, each message is a JSON object on
+    one line.
+    """
+    if follow and pairs:
+        raise typer.BadParameter("--follow and --pairs cannot be combined")
+    if last and limit:
+        raise typer.BadParameter("--limit and --last cannot be combined")
+    from folkmoot.cli.tape.timeline import Reel, from_the_last, show_reel
+    from folkmoot.proxy.tape.timeline import MessageFilter
+
+    wanted = MessageFilter.of(
+        methods=method or (),
+        kinds=kind or (),
+        direction=SAYERS[direction] if direction else None,
+        text=text or "",
+        errors=errors,
+        session=session or "",
+        first=first or 0,
+        last=to,
+        slower=slower_than,
+    )
+    if follow and last:
+        wanted, last = from_the_last(file, wanted, last), None
+    reel = Reel(file, follow=follow)
+    show_reel(reel, wanted, limit=limit, last=last, pairs=pairs, full=full, as_json=as_json)
+
+
+def stats(files: TapesArgument, *, as_json: JsonOption = False) -> None:
+    """Count calls, errors and latencies.
+
+    The latency of a call is the time from its request to its answer at the proxy. Percentiles are
+    measured latencies, by nearest rank; the chart shows the distribution.
+    """
+    from folkmoot.cli.tape.numbers import tell_numbers
+
+    tell_numbers(files, as_json=as_json)
+
+
+def redact(
+    file: TapeArgument,
+    out: RedactedArgument,
+    paths: RedactPathOption = None,
+    key: KeyOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a copy of a tape without its secrets.
+
+    Replaces tokens and other credentials, in headers, messages and JSON inside texts, and the text
+    of mail. A secret becomes the same placeholder everywhere, so the new tape still replays. The
+    original tape is not changed.
+
+    Recordings are redacted by default. This is for tapes recorded without redaction, and for
+    anything else you want to remove: name it with --path.
+    """
+    from folkmoot.cli.tape.files import redact_file
+
+    redact_file(file, out, paths or [], key, as_json=as_json)
+
+
+def export(
+    file: TapeArgument,
+    form: FormatOption = "json",
+    output: ExportOption = None,
+    first: FromOption = None,
+    to: ToOption = None,
+    *,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write a tape as JSON, as HAR or as Markdown.
+
+    json is everything on the tape as one document. har is an archive (HAR 1.2) that HTTP tools can
+    show, with an entry for each call and its answer; calls that were not HTTP get an address such
+    as stdio://server/tools/call?name=echo. markdown is a transcript for a bug report, with each
+    message as a code block.
+
+    What was redacted on the tape stays redacted. Everything else is in the output, so check it
+    before you share it.
+    """
+    from folkmoot.cli.tape.files import export_tape
+
+    export_tape(file, form, output, first or 0, to, overwrite=overwrite)
+
+
+def diff(
+    a: FirstArgument, b: SecondArgument, ignore: IgnoreOption = None, *, as_json: JsonOption = False
+) -> None:
+    """Compare two tapes call by call; exit with 1 if they differ.
+
+    Calls with the same method and arguments are compared, in their order. Reports answers that
+    differ and where, errors that appeared or disappeared, calls on one tape only, and tools that
+    were added, removed or changed. Ids, progress tokens, times and the order of answers are
+    ignored. List items with names are compared by name, and text that is JSON by its content.
+    Latencies of both tapes are shown, but are not a difference.
+    """
+    from folkmoot.cli.tape.numbers import tell_differences
+
+    if not tell_differences(a, b, ignore or [], as_json=as_json):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": list_tapes,
+    "show": show,
+    "stats": stats,
+    "diff": diff,
+    "redact": redact,
+    "export": export,
+    "serve": replay.serve,
+    "play": replay.play,
+}
+"""Every command of the group by its name."""
+
+app = typer.Typer(
+    help="Inspect, compare and replay recorded conversations.",
+    rich_markup_mode=None,
+)
+for name, what in COMMANDS.items():
+    app.command(name)(what)
+
+
+@app.callback(invoke_without_command=True)
+def root(ctx: typer.Context) -> None:
+    """Inspect, compare and replay recorded conversations."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)

@@ -18,21 +18,24 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from folkmoot.cli.arguments import ArgumentMistake, read_arguments, usage
-from folkmoot.cli.asking import checked_handle
+from folkmoot.cli.credentials import checked_handle
+from folkmoot.cli.options import ArgumentMistake, read_arguments, usage
+from folkmoot.cli.output import one_line
 from folkmoot.cli.room import slash
-from folkmoot.cli.room.deciding import Deciding, Waiting, numbered
 from folkmoot.cli.room.draw import DIM, INDENT, draw, hung, participant
-from folkmoot.cli.room.fulfilment import doer, fulfilment
-from folkmoot.cli.room.look import Look, look, note
-from folkmoot.cli.room.mentions import mentioned
-from folkmoot.cli.room.rights import Holder
-from folkmoot.cli.room.screen import Screen
-from folkmoot.cli.room.status import Situation, fitting, offered_keys
-from folkmoot.cli.room.stay import Company
-from folkmoot.cli.room.tellers import allowed
-from folkmoot.cli.room.toolbox import Offer, Toolbox
-from folkmoot.cli.text import one_line
+from folkmoot.cli.room.follow import Company
+from folkmoot.cli.room.messages import Look, look, mentioned, note
+from folkmoot.cli.room.proposals import (
+    Holder,
+    WaitingProposal,
+    WaitingProposals,
+    doer,
+    fulfilment,
+    numbered,
+)
+from folkmoot.cli.room.screen import Screen, Situation, fitting, offered_keys
+from folkmoot.cli.room.sentences import allowed
+from folkmoot.cli.room.slash import OfferedTool, Toolbox
 from folkmoot.client import Room
 from folkmoot.core.errors import FolkmootError, ProposalRequired, RoomLeft, ToolRefused
 from folkmoot.mcp.wire import TOOLS_CALL
@@ -48,14 +51,14 @@ BESIDE: Final = 30
 """Columns that what a command does needs beside how it is written."""
 
 
-class Question(Struct, frozen=True):
+class InputQuestion(Struct, frozen=True):
     """Something the input line asks; `answered` gets what is typed."""
 
     prompt: str
     answered: Callable[[str], None]
 
 
-class Doing:
+class RoomActions:
     """The hands of someone in a room."""
 
     def __init__(
@@ -67,9 +70,9 @@ class Doing:
         self._now = now
         self._holder = holder
         self._raw = False
-        self.deciding = Deciding(room.me.id, holder=holder)
+        self.deciding = WaitingProposals(room.me.id, holder=holder)
         self.toolbox = Toolbox(room)
-        self.question: Question | None = None
+        self.question: InputQuestion | None = None
 
     def show(self, seen: Look) -> None:
         """Let the transcript go on with a message."""
@@ -132,12 +135,12 @@ class Doing:
             self.deciding.hide()
         return True
 
-    def _next(self, _: Waiting | None = None) -> None:
+    def _next(self, _: WaitingProposal | None = None) -> None:
         shown = self.deciding.next()
         if shown and not fitting(shown, self._screen.width, self._screen.height)[1]:
             self.show(shown.look)
 
-    def _approve(self, shown: Waiting, whom: str | None = None) -> None:
+    def _approve(self, shown: WaitingProposal, whom: str | None = None) -> None:
         number = shown.look.seq
         if shown.look.cut:
             self.note(
@@ -147,7 +150,7 @@ class Doing:
             return
         target = doer(shown.envelope, whom)
         if target is None:
-            self.question = Question(
+            self.question = InputQuestion(
                 f"Who should do #{number}? ",
                 lambda typed: self._approve(shown, checked_handle(typed)),
             )
@@ -157,12 +160,12 @@ class Doing:
         self.deciding.hide()
         self._send(partial(self._room.send, kind, payload, **made))
 
-    def _reject(self, shown: Waiting) -> None:
+    def _reject(self, shown: WaitingProposal) -> None:
         def answered(reason: str) -> None:
             self.deciding.hide()
             self._send(partial(self._room.reject, shown.id, reason))
 
-        self.question = Question(f"Why not #{shown.look.seq}? ", answered)
+        self.question = InputQuestion(f"Why not #{shown.look.seq}? ", answered)
 
     def _approve_typed(self, rest: str) -> None:
         which, _, whom = rest.partition(" ")
@@ -182,7 +185,7 @@ class Doing:
             raise slash.Misused(f"You have no open proposal #{number}.")
         self._send(partial(self._room.withdraw, mine.id))
 
-    def _waiting(self, command: str, which: str) -> Waiting:
+    def _waiting(self, command: str, which: str) -> WaitingProposal:
         number = slash.proposal_number(command, which)
         waiting = numbered(self.deciding.all, number)
         if waiting is None:
@@ -207,7 +210,7 @@ class Doing:
     def _call_typed(self, rest: str) -> None:
         self._send(partial(self._call, slash.read_asked("call", rest)))
 
-    async def _call(self, asked: slash.Asked) -> None:
+    async def _call(self, asked: slash.TypedCall) -> None:
         """Call a tool; whoever may only propose it proposes it."""
         to, schema = await self.toolbox.find(asked.name, asked.to)
         arguments = read_arguments(asked.words, schema)
@@ -225,7 +228,7 @@ class Doing:
     def _propose_typed(self, rest: str) -> None:
         self._send(partial(self._propose, slash.read_asked("propose", rest)))
 
-    async def _propose(self, asked: slash.Asked) -> None:
+    async def _propose(self, asked: slash.TypedCall) -> None:
         method, context = slash.method_of(asked.name)
         schema = None
         if method == TOOLS_CALL and asked.words and not asked.words[0].startswith("{"):
@@ -291,29 +294,29 @@ class Doing:
             self._screen.refresh()
 
 
-LOCAL: Final[dict[str, Callable[[Doing, str], None]]] = {
-    "help": Doing._help,
-    "who": Doing._who,
-    "tools": Doing._tools_typed,
-    "call": Doing._call_typed,
-    "propose": Doing._propose_typed,
-    "raw": Doing._raw_typed,
-    "approve": Doing._approve_typed,
-    "reject": Doing._reject_typed,
-    "withdraw": Doing._withdraw_typed,
-    "quit": Doing._quit,
+LOCAL: Final[dict[str, Callable[[RoomActions, str], None]]] = {
+    "help": RoomActions._help,
+    "who": RoomActions._who,
+    "tools": RoomActions._tools_typed,
+    "call": RoomActions._call_typed,
+    "propose": RoomActions._propose_typed,
+    "raw": RoomActions._raw_typed,
+    "approve": RoomActions._approve_typed,
+    "reject": RoomActions._reject_typed,
+    "withdraw": RoomActions._withdraw_typed,
+    "quit": RoomActions._quit,
 }
 """Commands that do more than send one message."""
 
-CHOICES: Final[dict[str, Callable[[Doing, Waiting], None]]] = {
-    "a": Doing._approve,
-    "r": Doing._reject,
-    "n": Doing._next,
+CHOICES: Final[dict[str, Callable[[RoomActions, WaitingProposal], None]]] = {
+    "a": RoomActions._approve,
+    "r": RoomActions._reject,
+    "n": RoomActions._next,
 }
 """What the letters do with the proposal that is shown."""
 
 
-def draw_tools(screen: Console, offers: Sequence[Offer]) -> None:
+def draw_tools(screen: Console, offers: Sequence[OfferedTool]) -> None:
     """Tools by whose they are, each as it is called and with what it does."""
     for by, each in groupby(offers, key=lambda offer: offer.by):
         screen.print(participant(by))

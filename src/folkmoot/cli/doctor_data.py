@@ -1,4 +1,4 @@
-"""The doctor's checks of what is in the data folder, and of the hub that runs on it."""
+"""The doctor's checks of the data folder: key, database, backups and disk."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from folkmoot import __version__
-from folkmoot.cli.checks import check_port
 from folkmoot.cli.operator import decoded, read_socket, understood
 from folkmoot.cli.output import duration, size
-from folkmoot.cli.status import amount, hub_status
-from folkmoot.core.errors import DatabaseDamaged, FolkmootError
+from folkmoot.cli.serve import amount, hub_status
+from folkmoot.core.errors import DatabaseDamaged, FolkmootError, ServeError
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
 if TYPE_CHECKING:
@@ -23,6 +22,23 @@ if TYPE_CHECKING:
     from folkmoot.quotas import Report, Use
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
+
+
+def check_port(settings: Settings) -> Finding:
+    """Whether a hub could listen where it is told to."""
+    from folkmoot.transports.listen import close, listen
+
+    if settings.port == 0:
+        where = f"any free port on {settings.host}"
+    else:
+        where = f"{settings.port} on {settings.host}: free"
+    try:
+        close(listen(settings.host, settings.port))
+    except ServeError as error:
+        told, dot, advice = error.message.partition(". ")
+        return Finding("port", "problem", told + dot.strip(), advice)
+    return Finding("port", "ok", where)
+
 
 MOST_NAMED = 5
 """Accounts that are named beside the number of the others."""

@@ -1,23 +1,51 @@
-"""An envelope as people see it: who, to whom, what it is and what it says.
-
-It may have been written by anyone, so every text in a `Look` is safe to show, and an envelope that
-is not what it should be is shown as what it is. How it is drawn is `lines` and `draw`.
-"""
+"""How a message of a room looks: its parts, its colours, and as a line in a pipe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from enum import Enum, auto
+from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
 
-from folkmoot.cli.room import tellers
-from folkmoot.cli.room.colours import chip_colour
-from folkmoot.cli.text import lines, one_line
+from folkmoot.cli.output import escape_json, lines, one_line
+from folkmoot.cli.room import sentences
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import Kind, parse
+
+PALETTE: Final = (28, 30, 31, 27, 98, 164, 162, 130, 64, 131)
+"""Numbers of the 256-colour palette, each at least 4:1 against black and against white."""
+
+RED: Final = 161
+CHIPS: Final[dict[str, int]] = {
+    "mcp.request": 27,
+    "mcp.response": 28,
+    "mcp.proposal": 130,
+    "mcp.notification": 65,
+    "mcpx": 130,
+    "capability": 98,
+    "room": 98,
+    "system.error": RED,
+    "system.proposal": 130,
+}
+"""The colour of a kind's chip, by protocol and operation or by protocol alone."""
+
+OTHER_CHIP: Final = 97
+
+
+def colour_of(name: str) -> int:
+    """The colour of a participant, the same today and tomorrow, here and elsewhere."""
+    return PALETTE[sha256(name.encode("utf-8", "replace")).digest()[0] % len(PALETTE)]
+
+
+def chip_colour(protocol: str, operation: str) -> int:
+    """The colour of a kind's chip."""
+    near = CHIPS.get(f"{protocol}.{operation}")
+    return near if near is not None else CHIPS.get(protocol, OTHER_CHIP)
+
 
 MAX_TEXT: Final = 65_536
 REMEMBERED: Final = 4_096
@@ -87,7 +115,7 @@ def look(
     payload = envelope.get("payload")
     payload = payload if type(payload) is dict else {}
     kind = kind_of(envelope.get("kind"), payload)
-    told = tellers.tell(kind, payload)
+    told = sentences.tell(kind, payload)
     if kind is not None and kind.root == "mcp.request" and envelope.get("correlation_id"):
         told = told._replace(words="approved {about}", brief="")
     text = told.text if len(told.text) <= MAX_TEXT else told.text[:MAX_TEXT]
@@ -154,3 +182,34 @@ def words(value: Any) -> list[str]:
     if type(value) is str:
         return [value]
     return [each for each in value if type(each) is str] if type(value) is list else []
+
+
+NONE: Final = "-"
+LINE_END: Final = "\\x0a"
+SPACE: Final = "\\x20"
+
+
+def plain(look: Look) -> str:
+    """A message as `seq time from kind text`; only the text has spaces in it."""
+    number = NONE if look.seq is None else str(look.seq)
+    fields = (number, look.ts or NONE, look.who or NONE, look.kind or NONE)
+    head = [field.replace(" ", SPACE) for field in fields]
+    return " ".join([*head, LINE_END.join(look.text)]).rstrip()
+
+
+def verbatim(data: bytes) -> str:
+    """An envelope in the bytes it came in, in one line that does nothing to a terminal.
+
+    A line end in JSON stands between its parts only, never inside a string.
+    """
+    text = data.decode("utf-8", "replace").replace("\r", " ").replace("\n", " ")
+    return escape_json(text)
+
+
+NAMED: Final = re.compile(r"(?<![\w@])@([\w-]+)")
+
+
+def mentioned(text: str, present: Container[str]) -> list[str] | None:
+    """Those of the room whom a text names, each once; None where it names nobody."""
+    names = (name.lower() for name in NAMED.findall(text))
+    return [name for name in dict.fromkeys(names) if name in present] or None

@@ -1,19 +1,85 @@
-"""Which proposals wait for a decision, as far as the stream of messages tells, and which is shown.
-
-Whoever decides looks at one proposal at a time, and what they decide is about that one: another
-that arrives in the same moment changes nothing.
-"""
+"""Proposals in the live view: which wait, who may decide, and the request that fulfils one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
 
-from folkmoot.cli.room.fulfilment import doer, fulfilment
-from folkmoot.cli.room.look import Look, look, words
-from folkmoot.cli.room.rights import Holder
+from folkmoot.cli.room.messages import Look, look, words
+from folkmoot.core.capability import Rights, capability
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.kindcheck import effective
+from folkmoot.core.kinds import parse
+from folkmoot.core.message import JSONRPC
+
+MOST_TOLD: Final = 64
+"""Capabilities that a hub tells; of someone who holds more, nothing can be said."""
+
+
+class Holder:
+    """Someone in a room; `held` answers the capabilities they hold at the moment."""
+
+    def __init__(self, held: Callable[[], tuple[Any, ...]]) -> None:
+        self._held = held
+        self._known: tuple[Any, ...] | None = None
+        self._rights: Rights | None = None
+
+    def may(self, kind: str, payload: dict[str, Any] | None = None, to: Sequence[str] = ()) -> bool:
+        """Whether a message of a kind would be allowed; without `to`, to anyone."""
+        rights = self._current()
+        if rights is None:
+            return True
+        try:
+            parsed = parse(kind)
+            if parsed.protocol == "mcp" and payload is not None:
+                parsed = effective(parsed, payload)
+        except FolkmootError:
+            return True
+        return rights.allows(parsed, payload, to) or (not to and rights.may_allow(parsed))
+
+    def may_some(self, pattern: str) -> bool:
+        """Whether something of what a pattern matches might be allowed."""
+        rights = self._current()
+        if rights is None:
+            return True
+        wanted = capability(pattern)
+        held = map(capability, rights)
+        return any(not one.denies and one.intersects(wanted) for one in held)
+
+    def _current(self) -> Rights | None:
+        held = self._held()
+        if held is not self._known:
+            self._known = held
+            self._rights = None
+            if len(held) < MOST_TOLD:
+                with suppress(FolkmootError):
+                    self._rights = Rights(held)
+        return self._rights
+
+
+def doer(proposal: Mapping[str, Any], chosen: str | None) -> str | None:
+    """Who is to do it: the one chosen, or the only one the proposal names."""
+    named = words(proposal.get("to"))
+    return chosen or (named[0] if len(named) == 1 else None)
+
+
+def fulfilment(proposal: Mapping[str, Any], target: str, request_id: str) -> dict[str, Any]:
+    """The members of a request that is equal to the proposal and correlates it."""
+    payload = proposal.get("payload")
+    asked = payload if type(payload) is dict else {}
+    request = {"jsonrpc": JSONRPC, "id": request_id, "method": asked.get("method")}
+    if "params" in asked:
+        request["params"] = asked["params"]
+    return {
+        "kind": str(proposal.get("kind", "")).replace("mcp.proposal.", "mcp.request.", 1),
+        "to": [target],
+        "correlation_id": [proposal.get("id")],
+        "payload": request,
+    }
+
 
 MOST: Final = 1_000
 PROPOSAL: Final = "mcp.proposal."
@@ -26,7 +92,7 @@ CLOSERS: Final = (
 )
 
 
-class Waiting(Struct, frozen=True):
+class WaitingProposal(Struct, frozen=True):
     """A proposal that waits for a decision."""
 
     envelope: Mapping[str, Any]
@@ -38,7 +104,7 @@ class Waiting(Struct, frozen=True):
         return str(self.envelope.get("id"))
 
 
-class Deciding:
+class WaitingProposals:
     """The proposals of others that wait, in the order they came, and the one that is shown.
 
     Only those that one may approve or reject count, as `holder` holds rights at the moment.
@@ -48,23 +114,23 @@ class Deciding:
         self.me = me
         self._holder = holder or Holder(lambda: ("*",))
         self.quorum = quorum
-        self.shown: Waiting | None = None
-        self._waiting: dict[str, Waiting] = {}
-        self._mine: dict[str, Waiting] = {}
+        self.shown: WaitingProposal | None = None
+        self._waiting: dict[str, WaitingProposal] = {}
+        self._mine: dict[str, WaitingProposal] = {}
         self._rejected: dict[str, set[str]] = {}
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[WaitingProposal]:
         return (it for it in self._waiting.values() if self.may_approve(it) or self.may_reject())
 
     @property
-    def all(self) -> Iterable[Waiting]:
+    def all(self) -> Iterable[WaitingProposal]:
         """All proposals of others that wait, whoever may decide on them."""
         return self._waiting.values()
 
-    def may_approve(self, proposal: Waiting) -> bool:
+    def may_approve(self, proposal: WaitingProposal) -> bool:
         """Whether one may send the request that was proposed."""
         whom = doer(proposal.envelope, None)
         made = fulfilment(proposal.envelope, whom or "", "")
@@ -75,7 +141,7 @@ class Deciding:
         return self._holder.may(REJECT, {"reason": "…"})
 
     @property
-    def mine(self) -> Iterable[Waiting]:
+    def mine(self) -> Iterable[WaitingProposal]:
         """One's own proposals that wait for others."""
         return self._mine.values()
 
@@ -90,7 +156,7 @@ class Deciding:
             for id_ in words(envelope.get("correlation_id")):
                 self._close(id_)
 
-    def next(self) -> Waiting | None:
+    def next(self) -> WaitingProposal | None:
         """Show the one after the one that is shown; after the last, the first."""
         ids = [it.id for it in self]
         if not ids:
@@ -113,7 +179,7 @@ class Deciding:
         id_ = envelope.get("id")
         proposals = self._mine if envelope.get("from") == self.me else self._waiting
         if type(id_) is str and len(proposals) < MOST:
-            proposals.setdefault(id_, Waiting(envelope, look(envelope)))
+            proposals.setdefault(id_, WaitingProposal(envelope, look(envelope)))
 
     def _reject(self, envelope: Mapping[str, Any]) -> None:
         who = str(envelope.get("from"))
@@ -133,6 +199,6 @@ class Deciding:
             self.shown = None
 
 
-def numbered(proposals: Iterable[Waiting], number: str) -> Waiting | None:
+def numbered(proposals: Iterable[WaitingProposal], number: str) -> WaitingProposal | None:
     """The one of some proposals that has a number."""
     return next((each for each in proposals if number == str(each.look.seq)), None)

@@ -26,7 +26,7 @@ LITERAL: Final = re.compile(r"true|false|null|[-+]?[\d.]+(?:[eE][-+]?\d+)?")
 """Those that would then look like another value."""
 
 
-class Told(NamedTuple):
+class Sentence(NamedTuple):
     """What a message says; `chip` is empty for talk, which needs no label.
 
     `words` say it as a sentence that begins with the sender's name, and `brief` is what comes after
@@ -49,13 +49,13 @@ class Told(NamedTuple):
     """Whether the message it correlates says the same, so that one of them is enough."""
 
 
-Teller: TypeAlias = Callable[[Kind, Payload], Told]
+Teller: TypeAlias = Callable[[Kind, Payload], Sentence]
 
 
-def tell(kind: Kind | None, payload: Payload) -> Told:
+def tell(kind: Kind | None, payload: Payload) -> Sentence:
     """What a message says; one of a kind that is not known says its payload."""
     if kind is None:
-        return Told(spelled(payload), "unknown kind")
+        return Sentence(spelled(payload), "unknown kind")
     near = f"{kind.protocol}.{kind.operation}"
     base = f"{near}.{kind.method}" if kind.method else near
     teller = TELLERS.get(base) or TELLERS.get(near) or TELLERS.get(kind.protocol) or _other
@@ -110,25 +110,25 @@ def _bare(value: Any) -> str:
     return str(value) if plain else _value(value)
 
 
-def _chat(_: Kind, payload: Payload) -> Told:
+def _chat(_: Kind, payload: Payload) -> Sentence:
     text, mentions = str(payload.get("text", "")), payload.get("mentions")
-    return Told(text, mentions=mentions, words="")
+    return Sentence(text, mentions=mentions, words="")
 
 
-def _notified_chat(kind: Kind, payload: Payload) -> Told:
+def _notified_chat(kind: Kind, payload: Payload) -> Sentence:
     params = payload.get("params")
     return _chat(kind, params if type(params) is dict else {})
 
 
-def _call(kind: Kind, payload: Payload) -> Told:
-    return Told(spelled(details(kind, payload)), named(kind))
+def _call(kind: Kind, payload: Payload) -> Sentence:
+    return Sentence(spelled(details(kind, payload)), named(kind))
 
 
-def _request(kind: Kind, payload: Payload) -> Told:
+def _request(kind: Kind, payload: Payload) -> Sentence:
     if kind.method == TOOLS_LIST:
         text = spelled(details(kind, payload))
-        return Told(text, named(kind), aside=True, words="asked {to} for its tools", brief="")
-    return Told(
+        return Sentence(text, named(kind), aside=True, words="asked {to} for its tools", brief="")
+    return Sentence(
         spelled(details(kind, payload)),
         named(kind),
         words="asked {to}",
@@ -145,31 +145,31 @@ def _value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _proposal(kind: Kind, payload: Payload) -> Told:
+def _proposal(kind: Kind, payload: Payload) -> Sentence:
     asked = details(kind, payload)
     if type(asked) is dict and asked:
         text = "\n".join(f"{_name(name)}: {_value(it)}" for name, it in asked.items())
     else:
         text = spelled(asked)
     words = "proposes {number}[ to {to}]: {what}"
-    return Told(text, named(kind), words=words, what=call_name(kind))
+    return Sentence(text, named(kind), words=words, what=call_name(kind))
 
 
-def _response(kind: Kind, payload: Payload) -> Told:
+def _response(kind: Kind, payload: Payload) -> Sentence:
     error = payload.get("error")
     if type(error) is dict:
         text = str(error.get("message") or spelled(error))
-        return Told(text, named(kind), failed=True, words=FAILED)
+        return Sentence(text, named(kind), failed=True, words=FAILED)
     result = payload.get("result")
     if type(result) is not dict:
-        return Told(spelled(result), named(kind), words="")
+        return Sentence(spelled(result), named(kind), words="")
     if kind.method == TOOLS_LIST and type(listed := result.get("tools")) is list:
         names = [str(it.get("name")) for it in listed if type(it) is dict]
         text, brief = spelled(result), ", ".join(names) or "no tools"
-        return Told(text, named(kind), aside=True, words="offers", brief=brief)
+        return Sentence(text, named(kind), aside=True, words="offers", brief=brief)
     failed = bool(result.get("isError"))
     text = content_of(result) or spelled(result)
-    return Told(text, named(kind), failed=failed, words=FAILED if failed else "")
+    return Sentence(text, named(kind), failed=failed, words=FAILED if failed else "")
 
 
 def content_of(result: Payload) -> str:
@@ -185,51 +185,51 @@ def content_of(result: Payload) -> str:
 FAILED: Final = "failed"
 
 
-def _progress(_: Kind, payload: Payload) -> Told:
+def _progress(_: Kind, payload: Payload) -> Sentence:
     params = payload.get("params")
     params = params if type(params) is dict else {}
     done = "/".join(str(params[name]) for name in ("progress", "total") if name in params)
     text = f"{done} {params.get('message', '')}".strip()
-    return Told(text, "progress", aside=True, words="")
+    return Sentence(text, "progress", aside=True, words="")
 
 
-def _cancelled(_: Kind, payload: Payload) -> Told:
+def _cancelled(_: Kind, payload: Payload) -> Sentence:
     params = payload.get("params")
     reason = params.get("reason", "") if type(params) is dict else ""
-    return Told(str(reason), "cancelled", aside=True, words="cancelled {origin}")
+    return Sentence(str(reason), "cancelled", aside=True, words="cancelled {origin}")
 
 
-def _begun(_: Kind, __: Payload) -> Told:
-    return Told("", "began", aside=True, words="began {origin}")
+def _begun(_: Kind, __: Payload) -> Sentence:
+    return Sentence("", "began", aside=True, words="began {origin}")
 
 
 def _reasoned(chip: str, words: str) -> Teller:
-    return lambda _, payload: Told(str(payload.get("reason", "")), chip, words=words)
+    return lambda _, payload: Sentence(str(payload.get("reason", "")), chip, words=words)
 
 
-def _presence(kind: Kind, payload: Payload) -> Told:
+def _presence(kind: Kind, payload: Payload) -> Sentence:
     who = payload.get("participant")
     who = who if type(who) is dict else {}
     type_ = who.get("type")
     what = f" ({type_})" if type_ not in (None, "person") else ""
     happened = {"join": "joined", "leave": "left"}.get(kind.method or "", kind.method)
     text = f"{who.get('id', 'someone')}{what} {happened}"
-    return Told(text, aside=True, words="", nameless=True)
+    return Sentence(text, aside=True, words="", nameless=True)
 
 
-def _serving(_: Kind, payload: Payload) -> Told:
+def _serving(_: Kind, payload: Payload) -> Sentence:
     which = "this connection runs" if payload.get("you") else "another connection of yours runs"
-    return Told(f"{which} what you are asked", aside=True, words="", nameless=True)
+    return Sentence(f"{which} what you are asked", aside=True, words="", nameless=True)
 
 
-def _error(_: Kind, payload: Payload) -> Told:
+def _error(_: Kind, payload: Payload) -> Sentence:
     said = [str(payload.get("message") or payload.get("error", ""))]
     if attempted := payload.get("attempted_kind"):
         said.append(f"you tried: {attempted}")
     said += may_instead(payload.get("error"), payload)
     if type(after := payload.get("retry_after")) in (int, float):
         said.append(f"try again in {after:g} seconds")
-    return Told("\n".join(said), "refused", failed=True, words="refused", nameless=True)
+    return Sentence("\n".join(said), "refused", failed=True, words="refused", nameless=True)
 
 
 def may_instead(code: Any, told: Mapping[str, Any]) -> list[str]:
@@ -246,51 +246,51 @@ def allowed(capabilities: Any) -> str:
     return ", ".join(it if type(it) is str else spelled(it) for it in capabilities)
 
 
-def _welcome(_: Kind, payload: Payload) -> Told:
+def _welcome(_: Kind, payload: Payload) -> Sentence:
     you = payload.get("you")
     you = you if type(you) is dict else {}
     text = f"you may: {allowed(you.get('capabilities'))}"
-    return Told(text, aside=True, words="", nameless=True)
+    return Sentence(text, aside=True, words="", nameless=True)
 
 
 def _rights(chip: str, some: str, everything: str) -> Teller:
-    def told(_: Kind, payload: Payload) -> Told:
+    def told(_: Kind, payload: Payload) -> Sentence:
         what = allowed(payload["capabilities"]) if payload.get("capabilities") else ""
         whom = payload.get("recipient") or payload.get("grant_id") or ""
         text = f"{whom}: {what}" if what else f"{whom}"
         words = some if what else everything
-        return Told(text, chip, words=words, what=str(whom), brief=what)
+        return Sentence(text, chip, words=words, what=str(whom), brief=what)
 
     return told
 
 
-def _granted(_: Kind, payload: Payload) -> Told:
+def _granted(_: Kind, payload: Payload) -> Sentence:
     whom = payload.get("recipient", "")
     text = f"{whom} may now: {allowed(payload.get('capabilities'))}"
-    return Told(text, aside=True, words="", nameless=True)
+    return Sentence(text, aside=True, words="", nameless=True)
 
 
 def _about(chip: str, *members: str) -> Teller:
-    def told(_: Kind, payload: Payload) -> Told:
+    def told(_: Kind, payload: Payload) -> Sentence:
         whom = next((str(payload[it]) for it in members if payload.get(it)), "")
         reason = payload.get("reason")
         brief = reason if type(reason) is str else ""
-        return Told(whom, chip, words=f"{chip} {{what}}", what=whom, brief=brief)
+        return Sentence(whom, chip, words=f"{chip} {{what}}", what=whom, brief=brief)
 
     return told
 
 
-def _expired(_: Kind, __: Payload) -> Told:
+def _expired(_: Kind, __: Payload) -> Sentence:
     text = "nobody decided in time"
-    return Told(text, "expired", aside=True, words="{about} expired", nameless=True)
+    return Sentence(text, "expired", aside=True, words="{about} expired", nameless=True)
 
 
-def _kicked_proposal(_: Kind, __: Payload) -> Told:
+def _kicked_proposal(_: Kind, __: Payload) -> Sentence:
     text = "its proposer was kicked"
-    return Told(text, "withdrawn", aside=True, words="{about} closed", nameless=True)
+    return Sentence(text, "withdrawn", aside=True, words="{about} closed", nameless=True)
 
 
-def _held(kind: Kind, payload: Payload) -> Told:
+def _held(kind: Kind, payload: Payload) -> Sentence:
     who, by = payload.get("participant", "someone"), payload.get("by")
     whose = "" if by in (None, "gateway") else f" by {by}"
     if kind.method == "resumed":
@@ -298,13 +298,13 @@ def _held(kind: Kind, payload: Payload) -> Told:
     else:
         why = f": {payload['reason']}" if payload.get("reason") else ""
         text = f"{who} is paused{whose}{why}"
-    return Told(text, aside=True, words="", nameless=True, repeats=bool(whose))
+    return Sentence(text, aside=True, words="", nameless=True, repeats=bool(whose))
 
 
-def _thinking(kind: Kind, payload: Payload) -> Told:
+def _thinking(kind: Kind, payload: Payload) -> Sentence:
     said = next((payload[it] for it in ("text", "thought", "message") if it in payload), payload)
     text = said if type(said) is str else spelled(said)
-    return Told(text, named(kind), aside=True, words=THOUGHTS.get(kind.operation))
+    return Sentence(text, named(kind), aside=True, words=THOUGHTS.get(kind.operation))
 
 
 THOUGHTS: Final[dict[str, str]] = {
@@ -315,9 +315,9 @@ THOUGHTS: Final[dict[str, str]] = {
 }
 
 
-def _to_participant(kind: Kind, payload: Payload) -> Told:
+def _to_participant(kind: Kind, payload: Payload) -> Sentence:
     words = CONTROLS.get(kind.operation)
-    return Told(spelled(payload), named(kind), aside=True, words=words)
+    return Sentence(spelled(payload), named(kind), aside=True, words=words)
 
 
 CONTROLS: Final[dict[str, str]] = {
@@ -336,13 +336,13 @@ CONTROLS: Final[dict[str, str]] = {
 
 
 def _marked(chip: str) -> Teller:
-    return lambda _, payload: Told(
+    return lambda _, payload: Sentence(
         spelled(payload), chip, aside=True, words=f"{chip} {{about}}", brief=""
     )
 
 
-def _other(kind: Kind, payload: Payload) -> Told:
-    return Told(spelled(payload), named(kind))
+def _other(kind: Kind, payload: Payload) -> Sentence:
+    return Sentence(spelled(payload), named(kind))
 
 
 TELLERS: Final[dict[str, Teller]] = {
