@@ -13,9 +13,9 @@ SOURCE = Path(__file__).parents[1] / "src" / "folkmoot"
 GENERATED = {"client/methods.py", "cli/made.py"}
 """Made from the table of operations, whose structs they repeat."""
 
-MOST_REPEATED_NAMES = 141
+MOST_REPEATED_NAMES = 96
 """Class names that are defined in more than one place; the goal is 25."""
-MOST_SHORT_FILES = 76
+MOST_SHORT_FILES = 70
 """Files under fifty lines; the goal is 40."""
 SHORT = 50
 

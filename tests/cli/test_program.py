@@ -156,8 +156,8 @@ def test_a_wrong_command_line_is_one_line_and_where_to_look(
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more() -> None:
     script = (
         "import sys\n"
-        "from folkmoot.cli import config, program\n"
-        "config.settings_from = lambda *_, **__: 1 / 0\n"
+        "from folkmoot.cli import program, serve\n"
+        "serve.settings_from = lambda *_, **__: 1 / 0\n"
         "sys.exit(program.run(['config', 'show']))\n"
     )
     told = subprocess.run(
@@ -214,8 +214,8 @@ def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(
 def test_a_question_that_nobody_answers_ends_with_an_error() -> None:
     script = (
         "import sys, typer\n"
-        "from folkmoot.cli import config, program\n"
-        "config.settings_from = lambda *_, **__: typer.confirm('Go on?', abort=True)\n"
+        "from folkmoot.cli import program, serve\n"
+        "serve.settings_from = lambda *_, **__: typer.confirm('Go on?', abort=True)\n"
         "sys.exit(program.run(['config', 'show']))\n"
     )
     ran = subprocess.run(

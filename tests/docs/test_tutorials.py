@@ -20,9 +20,9 @@ HUB = "http://127.0.0.1:8420"
 HOME = "/home/ada"
 FOLKMOOT = f"""#!{sys.executable}
 import os
-from folkmoot.cli import asking, main
+from folkmoot.cli import credentials, main
 # The reader's hub is on its usual port; this one is where it found a place.
-asking.LOCAL_HUB = os.environ["HUB"]
+credentials.LOCAL_HUB = os.environ["HUB"]
 main()
 """
 VARYING = {
