@@ -7,6 +7,7 @@ python -m tests.browser.screenshots --docs          the few that the docs show
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from tests.browser.conftest import launch, variables
 from tests.browser.console import Console, Operated
+from tests.browser.harbour import harbour, tapes
 from tests.browser.harness import BARE, STORING, Desk, Inbox, Person, host_server
 from tests.browser.scenes import VIEWS, scene
 from tests.browser.test_web import Web
@@ -34,6 +36,11 @@ DOCS = (
     ("web-account", "light", 768),
     ("console-home", "light", 1280),
     ("console-room", "dark", 1280),
+    ("console-asks", "light", 390),
+    ("console-server", "light", 1280),
+    ("console-tape", "light", 1280),
+    ("console-numbers", "dark", 1280),
+    ("console-people", "light", 768),
 )
 """What the README and the docs show."""
 FONTS = {"--serif": "P052", "--sans": "Nimbus Sans", "--mono": "DejaVu Sans Mono"}
@@ -123,6 +130,7 @@ class OnConsole(NamedTuple):
 
     path: str
     ready: str
+    show: Callable[[Page], None] = lambda _: None
 
     def __call__(self, stage: Stage, theme: str, width: int) -> Page:
         console = Console(
@@ -131,6 +139,8 @@ class OnConsole(NamedTuple):
         )  # fmt: skip
         dress(console.page)
         console.page.locator(self.ready).first.wait_for()
+        console.page.locator("[aria-busy=true]").first.wait_for(state="detached")
+        self.show(console.page)
         console.page.evaluate("document.fonts.ready.then(() => scrollTo(0, 0))")
         return console.page
 
@@ -144,6 +154,19 @@ def open_bob(page: Page) -> None:
     page.locator(".letter").last.wait_for()
 
 
+def add_a_server(page: Page) -> None:
+    page.get_by_role("button", name="Add a server").click()
+
+
+def open_a_tool(page: Page) -> None:
+    page.locator(".server-tool summary").first.click()
+
+
+def open_a_call(page: Page) -> None:
+    page.locator(".moment", has_text="tools/call route").first.click()
+    page.get_by_role("region", name="Message").wait_for()
+
+
 VIEW: dict[str, Draw] = {
     **{f"inbox-{view}": in_host(view) for view in ("first", *VIEWS)},
     "web-inbox": OnHub("/inbox", ".row"),
@@ -153,14 +176,41 @@ VIEW: dict[str, Draw] = {
     "web-front": OnHub("/", ".hero", signed_in=False),
     "console-home": OnConsole("/", "main h1"),
     "console-rooms": OnConsole("/rooms", "main a[href^='/rooms/']"),
-    "console-room": OnConsole("/rooms/harbour", ".message"),
-    "console-servers": OnConsole("/servers", "main h1"),
-    "console-tapes": OnConsole("/tapes", "main h1"),
+    "console-room": OnConsole("/rooms/harbour", ".proposal .button"),
+    "console-asks": OnConsole("/asks", "li.ask"),
+    "console-decided": OnConsole("/asks?show=decided", "main h1"),
+    "console-servers": OnConsole("/servers", "table td"),
+    "console-add": OnConsole("/servers", "table td", add_a_server),
+    "console-server": OnConsole("/servers/boats", ".review"),
+    "console-tool": OnConsole("/servers/charts", ".server-tool", open_a_tool),
+    "console-tapes": OnConsole("/tapes", "table td"),
+    "console-tape": OnConsole("/tapes/monday.jsonl", ".moment", open_a_call),
+    "console-numbers": OnConsole("/tapes/monday.jsonl?view=numbers", ".plot svg"),
+    "console-compare": OnConsole(
+        "/tapes/monday.jsonl?view=compare&with=/tuesday.jsonl", ".pairs li"
+    ),
+    "console-use": OnConsole("/tapes/monday.jsonl?view=use", ".copy"),
     "console-people": OnConsole("/people", "table td"),
+    "console-person": OnConsole("/people/grace", "main h2"),
     "console-audit": OnConsole("/audit", "table td"),
     "web-docs": OnHub("/docs/tutorials/person", "h1", signed_in=False),
 }
 """Every view. Another page of the hub is another row."""
+
+
+def hub_of(folder: Path, **settings: str) -> Process:
+    """A hub that has tapes and takes servers."""
+    (folder / "recorded").mkdir()
+    tapes(folder / "recorded")
+    (folder / "hub").mkdir(mode=0o700)
+    config = folder / "hub" / "config.toml"
+    config.write_text("[gateway]\nedit_from_web = true\n")
+    config.chmod(0o600)
+    return Process(
+        folder / "hub", FOLKMOOT_RECORD_FOLDER=str(folder / "recorded"),
+        PATH=f"{folder}:{os.environ['PATH']}",
+        XDG_RUNTIME_DIR=str(folder), XDG_STATE_HOME=str(folder / "state"), **settings,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -168,33 +218,17 @@ def staged() -> Iterator[Stage]:
     with (
         host_server() as host,
         tempfile.TemporaryDirectory() as data,
-        Process(Path(data), **variables(host)) as running,
+        hub_of(Path(data), **variables(host)) as running,
         sync_playwright() as driver,
         launch(driver) as browser,
     ):
         hub = f"http://127.0.0.1:{running.port}"
         ada = scene(hub)
-        talk(hub, ada)
         operated = Operated(running)
+        harbour(operated, ada, Path(data))
         laptop = {"handle": "ada", "label": "laptop", "scope": "mail.read"}
         operated.ask("folkmoot/create_token_for", **laptop)
         yield Stage(Desk(browser, host, []), hub, ada, operated.token("ada"))
-
-
-def talk(hub: str, ada: Person) -> None:
-    """A room in which something is said and something waits for a decision."""
-    ada.call("room/create", name="harbour")
-    grace, tides = Person(hub, "grace"), Person(hub, "tides")
-    said = (
-        (grace, "Morning. The **north pier** is closed until noon."),
-        (tides, "High water at six. Wind from the west, four to five."),
-        (ada, "Then we leave at five. @grace, is the lamp aboard?"),
-        (grace, "It is, and so is the rope:\n\n- 40 m of it\n- dry"),
-    )
-    for who in (grace, tides):
-        who.call("room/join", room="harbour")
-    for who, text in said:
-        who.call("room/say", room="harbour", text=text, format="markdown")
 
 
 def main(arguments: list[str]) -> None:

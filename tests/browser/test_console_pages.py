@@ -1,18 +1,24 @@
-"""All pages of the console together: who may see them, and what hostile text does to them."""
+"""All pages of the console together: who may see them, hostile text, the keyboard, a restart."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from folkmoot.cli.operator import asked
 from folkmoot.operations import OPERATIONS
-from tests.browser.console import Console, Operated, started
+from tests.browser import console_rooms
+from tests.browser.console import Console, Operated
 from tests.browser.harness import Desk, Person, expect
+from tests.browser.test_console_servers import ECHO, SCHEMA, SETTINGS, Place
+from tests.browser.test_console_tapes import hostile
 from tests.interaction.test_operator import given
+from tests.process import Process
+from tests.proxy.tape.studio import recording
 
 pytestmark = pytest.mark.browser
 
@@ -21,8 +27,26 @@ HOSTILE = (
     "<img src=x onerror=\"document.title='hit'\"> [a](javascript:document.title='hit') \u202etxet "
 )
 LONG = "w" * 250
-OPERATORS = ("/tapes", "/people", "/people/ada", "/audit")
-EVERYONES = ("/", "/rooms", "/rooms/square", "/asks", "/asks?show=decided", "/servers")
+TAPE = "/tapes/hostile.jsonl"
+OPERATORS = (
+    "/tapes",
+    TAPE,
+    f"{TAPE}?view=numbers",
+    f"{TAPE}?view=compare&with=/plain.jsonl",
+    f"{TAPE}?view=use",
+    "/people",
+    "/people/ada",
+    "/audit",
+)
+EVERYONES = (
+    "/",
+    "/rooms",
+    "/rooms/square",
+    "/asks",
+    "/asks?show=decided",
+    "/servers",
+    "/servers/odd",
+)
 ASK = """async ([method, path, body]) => {
   const headers = {"folkmoot-page": "1", ...(body ? {"content-type": "application/json"} : {})};
   const answer = await fetch(path, {method, headers, body: body || null});
@@ -33,15 +57,36 @@ ASK = """async ([method, path, body]) => {
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with started(tmp_path_factory.mktemp("pages")) as running:
-        here = Operated(running)
+    with recorded(tmp_path_factory.mktemp("pages")) as running:
+        here = Place(running)
+        here.folder = tmp_path_factory.mktemp("servers")
         fill(here)
         yield here
 
 
-def fill(here: Operated) -> None:
-    """A hub in which people wrote hostile text wherever they could."""
+def recorded(folder: Path, port: int = 0) -> Process:
+    """A hub with tapes, whose servers can be changed."""
+    tapes, data = folder / "tapes", folder / "hub"
+    if not port:
+        tapes.mkdir()
+        hostile(tapes / "hostile.jsonl")
+        data.mkdir(mode=0o700)
+        (data / "config.toml").write_text(SETTINGS.format("true"))
+        (data / "config.toml").chmod(0o600)
+    own = {"XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+    settings = {"FOLKMOOT_RATE_LIMITS": "off", "FOLKMOOT_RECORD_FOLDER": str(tapes), **own}
+    return Process(data, port=port, **settings)
+
+
+def fill(here: Place) -> None:
+    """A hub in which people and a server wrote hostile text wherever they could."""
     ada, bob = here.operator("ada"), Person(here.url, "bob")
+    odd = {"name": f"echo{LONG[:40]}", "title": HOSTILE, "description": HOSTILE + LONG}
+    here.add("odd", {**odd, "inputSchema": SCHEMA, "annotations": {"title": HOSTILE}}, ECHO)
+    for handle in ("ada", "bob"):
+        here.ask("folkmoot/grant", handle=handle, patterns=["odd"])
+    for verb in ("suspend", "restore"):
+        here.ask(f"folkmoot/{verb}", handle="bob", reason=HOSTILE + LONG)
     for who in (ada, bob):
         # A profile takes no characters that turn the text around.
         tame = HOSTILE.replace("\u202e", "")
@@ -105,7 +150,7 @@ def test_hostile_text_is_text_on_every_page_and_no_page_is_too_wide(
 
 @pytest.mark.long
 @pytest.mark.requirement("console.hostile")
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [320, 390, 1280, 2560])
 def test_axe_finds_nothing_on_any_page(here: Operated, desk: Desk, width: int) -> None:
     web = Console(desk, here.url, here.token("ada"), width=width)
     found: list[Any] = []
@@ -117,3 +162,121 @@ def test_axe_finds_nothing_on_any_page(here: Operated, desk: Desk, width: int) -
         except AssertionError as error:
             found.append(str(error))
     assert not found, "\n".join(found)
+
+
+MARK = """() => {
+  const found = [...document.querySelectorAll(
+    "a[href], button, input, select, textarea, summary, [tabindex='0']")];
+  const reached = found.filter((it) => it.checkVisibility() && !it.disabled && it.tabIndex >= 0);
+  reached.forEach((it, at) => it.setAttribute("data-tab", at));
+  return reached.length;
+}"""
+FOCUSED = """() => {
+  const it = document.activeElement;
+  const { outlineStyle, outlineWidth } = getComputedStyle(it);
+  const seen = outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
+  return [it.getAttribute("data-tab"), seen, it.outerHTML.slice(0, 120)];
+}"""
+LEFT = """(reached) => [...document.querySelectorAll("[data-tab]")]
+  .filter((it) => !reached.includes(it.getAttribute("data-tab")))
+  .map((it) => it.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.long
+@pytest.mark.requirement("console.accessible")
+def test_every_control_of_every_page_is_reached_by_keyboard_and_shows_that_it_has_the_focus(
+    here: Place, desk: Desk
+) -> None:
+    web = Console(desk, here.url, here.token("ada"))
+    for path in (*EVERYONES, *OPERATORS, "/inbox", "/account"):
+        web.page.goto(f"{web.hub}{path}")
+        expect(web.page.locator("#page-title")).to_be_visible()
+        expect(web.page.locator("[aria-busy=true]")).to_have_count(0)
+        there = web.page.evaluate(MARK)
+        assert there > 8, path
+        reached: set[str] = set()
+        # Something may have come meanwhile, such as a message.
+        for _ in range(there + 30):
+            web.page.keyboard.press("Tab")
+            tab, seen, html = web.page.evaluate(FOCUSED)
+            if tab is not None:
+                assert seen, (path, html)
+                reached.add(tab)
+            if len(reached) == there:
+                break
+        assert not web.page.evaluate(LEFT, list(reached)), path
+
+
+@pytest.mark.requirement("console.accessible")
+def test_escape_closes_a_question_and_the_focus_is_where_it_was(here: Place, desk: Desk) -> None:
+    web = Console(desk, here.url, here.token("ada"))
+    for path, name, opened in (
+        ("/people/bob", "Suspend", ".question"),
+        ("/servers/odd", "Remove", ".question"),
+        ("/asks", "Reject…", ".decide input"),
+    ):
+        web.go(path)
+        button = web.button(name, exact=True).first
+        button.focus()
+        web.page.keyboard.press("Enter")
+        expect(web.page.locator(opened)).to_be_visible()
+        expect(web.page.locator("main :focus")).to_have_count(1)
+        web.page.keyboard.press("Escape")
+        expect(web.page.locator(opened)).to_have_count(0)
+        expect(button).to_be_focused()
+
+
+MEANWHILE = {
+    "/": "@meanwhile",
+    "/inbox": "Mail of meanwhile",
+    "/rooms": "meanwhiles",
+    "/rooms/square": "Words of meanwhile",
+    "/asks": "Asked by meanwhile",
+    "/servers": "later",
+    "/servers/odd": "Up",
+    "/tapes": "meanwhile.jsonl",
+    TAPE: "resources/read",
+    "/people": "@meanwhile",
+    "/people/bob": "Suspend",
+    "/audit": "meanwhile",
+}
+"""What each page shows of what happened while the hub was away, or that it is there again."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("console.resumes", "console.room-resume")
+def test_pages_of_every_kind_go_on_when_the_hub_was_killed_and_started_again(
+    tmp_path: Path, desk: Desk
+) -> None:
+    with recorded(tmp_path) as running:
+        here = Place(running)
+        here.folder = tmp_path
+        fill(here)
+        ada = here.operator("eve")
+        ada.call("room/join", room="square")
+        # Pages of one profile share a few connections; each of these has a profile of its own.
+        pages = {
+            path: console_rooms.Console(desk, here.url, ada, path, ignored=console_rooms.LOST)
+            for path in MEANWHILE
+        }
+        for page in pages.values():
+            expect(page.page.locator("#page-title")).to_be_visible()
+    for path, page in pages.items():
+        lost = "does not answer" if path == "/inbox" else "The connection"
+        expect(page.page.get_by_role("alert").filter(has_text=lost).first).to_be_visible()
+    with recording(tmp_path / "tapes" / "meanwhile.jsonl") as studio:
+        studio.tool(1, "greet", "Hello")
+    with recorded(tmp_path, here.port):
+        other = Person(here.url, "meanwhile")
+        other.call("msg/send", to="eve", body="Mail of meanwhile")
+        other.call("room/create", name="meanwhiles")
+        other.call("room/join", room="square")
+        other.call("room/say", room="square", text="Words of meanwhile")
+        params = {"name": "chat.say", "arguments": {"text": "Asked by meanwhile"}}
+        wanted = {"method": "tools/call", "params": params, "to": "gateway"}
+        other.call("room/propose", room="square", **wanted)
+        here.add("later", ECHO)
+        for path, page in pages.items():
+            expect(page.page.locator("main")).to_contain_text(MEANWHILE[path])
+            expect(page.page.get_by_text("connection to the hub is lost")).to_have_count(0)

@@ -221,6 +221,12 @@ function Invitations({ mailbox }: { mailbox: Mailbox }) {
   );
 }
 
+/** What a credential may do, where that is not simply everything that the account may do. */
+function reach(scope: string): string {
+  if (scope === "*") return "";
+  return scope === "* operate" ? ", also runs the hub" : `, only ${scope}`;
+}
+
 interface EntryProps {
   it: Credential;
   verb: string;
@@ -240,7 +246,7 @@ function Entry({ it, verb, question, onEnd }: EntryProps) {
         <span class="small soft">
           {used}
           {until}
-          {it.scope === "*" ? "" : `, only ${it.scope}`}
+          {reach(it.scope)}
         </span>
       </span>
       <Confirm label={verb} question={question} onConfirm={() => onEnd(it)} />

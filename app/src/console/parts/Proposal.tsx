@@ -1,6 +1,6 @@
 /** One proposal as a card: exactly what would be done, by whom, for whom, until when, and what changed. */
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../../api/call";
 import type * as hub from "../../api/schema";
@@ -202,6 +202,14 @@ function Decide(props: DecideProps) {
   const [busy, setBusy] = useState("");
   const [wrong, setWrong] = useState("");
   // A second press must not decide twice: the first one counts until it is answered.
+  const box = useRef<HTMLDivElement>(null);
+  const was = useRef(false);
+  // The button that was pressed is gone, so the focus goes to what came in its place, and back.
+  useEffect(() => {
+    if (asking) box.current?.querySelector("input")?.focus();
+    else if (was.current) box.current?.querySelector<HTMLElement>(".danger")?.focus();
+    was.current = asking;
+  }, [asking]);
   const decide = async (word: string, deciding: () => Promise<hub.Outcome>) => {
     if (busy) return;
     setBusy(word);
@@ -229,7 +237,13 @@ function Decide(props: DecideProps) {
   const names = proposal.to.length ? proposal.to : (candidates ?? []);
   const approving = () => decide("approve", () => approve(proposal.room, proposal.id, choose ? to : undefined));
   return (
-    <div class="stack decide">
+    <div
+      class="stack decide"
+      ref={box}
+      onKeyDown={(event) => {
+        if (event.key === "Escape" && asking && !busy) setAsking(false);
+      }}
+    >
       {choose && mayApprove && (
         <Choice
           label="Who should do it"

@@ -22,14 +22,14 @@ const HANDLE = /^[a-z0-9_]+$/;
 
 const COLUMNS: readonly Column<hub.AuditLine>[] = [
   { head: "When", cell: (it) => <Time at={it.at} /> },
-  { head: "Action", cell: (it) => <code>{it.action}</code> },
+  { head: "Action", cell: (it) => <code class="nowrap">{it.action}</code> },
   {
     head: "By",
     cell: (it) =>
       HANDLE.test(it.by) && it.by !== "operator" ? (
         <a href={pathTo("people", it.by)}>@{it.by}</a>
       ) : (
-        it.by
+        <span class="nowrap">{it.by}</span>
       ),
   },
   { head: "About", cell: (it) => it.about },
@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<hub.AuditLine>[] = [
 function Outcome({ line }: { line: hub.AuditLine }) {
   const took = line.seconds === undefined ? "" : `, ${duration(line.seconds)}`;
   if (line.outcome === undefined) return null;
-  return <span class={line.outcome === "ok" ? "" : "bad-text"}>{line.outcome + took}</span>;
+  return <span class={line.outcome === "ok" ? "nowrap" : "bad-text"}>{line.outcome + took}</span>;
 }
 
 /** What else a line has: each member that is not in a column of its own. */
