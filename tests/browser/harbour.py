@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from folkmoot.proxy.redaction import Redactor
-from folkmoot.proxy.tape import Side
+from folkmoot.proxy.redaction import TapeRedactor
+from folkmoot.proxy.tape import TapeSide
 from tests.browser.console import Operated
 from tests.browser.harness import Person
 from tests.cli import small_backend
@@ -28,7 +28,7 @@ def tool(name: str, description: str, *fields: str, **hints: bool) -> dict[str, 
     }
 
 
-SERVER = Side("stdio", "charts-server --stdio")
+SERVER = TapeSide("stdio", "charts-server --stdio")
 SERVERS = {
     "charts": [
         tool("tides", "High and low water of a day.", "port", "day", readOnly=True),
@@ -94,7 +94,7 @@ def harbour(here: Operated, ada: Person, folder: Path) -> None:
 def tapes(folder: Path) -> None:
     """Two recorded conversations: how long calls take goes up and down."""
     for name, slower in (("monday.jsonl", 1.0), ("tuesday.jsonl", 1.6)):
-        with recording(folder / name, redactor=Redactor(bytes(32)), server=SERVER) as studio:
+        with recording(folder / name, redactor=TapeRedactor(bytes(32)), server=SERVER) as studio:
             handshake(studio, ("tides", "route", "book"))
             for number in range(2, 90):
                 called = ("tides", "tides", "route", "book")[number % 4]
