@@ -16,7 +16,7 @@ from folkmoot.bridge.crypto import (
     seal,
 )
 from folkmoot.bridge.identity import MODES
-from folkmoot.bridge.mail import MOST_ASKED
+from folkmoot.bridge.limits import MAX_LOOKUPS_PER_PAGE
 from folkmoot.bridge.tools import HIDDEN, KNOWN, SENDING
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import BlockedByInterceptor
@@ -175,7 +175,7 @@ def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(tmp_path: Path) 
     async def main() -> None:
         async with town(tmp_path) as there:
             [bob] = await there.people("bob")
-            for number in range(MOST_ASKED + 3):
+            for number in range(MAX_LOOKUPS_PER_PAGE + 3):
                 eve = (await there.hub.accounts.register(f"eve_{number}")).account
                 await there.hub.mail.send(eve, "bob", encrypted_payload=junk())
             await bob.call("msg/inbox", wait=1, limit=100)

@@ -19,14 +19,9 @@ from folkmoot.bridge.crypto import (
     seal,
     unseal,
 )
-from folkmoot.bridge.keys import (
-    MOST_PREVIOUS,
-    Cost,
-    KeyStore,
-    pack,
-    unpack,
-)
+from folkmoot.bridge.keys import Cost, KeyStore, pack, unpack
 from folkmoot.bridge.ledger import PinnedKey
+from folkmoot.bridge.limits import MAX_PREVIOUS_KEYS
 from folkmoot.core.errors import DeviceKeyUnusable
 
 HUB = "http://hub.example"
@@ -118,9 +113,9 @@ def test_bridges_that_start_at_once_make_one_key(tmp_path: Path) -> None:
 def test_earlier_keys_are_kept_for_old_mail_up_to_a_bound(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "keys.json")
     first = store.make(HUB, "ada", 0).current
-    for n in range(MOST_PREVIOUS + 3):
+    for n in range(MAX_PREVIOUS_KEYS + 3):
         keys = store.rotate(HUB, "ada", DeviceKey.fresh(), n)
-        assert len(keys.all) == min(n + 2, MOST_PREVIOUS + 1)
+        assert len(keys.all) == min(n + 2, MAX_PREVIOUS_KEYS + 1)
         if n == 0:
             assert keys.own(first.public) is not None
     assert keys.own(first.public) is None

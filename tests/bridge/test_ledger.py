@@ -115,7 +115,7 @@ def test_what_was_sent_is_known_before_and_after_it_has_a_place(
 def test_no_pin_is_given_up_for_another(
     tmp_path: Path, open_ledger: Callable[..., Ledger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_PINS", 3)
+    monkeypatch.setattr(module, "MAX_PINS", 3)
     ledger = open_ledger(tmp_path / "bridge.db")
     for n in range(3):
         ledger.trust(ME, f"p{n}", "key", 0)

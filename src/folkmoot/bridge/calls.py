@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 
 from folkmoot import __version__
+from folkmoot.bridge.limits import HUB_ANSWER_SECONDS, MAX_ANSWER_BYTES, MAX_REASON
 from folkmoot.core import strict
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
@@ -169,10 +170,6 @@ META: Final = {
     CLIENT_KEY: {"name": "folkmoot-bridge", "version": __version__},
     CAPABILITIES_KEY: {},
 }
-ANSWER_SECONDS: Final = 30.0
-MOST_BYTES: Final = 16 * 1024 * 1024
-"""A page of mail has one mebibyte of boxes; its longest single message less than half of one."""
-MOST_REASON: Final = 500
 UNAUTHORISED: Final = 401
 NO_ACCOUNT: Final = "Authentication required."
 
@@ -193,7 +190,7 @@ class SideHub:
         """The connections, made when the first is needed."""
         if self._kept is None:
             self._kept = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+                timeout=aiohttp.ClientTimeout(total=HUB_ANSWER_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
             )
@@ -232,11 +229,11 @@ class SideHub:
                 content = bytearray()
                 async for chunk in answer.content.iter_any():
                     content += chunk
-                    if len(content) > MOST_BYTES:
+                    if len(content) > MAX_ANSWER_BYTES:
                         raise self._not_understood()
         except TimeoutError:
             raise HubUnreachable(
-                f"{self.url}: no answer within {ANSWER_SECONDS:g} seconds."
+                f"{self.url}: no answer within {HUB_ANSWER_SECONDS:g} seconds."
             ) from None
         except (aiohttp.ClientError, OSError):
             raise HubUnreachable(f"{self.url}: no hub answers there.") from None
@@ -284,4 +281,4 @@ def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSign
             f"{NO_ACCOUNT} The hub does not accept the saved token; 'folkmoot account recover "
             "HANDLE' gets a new one."
         )
-    return ToolRefused(reason[:MOST_REASON])
+    return ToolRefused(reason[:MAX_REASON])

@@ -18,10 +18,17 @@ from nacl.utils import random
 
 from folkmoot.bridge.crypto import DeviceKey, decode, encode
 from folkmoot.bridge.ledger import PinnedKey
+from folkmoot.bridge.limits import (
+    MAX_KDF_MEMORY,
+    MAX_KDF_PASSES,
+    MAX_KEY_FILE_BYTES,
+    MAX_PREVIOUS_KEYS,
+    MIN_DIFFERENT_CHARACTERS,
+    MIN_PASSPHRASE,
+)
 from folkmoot.core.errors import DeviceKeyUnusable
 from folkmoot.staging import staged
 
-MOST_BYTES: Final = 4 * 1024 * 1024
 OTHERS: Final = 0o077
 
 
@@ -38,8 +45,8 @@ def read_private(path: Path) -> bytes | None:
                 raise DeviceKeyUnusable(f"{path}: is not a file.")
             if stat.S_IMODE(mode) & OTHERS:
                 raise DeviceKeyUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
-            content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
+            content = file.read(MAX_KEY_FILE_BYTES + 1)
+    if len(content) > MAX_KEY_FILE_BYTES:
         raise DeviceKeyUnusable(f"{path}: is larger than such a file can be.")
     return content
 
@@ -154,8 +161,6 @@ def failed(error: Exception) -> DeviceKeyUnusable:
 
 
 FILE_NAME: Final = "device-keys.json"
-MOST_PREVIOUS: Final = 16
-"""Earlier keys that are kept to read old mail with; the oldest goes first."""
 
 
 class StoredKey(msgspec.Struct, omit_defaults=True):
@@ -252,7 +257,7 @@ class KeyStore:
             entry = _find(file, hub, handle)
             if entry is None:
                 raise DeviceKeyUnusable(f"{self.path}: there is no key of @{handle} on {hub}.")
-            entry.previous = [entry.current, *entry.previous][:MOST_PREVIOUS]
+            entry.previous = [entry.current, *entry.previous][:MAX_PREVIOUS_KEYS]
             entry.current = keep(key, now, keyring=entry.current.keyring)
         return self._opened(entry)
 
@@ -269,7 +274,7 @@ class KeyStore:
             if entry is None:
                 entry = AccountKeys(hub, handle, merged[0])
                 file.accounts.append(entry)
-            entry.current, entry.previous = merged[0], merged[1 : MOST_PREVIOUS + 1]
+            entry.current, entry.previous = merged[0], merged[1 : MAX_PREVIOUS_KEYS + 1]
         return self._opened(entry)
 
     def rename(self, keys: Keys, handle: str) -> None:
@@ -321,11 +326,6 @@ def _find(file: _File, hub: str, handle: str) -> AccountKeys | None:
 
 FORMAT: Final = "folkmoot-device-key"
 VERSION: Final = 1
-LEAST_CHARACTERS: Final = 12
-LEAST_DIFFERENT: Final = 5
-MOST_PASSES: Final = 16
-MOST_MEMORY: Final = 1024 * 1024 * 1024
-"""What a file may ask of whoever imports it."""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -367,9 +367,9 @@ class ImportedKeys(msgspec.Struct, frozen=True):
 
 def check_passphrase(passphrase: str) -> None:
     """Refuse a passphrase that is soon guessed."""
-    if len(passphrase) < LEAST_CHARACTERS or len(set(passphrase)) < LEAST_DIFFERENT:
+    if len(passphrase) < MIN_PASSPHRASE or len(set(passphrase)) < MIN_DIFFERENT_CHARACTERS:
         raise DeviceKeyUnusable(
-            f"The passphrase is too easy to guess: take at least {LEAST_CHARACTERS} characters, "
+            f"The passphrase is too easy to guess: take at least {MIN_PASSPHRASE} characters, "
             "such as five words picked at random."
         )
 
@@ -398,7 +398,7 @@ def unpack(content: bytes, passphrase: str, source: str) -> ImportedKeys:
         raise DeviceKeyUnusable(f"{source}: is not an exported device key.") from None
     if export.version != VERSION:
         raise DeviceKeyUnusable(f"{source}: was written by a newer Folkmoot.")
-    if not (1 <= export.passes <= MOST_PASSES and export.memory <= MOST_MEMORY):
+    if not (1 <= export.passes <= MAX_KDF_PASSES and export.memory <= MAX_KDF_MEMORY):
         raise DeviceKeyUnusable(f"{source}: asks for more memory or time than any such file needs.")
     try:
         key = derive(passphrase, salt, Cost(export.passes, export.memory))

@@ -16,10 +16,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from folkmoot.bridge.limits import LEDGER_BUSY_SECONDS, MAX_LETTERS, MAX_PINS
 from folkmoot.core.errors import BridgeStateUnusable
 
-BUSY_SECONDS: Final = 10.0
-"""How long one bridge waits for another's transaction."""
 FORMAT: Final = 2
 
 Row: TypeAlias = tuple[Any, ...]
@@ -64,7 +63,7 @@ class Database:
         with self._telling():
             make_private(path)
             self._db = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                path, timeout=LEDGER_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
         try:
             self._prepare()
@@ -140,10 +139,6 @@ def make_private(path: Path) -> None:
 
 
 FILE_NAME: Final = "bridge.db"
-MOST_LETTERS: Final = 50_000
-"""Letters of one account that are remembered; the oldest go first."""
-MOST_PINS: Final = 10_000
-"""Correspondents of one account. None is forgotten for another: someone could want just that."""
 SLACK: Final = 500
 
 
@@ -178,7 +173,7 @@ _SEEN: Final = "SELECT digest, message_id, thread_id, peer, outgoing, peer_key F
 class Ledger(Database):
     """What one device remembers. `owner` is everywhere the public key of its account there."""
 
-    def __init__(self, path: Path, *, most_letters: int = MOST_LETTERS) -> None:
+    def __init__(self, path: Path, *, most_letters: int = MAX_LETTERS) -> None:
         super().__init__(path)
         self._most = most_letters
         self._unpruned = SLACK
@@ -211,9 +206,9 @@ class Ledger(Database):
             if known is not None and known.key:
                 return known
             count = db.execute("SELECT count(*) FROM pins WHERE owner = ?", (owner,)).fetchone()
-            if count[0] >= MOST_PINS:
+            if count[0] >= MAX_PINS:
                 raise BridgeStateUnusable(
-                    f"{self.path}: holds {MOST_PINS:,} keys already; forget some of them."
+                    f"{self.path}: holds {MAX_PINS:,} keys already; forget some of them."
                 )
             return self.accept(owner, handle, key, now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -33,6 +33,7 @@ from folkmoot.bridge.identity import (
     mark,
 )
 from folkmoot.bridge.ledger import Ledger, SeenLetter
+from folkmoot.bridge.limits import MAX_LOOKUPS_PER_PAGE, MAX_REMEMBERED_LOOKUPS, MAX_REPLY_PAGES
 from folkmoot.bridge.reading import (
     GONE,
     SEALED,
@@ -53,9 +54,6 @@ from folkmoot.core.ports import Clock
 from folkmoot.core.uuids import is_beginning
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.operations.row import NOTICE, notice_about
-
-MOST_PAGES: Final = 5
-"""Pages of mail that are looked through for the message that is answered."""
 
 
 class SentLetter(msgspec.Struct, frozen=True):
@@ -146,7 +144,7 @@ class MailEncryption(CallInterceptor):
             if found:
                 return found[0]
         cursor: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_REPLY_PAGES):
             page = await self._hub.call("msg/inbox", peek=True, limit=100, **cursor)
             for message in page.get("messages") or []:
                 found_id = message.get("id") if isinstance(message, dict) else None
@@ -195,13 +193,6 @@ class MailEncryption(CallInterceptor):
 def is_meant(found: str, message_id: str, start: str) -> bool:
     """Whether an id is the one that was given, or begins with it."""
     return found == message_id or (is_beginning(start) and found.startswith(start))
-
-
-MOST_ASKED: Final = 20
-"""Unknown correspondents and renamed ones that are looked up for one page; the rest when it is read
-again."""
-MOST_LOOKED_UP: Final = 1_000
-"""Correspondents who are remembered as looked up: if no key is known still, others come first."""
 
 
 class MailRequest(msgspec.Struct, frozen=True):
@@ -264,7 +255,9 @@ class MailDecryption(CallInterceptor):
         unasked = await self._know(messages)
         page = await asyncio.to_thread(self._reader(other, unasked).read, messages)
         if page.renames:
-            followed = [await self._follow(*it) for it in sorted(page.renames)[:MOST_ASKED]]
+            followed = [
+                await self._follow(*it) for it in sorted(page.renames)[:MAX_LOOKUPS_PER_PAGE]
+            ]
             if any(followed):
                 page = await asyncio.to_thread(self._reader(other, unasked).read, messages)
         await asyncio.to_thread(self._remember, page)
@@ -295,16 +288,16 @@ class MailDecryption(CallInterceptor):
                     met[handle] = key or met.get(handle)
         known = await asyncio.to_thread(self._pinned, set(met))
         new = sorted(met.keys() - known, key=lambda handle: (handle in self._looked_up, handle))
-        for handle in new[:MOST_ASKED]:
+        for handle in new[:MAX_LOOKUPS_PER_PAGE]:
             self._looked_up[handle] = None
-            if len(self._looked_up) > MOST_LOOKED_UP:
+            if len(self._looked_up) > MAX_REMEMBERED_LOOKUPS:
                 del self._looked_up[next(iter(self._looked_up))]
             try:
                 await self._peers.meet(handle, met[handle])
             except FolkmootError:
                 # Then no key of theirs is known, which is what will be said of their messages.
                 continue
-        return frozenset(new[MOST_ASKED:]) - self._looked_up.keys()
+        return frozenset(new[MAX_LOOKUPS_PER_PAGE:]) - self._looked_up.keys()
 
     def _pinned(self, handles: set[str]) -> set[str]:
         owner = self._device.owner

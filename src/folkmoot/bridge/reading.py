@@ -31,16 +31,13 @@ from folkmoot.bridge.identity import (
 )
 from folkmoot.bridge.keys import Keys
 from folkmoot.bridge.ledger import Ledger, PinnedKey, SeenLetter
+from folkmoot.bridge.limits import MARK_SECONDS, MAX_CLOCK_SKEW, MAX_NAME, MAX_PAGES_TO_MARK
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.message import Response
 
 GONE: Final = "[deleted]"
 """What stands for someone who deleted their account."""
-MOST_SKEW: Final = 86_400
-"""Seconds by which two honest clocks and a queue may differ."""
 SEALED: Final = "encrypted_payload"
-LONGEST: Final = 320
-"""Characters of an id or a handle."""
 
 
 class Refused(Exception):
@@ -276,7 +273,7 @@ class PageReader:
         if letter.re != given.get("reply_to"):
             raise Refused("The hub shows it as an answer to another message than it is.")
         at = given.get("created_at")
-        if not isinstance(at, int) or abs(at - letter.ts) > MOST_SKEW:
+        if not isinstance(at, int) or abs(at - letter.ts) > MAX_CLOCK_SKEW:
             notes.append(
                 f"Its writer dated it {letter.ts}, seconds since 1970, not as the hub does."
             )
@@ -301,7 +298,7 @@ def note_incoming(page: ReadPage, thread_id: Any, message_id: Any) -> None:
 
 def is_name(text: Any) -> bool:
     """Whether a value can be an id or a handle."""
-    return isinstance(text, str) and 0 < len(text) <= LONGEST
+    return isinstance(text, str) and 0 < len(text) <= MAX_NAME
 
 
 def mismatch(peer: str, pins: list[PinnedKey], key: str) -> str:
@@ -330,11 +327,6 @@ def revealed(shown: dict[str, Any], opened: OpenedBox) -> dict[str, Any]:
     return {**cleaned, "body": opened.body, "encryption_mode": E2E, BRIDGE: said}
 
 
-MOST_WAITING: Final = 256
-"""Pages to be marked; what is beyond stays unread."""
-SETTLE_SECONDS: Final = 5.0
-"""How long the next look at mail waits for the last one to be marked."""
-
 ByThread: TypeAlias = dict[str, list[str]]
 
 
@@ -344,7 +336,7 @@ class Marker:
     def __init__(self, hub: SideHub, warn: Warn) -> None:
         self._hub = hub
         self._warn = warn
-        self._handed: asyncio.Queue[ByThread] = asyncio.Queue(MOST_WAITING)
+        self._handed: asyncio.Queue[ByThread] = asyncio.Queue(MAX_PAGES_TO_MARK)
 
     def expect(self, notes: dict[Any, Any], incoming: ByThread) -> None:
         """Mark these once the answer to the request with these notes has been handed over."""
@@ -366,7 +358,7 @@ class Marker:
     async def settled(self) -> None:
         """Wait until everything handed over is marked, for a while."""
         try:
-            async with asyncio.timeout(SETTLE_SECONDS):
+            async with asyncio.timeout(MARK_SECONDS):
                 await self._handed.join()
         except TimeoutError:
             self._warn("the hub is slow to mark mail as read.")

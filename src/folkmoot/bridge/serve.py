@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -16,6 +16,7 @@ from folkmoot.bridge.calls import SideHub
 from folkmoot.bridge.identity import Device, Peers, Warn
 from folkmoot.bridge.keys import KeyStore
 from folkmoot.bridge.ledger import Ledger
+from folkmoot.bridge.limits import LAST_MARK_SECONDS
 from folkmoot.bridge.mail import MailDecryption, MailEncryption
 from folkmoot.bridge.reading import Marker
 from folkmoot.bridge.tools import CallGuard, ToolDescriptions
@@ -65,10 +66,6 @@ class Handover(Carrier):
     def waiting(self) -> bool:
         """Whether a message was received already."""
         return self._inner.waiting
-
-
-LAST_SECONDS: Final = 2.0
-"""How long what was read last may take to be marked when the bridge ends."""
 
 
 class BridgeAccount(msgspec.Struct, frozen=True):
@@ -125,7 +122,7 @@ async def open_bridge(
                 yield Bridge(device, ledger, marker, interceptors)
             finally:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(LAST_SECONDS):
+                    async with asyncio.timeout(LAST_MARK_SECONDS):
                         await marker.settled()
                 marking.cancel()
 

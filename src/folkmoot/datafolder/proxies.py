@@ -8,22 +8,21 @@ alone. Each is asked for a short time, all of them at once, and nothing here blo
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from folkmoot.core.errors import CommandInvalid, NotFound
+from folkmoot.datafolder.limits import (
+    MAX_PROXIES_ASKED,
+    MAX_PROXY_ANSWER,
+    MAX_PROXY_ERROR,
+    PROXY_SECONDS,
+)
 from folkmoot.datafolder.sockets import proxy_sockets, socket_address
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-SECONDS: Final = 2.0
-"""How long a proxy may take to answer."""
-MOST_ASKED: Final = 32
-"""Proxies that are asked at once; more than these are left out."""
-MOST_ANSWER: Final = 8 * 1024 * 1024
-MOST_SENTENCE: Final = 1_000
 
 
 class LocalProxies:
@@ -35,7 +34,7 @@ class LocalProxies:
     async def ask_all(self, target: str) -> dict[int, Any]:
         """What each of them answers to the same question; one that does not answer is left out."""
         found = await asyncio.to_thread(proxy_sockets, self._folder)
-        asked = dict(list(found.items())[:MOST_ASKED])
+        asked = dict(list(found.items())[:MAX_PROXIES_ASKED])
         answers = await asyncio.gather(
             *(exchange(path, "GET", target) for path in asked.values()), return_exceptions=True
         )
@@ -67,7 +66,7 @@ async def exchange(socket: Path, method: str, target: str, content: Any = None) 
             async with (
                 aiohttp.ClientSession(
                     connector=aiohttp.UnixConnector(address),
-                    timeout=aiohttp.ClientTimeout(total=SECONDS),
+                    timeout=aiohttp.ClientTimeout(total=PROXY_SECONDS),
                 ) as session,
                 session.request(
                     method, f"http://folkmoot{target}", data=sent, headers=headers
@@ -85,9 +84,9 @@ async def limited(content: Any) -> bytes:
     body = bytearray()
     async for part in content.iter_chunked(65_536):
         body += part
-        if len(body) > MOST_ANSWER:
+        if len(body) > MAX_PROXY_ANSWER:
             raise CommandInvalid(
-                f"The proxy's answer is longer than {MOST_ANSWER:,} bytes. "
+                f"The proxy's answer is longer than {MAX_PROXY_ANSWER:,} bytes. "
                 "Use 'folkmoot proxy held' on its machine."
             )
     return bytes(body)
@@ -105,4 +104,4 @@ def understood(status: int, body: bytes) -> Any:
     message = told.get("message") if isinstance(told, dict) else None
     if status == NotFound.http or not isinstance(message, str):
         raise CommandInvalid("The proxy is of another version. Restart it.")
-    raise CommandInvalid(message[:MOST_SENTENCE])
+    raise CommandInvalid(message[:MAX_PROXY_ERROR])

@@ -15,11 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from folkmoot.datafolder.limits import MAX_RECORDING_PATH, MAX_RECORDINGS
 from folkmoot.datafolder.sockets import FOLDER_MODE, is_own, state_folder
 
-MOST_PLACES: Final = 200
-"""Places that are remembered; of more, those that were used last."""
-MOST_PATH: Final = 4_096
 PLACE: Final = re.compile("[0-9a-f]{12}")
 
 
@@ -42,7 +40,7 @@ def remember(path: Path, folder: Path | None = None) -> None:
         mark.write_bytes(os.fsencode(path.absolute()))
         # What was there before keeps its time unless something new is written.
         os.utime(mark)
-        for old in newest(folder)[MOST_PLACES:]:
+        for old in newest(folder)[MAX_RECORDINGS:]:
             old.unlink()
 
 
@@ -56,11 +54,11 @@ def recorded(folder: Path | None = None) -> dict[str, Path]:
     try:
         if not is_own(folder.stat()):
             return {}
-        for mark in newest(folder)[:MOST_PLACES]:
+        for mark in newest(folder)[:MAX_RECORDINGS]:
             if not is_own(mark.lstat()):
                 continue
             with mark.open("rb") as file:
-                path = Path(os.fsdecode(file.read(MOST_PATH)))
+                path = Path(os.fsdecode(file.read(MAX_RECORDING_PATH)))
             if path.is_absolute() and place_of(path) == mark.name:
                 found[mark.name] = path
     except (OSError, ValueError):

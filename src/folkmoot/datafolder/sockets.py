@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from folkmoot.core.errors import ControlError, DataFolderUnwritable
+from folkmoot.datafolder.limits import MAX_PROXY_SOCKETS, MAX_SOCKET_ADDRESS
 
-MAX_ADDRESS: Final = 103
-"""The longest path every system takes as the address of a socket."""
 DESCRIPTORS: Final = Path("/proc/self/fd")
 
 FOLDER_MODE: Final = 0o700
 OTHERS: Final = 0o077
 OTHERS_WRITE: Final = 0o022
-MOST_PROXIES: Final = 1_000
 
 _NAME = re.compile(r"proxy-([0-9]{1,10})\.sock")
 
@@ -28,12 +26,12 @@ _NAME = re.compile(r"proxy-([0-9]{1,10})\.sock")
 @contextmanager
 def socket_address(path: Path) -> Iterator[str]:
     """An address for the socket at a path, however long: through its folder if need be."""
-    if len(os.fsencode(path)) <= MAX_ADDRESS:
+    if len(os.fsencode(path)) <= MAX_SOCKET_ADDRESS:
         yield str(path)
         return
     if not DESCRIPTORS.is_dir():
         raise ControlError(
-            f"{path}: is too long for a socket (at most {MAX_ADDRESS} bytes); "
+            f"{path}: is too long for a socket (at most {MAX_SOCKET_ADDRESS} bytes); "
             "use a data folder with a shorter path."
         )
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -90,7 +88,7 @@ def proxy_sockets(folder: Path | None = None) -> dict[int, Path]:
     try:
         if not is_own(folder.stat()):
             return {}
-        for path in sorted(folder.iterdir())[:MOST_PROXIES]:
+        for path in sorted(folder.iterdir())[:MAX_PROXY_SOCKETS]:
             named = _NAME.fullmatch(path.name)
             if (
                 named is not None

@@ -294,7 +294,7 @@ def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) ->
 def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("folkmoot.datafolder.recordings.MOST_PLACES", 2)
+    monkeypatch.setattr("folkmoot.datafolder.recordings.MAX_RECORDINGS", 2)
     marks = tmp_path / "marks"
     for number, name in enumerate(("a", "b", "a", "c")):
         remember(tmp_path / name, marks)

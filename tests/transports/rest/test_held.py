@@ -120,7 +120,7 @@ def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(
 def test_a_proxy_that_hangs_or_talks_nonsense_keeps_nobody_else_from_being_seen(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "SECONDS", 1.0)
+    monkeypatch.setattr(local, "PROXY_SECONDS", 1.0)
     ended = asyncio.Event()
 
     async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
