@@ -385,7 +385,7 @@ def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
 QUICK = [
     ["list"], ["create", "x"], ["show", "x"], ["join", "x"], ["say", "x", "y"], ["tail", "x"],
     ["history", "x"], ["invite", "x", "bob"], ["grant", "x", "bob", "a.b"], ["revoke", "x", "bob"],
-    ["kick", "x", "bob"],
+    ["kick", "x", "bob"], ["invites", "x"], ["uninvite", "x", "1"],
     ["proposals", "x"], ["approve", "x", "1"], ["reject", "x", "1", "no"], ["withdraw", "x", "1"],
     ["change", "x", "--quorum", "2"], ["delete", "x", "--yes"],
     ["tools", "planning"], ["call", "planning", "f"], ["propose", "planning", "f", "a=1"],

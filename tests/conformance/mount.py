@@ -29,7 +29,7 @@ def mount(hub: Hub) -> None:
     """Add the fixtures."""
     parts = hub.mcp._parts
     fixtures = Fixtures(parts.hearers.tell_all)
-    hub.mcp._server._service = Mounted(parts.service, fixtures, parts.service.server_info)
+    hub.mcp._server.service = Mounted(parts.service, fixtures, parts.service.server_info)
     let_listen(parts.service._methods["subscriptions/listen"].__self__)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from folkmoot import audit
 from folkmoot.core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ async def leave_line(
     services: Services, caller: Caller, action: str, about: str, detail: str = ""
 ) -> None:
     """Have in the audit log what someone did; never with what may be secret."""
+    # The hub has it loaded; a command that only knows the table need not.
+    from folkmoot import audit
+
     clock: Any = services.clock
     store, now = services.store, 0.0 if clock is None else clock.now()
     at = int(now) if services.offline else None

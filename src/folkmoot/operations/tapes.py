@@ -14,6 +14,7 @@ from msgspec import Struct
 from folkmoot.core.errors import TapeNotFound, TapeUnreadable
 from folkmoot.core.scopes import OPERATE
 from folkmoot.operations.call import FileAnswer
+from folkmoot.operations.lines import leave_line
 from folkmoot.operations.proxies import may_see_proxies
 from folkmoot.operations.row import (
     Absent,
@@ -188,9 +189,6 @@ async def folder_of(call: Call[Any]) -> TapeFolder:
 
 async def note_read(call: Call[Any]) -> None:
     """Have in the audit log that someone reads a tape, once in a while."""
-    # The hub has it loaded; a command that only knows the table need not.
-    from folkmoot.operations.lines import leave_line
-
     given: OneTape = call.arguments
     services, account = call.services, call.caller.account
     by = "" if account is None else account.id

@@ -63,7 +63,7 @@ METHODS = {
     f"{ROOMS}/planning/messages": "GET, HEAD, POST",
     f"{ROOMS}/planning/participants": "GET, HEAD",
     f"{ROOMS}/planning/proposals": "GET, HEAD",
-    f"{ROOMS}/planning/invites": "POST",
+    f"{ROOMS}/planning/invites": "GET, HEAD, POST",
     f"{ROOMS}/planning/guests": "POST",
     "/v1/openapi.json": "GET, HEAD",
 }
