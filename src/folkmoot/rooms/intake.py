@@ -87,6 +87,9 @@ class Lookups:
                     facts = await self._facts(waiting)
                 except FolkmootError as error:
                     self._refuse(waiting, error)
+                except Exception:
+                    logger.exception("what a room needs could not be looked up")
+                    self._refuse(waiting, InternalError("The room could not be asked."))
                 else:
                     self._queue = self._take(waiting, facts) + self._queue
         finally:
