@@ -59,7 +59,7 @@ screenshots: $(VENV)/browser.stamp ## The pictures of the README and the docs
 	$(BIN)/python -m tests.browser.screenshots --docs
 
 test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing (TIMES=1)
-	FOLKMOOT_TEST_PROFILE=deep FOLKMOOT_TEST_TIMES=$(TIMES) $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
+	FOLKMOOT_TEST_PROFILE=deep TEST_TIMES=$(TIMES) $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
 	$(MAKE) fuzz SECONDS=$(shell expr 20 \* $(TIMES))
 
 check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs

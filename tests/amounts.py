@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-TIMES = int(os.environ.get("FOLKMOOT_TEST_TIMES") or 1)
+TIMES = int(os.environ.get("TEST_TIMES") or 1)
 
 
 def times(number: int) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
-SECONDS = float(os.environ.get("FOLKMOOT_BUSY_SECONDS", "0"))
+SECONDS = float(os.environ.get("TEST_BUSY_SECONDS", "0"))
 """How long the messages of an hour take; without it, as long as the hub needs for some of them."""
 HOUR_OF_MESSAGES = 20_000 if SECONDS else times(4_000)
 PAINTED = """() => new Promise((done) => {

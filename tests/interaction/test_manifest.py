@@ -235,9 +235,7 @@ def test_the_profile_sets_the_number_of_examples(
         "    assert settings().deadline is None\n",
     )
 
-    status, output = project.run(
-        "tests/core", FOLKMOOT_TEST_PROFILE=profile, FOLKMOOT_TEST_TIMES="2"
-    )
+    status, output = project.run("tests/core", FOLKMOOT_TEST_PROFILE=profile, TEST_TIMES="2")
 
     assert status == pytest.ExitCode.OK, output
 
