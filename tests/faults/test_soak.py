@@ -141,6 +141,8 @@ class Load:
                 writer.write(raw)
                 await writer.drain()
                 writer.close()
+            # A busy hub gets round to it first: more at once from one address would be shed.
+            assert (await ask(self._hub.port, "/health")).status == 200
 
         await self._until_the_end(step, RUDE)
 
