@@ -39,28 +39,6 @@ from folkmoot.cli import (
     tape,
     tokens,
 )
-from folkmoot.cli import (
-    backup as export,
-)
-from folkmoot.cli import (
-    backup as restore,
-)
-from folkmoot.cli import (
-    mail as mail_changes,
-)
-from folkmoot.cli import names as new
-from folkmoot.cli import (
-    operator_people as operator_rooms,
-)
-from folkmoot.cli import (
-    serve as config,
-)
-from folkmoot.cli import (
-    serve as status,
-)
-from folkmoot.cli import (
-    tokens as browse,
-)
 from folkmoot.cli.output import (
     PROGRAM,
     Complaints,
@@ -83,7 +61,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "register": account.register,
         "account": account.app,
         "tokens": tokens.app,
-        "open": browse.open_page,
+        "open": tokens.open_page,
         "connect": connect.connect,
         "bridge": bridge.app,
     },
@@ -93,11 +71,11 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "reply": mail.reply,
         "threads": mail.threads,
         "thread": mail.thread,
-        "archive": mail_changes.archive,
-        "star": mail_changes.star,
-        "mute": mail_changes.mute,
-        "delete": mail_changes.delete,
-        "delete-thread": mail_changes.delete_thread,
+        "archive": mail.archive,
+        "star": mail.star,
+        "mute": mail.mute,
+        "delete": mail.delete,
+        "delete-thread": mail.delete_thread,
         "contacts": people.contacts,
         "lookup": people.lookup,
         "search": people.search,
@@ -114,15 +92,15 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     },
     "Run a hub": {
         "serve": serve.serve,
-        "status": status.status,
+        "status": serve.status,
         "doctor": doctor.doctor,
-        "config": config.app,
+        "config": serve.app,
         "people": operator_people.app,
-        "rooms": operator_rooms.rooms,
+        "rooms": operator_people.rooms,
         "audit": operator_audit.audit,
         "backup": backup.backup,
-        "restore": restore.restore,
-        "export": export.export,
+        "restore": backup.restore,
+        "export": backup.export,
         "keys": keys.app,
     },
     "Tool servers and rights": {
@@ -136,7 +114,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "proxy": proxy.app,
         "tape": tape.app,
         "names": names.app,
-        "new": new.new_app,
+        "new": names.new_app,
     },
 }
 """Every command and group of commands by its name, under the heading where the help lists it."""
