@@ -15,13 +15,15 @@ BROWSERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1
 # How many times as many rounds and examples the long tests try.
 TIMES   ?= 1
 ARGS    ?=
+# What `make test-full` runs on PostgreSQL too.
+ON_BOTH_STORES := tests/accounts tests/mail tests/test_vault.py
 MODULES := app/node_modules/.folkmoot
 PYTEST   = $(BIN)/pytest -n $(WORKERS)
 # The tests start many processes: each would compile all it imports, did the first not write it down.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-full core suite app app-test browser screenshots check conformance fuzz siege soak bench fmt docs wheel lock clean
+.PHONY: help serve test test-full checked core suite app app-test browser screenshots check conformance fuzz siege soak bench fmt docs wheel lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +32,12 @@ serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.fo
 	@exec $(BIN)/folkmoot serve --data .folkmoot $(ARGS)
 
 test: $(VENV)/dev.stamp ## Checks and the everyday tests, under three minutes
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) check core app-test
-	@$(MAKE) --no-print-directory suite
+	@$(MAKE) --no-print-directory -j3 -k suite checked || { \
+	  echo "make test failed: see the errors above. make check, core, app-test and suite are its parts."; exit 1; }
+
+# Beside the suite, which collects its tests in one process: so no processor ever waits.
+checked: $(VENV)/dev.stamp
+	@$(MAKE) --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync) check core app-test
 
 core: $(VENV)/dev.stamp
 	$(BIN)/coverage erase
@@ -59,7 +65,9 @@ screenshots: $(VENV)/browser.stamp ## The pictures of the README and the docs
 	$(BIN)/python -m tests.browser.screenshots --docs
 
 test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing (TIMES=1)
+	@$(MAKE) --no-print-directory $(VENV)/servers.stamp || echo "Not installed: PostgreSQL. Tests that need it will be skipped."
 	FOLKMOOT_TEST_PROFILE=deep TEST_TIMES=$(TIMES) $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
+	TEST_STORE=postgres $(PYTEST) -m "not long" --durations 10 $(ON_BOTH_STORES)
 	$(MAKE) fuzz SECONDS=$(shell expr 20 \* $(TIMES))
 
 check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
@@ -100,6 +108,7 @@ lock: ## Update the locked versions (needs uv)
 	$(UV) pip compile $(LOCK) --extra build -o constraints.txt pyproject.toml
 	$(UV) pip compile $(LOCK) --extra dev -c constraints.txt -o constraints-dev.txt pyproject.toml
 	$(UV) pip compile $(LOCK) --extra browser -c constraints-dev.txt -o constraints-browser.txt pyproject.toml
+	$(UV) pip compile $(LOCK) --extra servers -c constraints-dev.txt -o constraints-servers.txt pyproject.toml
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
         --no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade)
 
@@ -114,6 +123,7 @@ $(MODULES): app/package.json app/package-lock.json | $(VENV)/dev.stamp
 $(VENV)/run.stamp: constraints.txt pyproject.toml
 $(VENV)/dev.stamp: constraints-dev.txt pyproject.toml
 $(VENV)/browser.stamp: constraints-browser.txt pyproject.toml $(VENV)/dev.stamp
+$(VENV)/servers.stamp: constraints-servers.txt pyproject.toml $(VENV)/dev.stamp
 $(VENV)/%.stamp:
 	@test -n "$(PYTHON)" || { echo "Folkmoot needs Python 3.11 or later; none was found (set PYTHON=/path/to/python3)"; exit 1; }
 ifneq ($(UV),)

@@ -13,7 +13,7 @@ QUICK = "--quick"
 
 
 def benchmarks(*, quick: bool) -> dict[str, Callable[[], None]]:
-    """All of them by name; the quick ones take less time and tell less."""
+    """All of them by name; the quick ones take less time, leave out rivals and tell less."""
     return {
         "core": core.main,
         "store": store.main,

@@ -16,8 +16,8 @@ from folkmoot.audit import MOST_WAITING, AuditTable, audit_logger
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.core.policy import Principal
-from folkmoot.gateway.audit import Audit
-from folkmoot.telemetry.records import REQUEST, RequestInfo
+from folkmoot.gateway.audit import CallAudit
+from folkmoot.telemetry.logs import REQUEST, RequestInfo
 from folkmoot.transports.events import EventStreams, Following
 
 FEW, MANY = 10, 10_000
@@ -48,7 +48,7 @@ def followed(count: int) -> tuple[MemoryBus, Callable[[], None]]:
     return bus, told
 
 
-def call_line(audit: Audit) -> Callable[[], None]:
+def call_line(audit: CallAudit) -> Callable[[], None]:
     """The line of one call of a backend's tool."""
     ann = Principal("account1", "ann")
     what = "mcp.request.tools/call:files:read_note"
@@ -82,7 +82,7 @@ async def measure() -> None:
         Row(f"{FEW} streams", one),
         [Row(f"{MANY:,} streams", one_of_many, MOST_GROWTH)],
     )
-    audit = Audit(b"k" * 32)
+    audit = CallAudit(b"k" * 32)
     line = call_line(audit)
     audit_logger.setLevel(logging.INFO)
     audit_logger.propagate = False

@@ -32,6 +32,8 @@ LETTERS = 2
 BODY = "All is well here, and the bread is in the oven; come by when you can. " * 3
 HUB, ASGI_FLOOR, SDK_TOOL = "hub", "bare ASGI handler", "bare SDK tool"
 FLOOR_OF = {HUB: ASGI_FLOOR, SDK_TOOL: ASGI_FLOOR}
+NOTHING = 2.5
+"""The most that a call which does nothing is to cost, as a multiple of the floor."""
 TRIVIAL = (ASGI_FLOOR, SDK_TOOL)
 """What answers the same to everything."""
 COLUMNS = "{:<24} {:>7} {:<18} {:>10} {:>9} {:>8} {:>8}  {}"
@@ -83,7 +85,8 @@ def conversing(people: list[Person], number: int) -> list[bytes]:
 
 
 WORKS = (
-    Work("msg/whoami", asking("msg_whoami"), {HUB: 0.4}),
+    Work("a call that does nothing", asking("msg_nothing"), {HUB: 1 / NOTHING}),
+    Work("msg/whoami", asking("msg_whoami"), {}),
     Work("msg/send", writing, {HUB: 0.12}),
     Work("msg/inbox 50, peek", asking("msg_inbox", limit=50, peek=True), {HUB: 0.06}),
     Work("msg/inbox 50", asking("msg_inbox", limit=50), {HUB: 0.06}),
@@ -197,7 +200,7 @@ def show(found: Line) -> None:
     told = ""
     if goal is not None:
         reached = found.of_floor.cpu >= goal
-        told = f"goal ≥ {goal:g}: {'met' if reached else 'MISSED'}"
+        told = f"{1 / found.of_floor.cpu:.1f} ×, goal ≥ {goal:g}: {'met' if reached else 'MISSED'}"
     print(
         COLUMNS.format(
             found.work.name,

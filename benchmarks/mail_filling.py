@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from folkmoot.accounts import Account, Accounts
-from folkmoot.accounts.queries import Secrets, insert_user, take_handle
+from folkmoot.accounts.queries import Secrets, claim_handle, insert_user
 from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.core.ports import SqlValue, Tx
@@ -65,7 +65,9 @@ SCATTERED = "lower(hex(randomblob(16)))"
 """Ids that lie as far apart in their index as real ones do."""
 
 MESSAGES = f"""
-INSERT INTO messages WITH RECURSIVE n (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)
+INSERT INTO messages (seq, id, thread_id, from_id, to_id, reply_to, priority, mode, ciphertext,
+nonce, sender_key, recipient_key, created_at)
+WITH RECURSIVE n (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)
 SELECT n, {SCATTERED}, thread_id, from_id, to_id, NULL, 'normal', mode, ciphertext, nonce,
 sender_key, recipient_key, created_at FROM n CROSS JOIN messages WHERE seq = 1 + n % {PEERS}
 """
@@ -143,4 +145,4 @@ async def insert_person(tx: Tx, number: int, key: str) -> None:
         updated_at=1,
     )
     await insert_user(tx, account, Secrets("", ""))
-    await take_handle(tx, account.handle, account.id, 1)
+    await claim_handle(tx, account.handle, account.id, 1)

@@ -80,8 +80,12 @@ def floor(name: str, core: int | None) -> Iterator[Running]:
 
 @contextmanager
 def hub(folder: Path, core: int | None) -> Iterator[Running]:
-    """A hub with its settings as they come, but for the limits; its log goes nowhere."""
-    command = [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(folder)]
+    """A hub with its settings as they come, but for the limits, and with a tool that does nothing.
+
+    Its log goes nowhere.
+    """
+    options = ("--port", "0", "--data", str(folder))
+    command = [sys.executable, "-m", "benchmarks.nothing", "serve", *options]
     settings = {"FOLKMOOT_RATE_LIMITS": "off"}
     with started(command, settings, core) as running:
         yield running

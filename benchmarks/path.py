@@ -34,10 +34,10 @@ import folkmoot
 from benchmarks.gateway_places import CALLER, NAMESPACE, Behind, ready, registered
 from benchmarks.mail_load import END_OF_HEAD, LENGTH, VERSION, length_in, request_of
 from benchmarks.mail_servers import STOP_SECONDS, port_of
+from benchmarks.nothing import main as command_line
 from benchmarks.proxy_load import LAST_CHUNK, Words, request
 from benchmarks.proxy_servers import http_server
 from benchmarks.rooms_load import HEAD, MARK, envelope
-from folkmoot.cli import main as command_line
 
 ROUNDS = 15
 WARM = 5
@@ -207,7 +207,7 @@ def in_session(wire: Wire, token: str) -> bytes:
     head = wire.ask(request(json.dumps(first).encode(), words=words)).decode()
     found = [line for line in head.split("\r\n") if line.lower().startswith("mcp-session-id:")]
     session = found[0].partition(":")[2].strip()
-    call = {"name": "msg_whoami", "arguments": {}}
+    call = {"name": "msg_nothing", "arguments": {}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     return request(json.dumps(message).encode(), session, words=words)
 
@@ -235,7 +235,7 @@ def rows(port: int, token: str) -> list[Row]:
     return [
         Row(
             "a tool call that does nothing",
-            asking(request_of("msg_whoami", {}, token)),
+            asking(request_of("msg_nothing", {}, token)),
             Goal(functions=105),
         ),
         Row("the same in a session", lambda: session.ask(again)),

@@ -23,8 +23,8 @@ from benchmarks.mail import processors
 from benchmarks.rooms_floor import MOST_CONNECTIONS, floor
 from benchmarks.rooms_hub import DURABLE, MEMORY, hub, populate
 from benchmarks.rooms_load import Crowd, Heard, Seat
-from folkmoot.transports.connections import CROWD
-from folkmoot.transports.descriptors import make_room
+from folkmoot.transports.limits import OPEN_FACTOR
+from folkmoot.transports.listen import make_room
 
 PARTICIPANTS = (2, 10, 50)
 WINDOW = 512
@@ -168,7 +168,7 @@ async def joined(
 async def measure(size: Size) -> None:
     """Print both tables."""
     server_core, caller_core = processors()
-    make_room(MOST_CONNECTIONS // CROWD)
+    make_room(MOST_CONNECTIONS // OPEN_FACTOR)
     everywhere = os.sched_getaffinity(0)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -14,17 +14,16 @@ import uvloop
 
 from benchmarks.mail_servers import Running, started
 from folkmoot.transports.answers import Answers
-from folkmoot.transports.connections import CROWD
-from folkmoot.transports.descriptors import make_room
 from folkmoot.transports.guard import Hosts
-from folkmoot.transports.listen import listen
+from folkmoot.transports.limits import OPEN_FACTOR
+from folkmoot.transports.listen import listen, make_room
 from folkmoot.transports.server import HttpServer
 from folkmoot.transports.websocket import (
     Audience,
     Handler,
-    Link,
     Refusal,
     UpgradeRequest,
+    WebSocketConnection,
     WebSocketEndpoint,
     text_frame,
 )
@@ -39,11 +38,11 @@ class Broadcaster:
     def __init__(self) -> None:
         self._audience = Audience()
 
-    async def accept(self, _: UpgradeRequest) -> Callable[[Link], Handler] | Refusal:
+    async def accept(self, _: UpgradeRequest) -> Callable[[WebSocketConnection], Handler] | Refusal:
         """Let everyone in."""
         return self._enter
 
-    def _enter(self, link: Link) -> Handler:
+    def _enter(self, link: WebSocketConnection) -> Handler:
         self._audience.add(link)
         return self
 
@@ -57,7 +56,7 @@ class Broadcaster:
 
 async def serve() -> None:
     """Serve the floor for as long as the process runs."""
-    make_room(MOST_CONNECTIONS // CROWD)
+    make_room(MOST_CONNECTIONS // OPEN_FACTOR)
     answers = Answers(Pages(version="0", public_url="").error_page)
     app = WebSocketEndpoint(Broadcaster(), hosts=Hosts("127.0.0.1"), answers=answers)
     sockets = listen("127.0.0.1", 0)

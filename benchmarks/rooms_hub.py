@@ -13,8 +13,8 @@ import msgspec
 from benchmarks.mail_servers import Running, started
 from benchmarks.rooms_floor import MOST_CONNECTIONS
 from folkmoot.app import Hub
+from folkmoot.rooms.access import visitor_of
 from folkmoot.rooms.spec import RoomSpec
-from folkmoot.rooms.visitors import visitor_of
 from folkmoot.settings import Settings
 
 PEOPLE = 100

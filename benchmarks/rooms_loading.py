@@ -14,10 +14,10 @@ from folkmoot.app import Hub
 from folkmoot.core.errors import RoomUnavailable
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import Visitor, queries_messages
+from folkmoot.rooms.access import visitor_of
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Append
 from folkmoot.rooms.spec import RoomSpec
-from folkmoot.rooms.visitors import visitor_of
 from folkmoot.settings import Settings
 
 SIZES = (700, 70_000)

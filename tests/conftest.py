@@ -5,9 +5,12 @@ With `-n` the tests run in several processes.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from threading import Lock
 
@@ -17,9 +20,11 @@ from hypothesis import settings
 
 from folkmoot.store import schema, store
 from folkmoot.store.sqlite import is_empty
+from tests import postgres
 from tests.amounts import times
 from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
+from tests.stores import ON_POSTGRES
 from tests.workers import Workers
 
 CORE = Path(__file__).parent / "core"
@@ -62,7 +67,35 @@ def pytest_configure(config: pytest.Config) -> None:
     leave_the_users_folders(config)
     begin_with_a_schema()
     if config.option.workers:
-        config.pluginmanager.register(Workers(config.option.workers))
+        config.pluginmanager.register(Workers(config.option.workers, rehearse_hub))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without looking for garbage, of which there is little among so much."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def rehearse_hub() -> None:
+    """Run a hub with clients of both eras, if the tests that were collected do."""
+    harness = sys.modules.get("tests.mcp_harness")
+    if harness is None:
+        return
+    from tests.harness import run
+
+    async def meet(folder: str, era: str) -> None:
+        async with harness.meeting(Path(folder), era) as there:
+            person = await there.person("ada")
+            await person.client.list_tools()
+            await person.call("msg/whoami")
+
+    for era in harness.ERAS:
+        with tempfile.TemporaryDirectory() as folder:
+            run(meet(folder, era))
 
 
 def keep_files_in_memory() -> None:
@@ -105,6 +138,18 @@ def begin_with_a_schema() -> None:
     store.migrate = migrate
 
 
+def why_left_out(item: pytest.Item) -> str:
+    """Why a test is not run on PostgreSQL, if it is not."""
+    if not postgres.is_available():
+        return postgres.MISSING
+    mark = item.get_closest_marker("sqlite")
+    return f"is about SQLite: {mark.args[0]}" if mark else ""
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    postgres.start_servers(session.items, session.config)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     try:
@@ -113,5 +158,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(str(error)) from error
     config.stash[COLLECTED] = Collected(proved, why_partial(config))
     for item in items:
+        if ON_POSTGRES:
+            item.add_marker("postgres")
+            if reason := why_left_out(item):
+                item.add_marker(pytest.mark.skip(reason=reason))
         if item.path.is_relative_to(CORE):
             item.add_marker("core")

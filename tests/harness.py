@@ -19,9 +19,8 @@ from folkmoot.telemetry.metrics import Metrics
 from folkmoot.transports.answers import Answers
 from folkmoot.transports.bodies import BodyBounds, Identify, nobody, nowhere
 from folkmoot.transports.guard import Hosts
-from folkmoot.transports.http import build
+from folkmoot.transports.http import RequestLines, build
 from folkmoot.transports.listen import listen
-from folkmoot.transports.observe import RequestLines
 from folkmoot.transports.server import HttpServer
 from folkmoot.web.pages import Pages
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from folkmoot import audit
-from folkmoot.audit import AuditTable, Entry, Line, Wanted
+from folkmoot.audit import AuditQuery, AuditTable, Entry, Line
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.ports import Tx
-from folkmoot.gateway.audit import Audit
+from folkmoot.gateway.audit import CallAudit
 from folkmoot.store import SqliteStore
-from folkmoot.telemetry.records import REQUEST, PlainRecord, RequestInfo
+from folkmoot.telemetry.logs import REQUEST, PlainRecord, RequestInfo
 from tests.harness import run
 
 LOGGER = logging.getLogger("folkmoot.audit")
@@ -51,7 +51,7 @@ async def kept(
 
 
 async def lines(store: SqliteStore, **wanted: object) -> list[Entry]:
-    return await store.read(lambda tx: audit.read(tx, Wanted(**wanted)))  # type: ignore[arg-type]
+    return await store.read(lambda tx: audit.read(tx, AuditQuery(**wanted)))  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("hub.audit-table")
@@ -247,7 +247,7 @@ def test_a_call_tells_its_server_its_credential_and_its_request(tmp_path: Path) 
     async def main() -> None:
         async with kept(tmp_path) as (store, table):
             ann = Principal("a1", "ann", PrincipalType.PERSON)
-            calls = Audit(b"k" * 32)
+            calls = CallAudit(b"k" * 32)
             info = RequestInfo("r1")
             info.account_id, info.credential_id = "a1", "c_1"
             REQUEST.set(info)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has the s
 
 TELLS = """
 import ctypes, subprocess, sys
-from folkmoot.coredumps import forbid_dumps
+from folkmoot.keys import forbid_dumps
 forbid_dumps()
 print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), flush=True)
 asked = "import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"

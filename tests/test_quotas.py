@@ -12,16 +12,16 @@ import pytest
 
 from folkmoot.quotas import (
     NEAR,
-    Use,
+    QuotaUse,
     differences,
     in_bytes,
     used_by,
     warning,
     written_in_rooms,
 )
+from folkmoot.rooms.budget import MemoryBudget
 from folkmoot.rooms.history import MemoryHistory
 from folkmoot.rooms.machine import Append
-from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import connect, make_private
 from folkmoot.store.tx import SqliteTx, drive
@@ -360,11 +360,11 @@ def test_a_quota_of_0_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("hub.quota-told")
 def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent() -> None:
-    assert warning("mail_bytes_per_account", Use(799, 1_000)) is None
-    assert warning("mail_bytes_per_account", Use(900, 0)) is None
+    assert warning("mail_bytes_per_account", QuotaUse(799, 1_000)) is None
+    assert warning("mail_bytes_per_account", QuotaUse(900, 0)) is None
     told = "You have used 80% of your quota (mail_bytes_per_account): 800 bytes of 1000 bytes."
-    assert warning("mail_bytes_per_account", Use(800, 1_000)) == told
-    urgent = warning("mail_bytes_per_account", Use(900, 1_000))
+    assert warning("mail_bytes_per_account", QuotaUse(800, 1_000)) == told
+    urgent = warning("mail_bytes_per_account", QuotaUse(900, 1_000))
     assert urgent is not None
     assert urgent.endswith("Delete what you no longer need, or ask the operator to raise it.")
 

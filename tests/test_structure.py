@@ -5,7 +5,7 @@ The numbers may only go down: whoever lowers one writes the new number here.
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -13,9 +13,9 @@ SOURCE = Path(__file__).parents[1] / "src" / "folkmoot"
 GENERATED = {"client/methods.py", "cli/made.py"}
 """Made from the table of operations, whose structs they repeat."""
 
-MOST_REPEATED_NAMES = 96
+MOST_REPEATED_NAMES = 8
 """Class names that are defined in more than one place; the goal is 25."""
-MOST_SHORT_FILES = 70
+MOST_SHORT_FILES = 41
 """Files under fifty lines; the goal is 40."""
 SHORT = 50
 
@@ -26,12 +26,8 @@ def sources() -> dict[str, str]:
 
 
 def test_no_more_class_names_are_used_twice_than_before() -> None:
-    places = Counter(
-        node.name
-        for text in sources().values()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ClassDef)
-    )
+    defined = re.compile(r"^ *class (\w+)[(:\[]", re.MULTILINE)
+    places = Counter(name for text in sources().values() for name in defined.findall(text))
     repeated = sorted(name for name, times in places.items() if times > 1)
     assert len(repeated) <= MOST_REPEATED_NAMES, repeated
 

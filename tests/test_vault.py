@@ -17,6 +17,7 @@ from folkmoot.keys import MasterKey
 from folkmoot.store import SqliteStore
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from folkmoot.vault import Vault
+from tests.stores import open_store
 
 OLD = MasterKey(b"o" * 32)
 NEW = MasterKey(b"n" * 32)
@@ -25,7 +26,7 @@ VAULT = Vault(b"d" * 32, OLD.id)
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(folder / "folkmoot.db")
+    store = await open_store(folder / "folkmoot.db")
     try:
         yield store
     finally:
@@ -244,6 +245,7 @@ def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
     with_store(tmp_path, body)
 
 
+@pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("rest.rotate-master")
 def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(tmp_path: Path) -> None:
     dropped: list[bytes] = []
@@ -260,6 +262,7 @@ def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(tmp_path
     assert dropped[0] not in content
 
 
+@pytest.mark.sqlite("reads its file")
 def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(tmp_path: Path) -> None:
     async def body(store: SqliteStore) -> None:
         vault = await Vault.load(store, OLD)

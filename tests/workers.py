@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MOST_AT_ONCE = 16
 """As many tests of one file are given to a worker at once; the last ones keep it from ending."""
@@ -32,8 +32,10 @@ MOST_AT_ONCE = 16
 class Workers:
     """Runs the collected tests; pytest's own way of running them is not used."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *rehearsals: Callable[[], object]) -> None:
         self._count = count
+        self._rehearsals = rehearsals
+        """What is done once before the fork, so that workers share what a first time makes."""
         self._workers: list[Worker] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -46,6 +48,9 @@ class Workers:
             terminal.showfspath = False
         left = deque(portions(session.items))
         prepare(session)
+        for rehearse in (*self._rehearsals, try_one_example):
+            rehearse()
+        freeze()
         try:
             for number in range(min(self._count, len(left))):
                 self._workers.append(Worker(session, number, self._workers))
@@ -93,8 +98,11 @@ def prepare(session: pytest.Session) -> None:
     session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
     if forked := sys.modules.get("tests.forge.forked"):
         forked.forge()
+
+
+def freeze() -> None:
+    """Let the workers begin with what is here."""
     assert threading.active_count() == 1, "a thread would be lost in the fork"
-    try_one_example()
     gc.collect()
     # What was collected stays as it is, so that the workers share its memory.
     gc.freeze()

@@ -8,38 +8,40 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages.markdown import code, table
-from folkmoot.accounts.authentication import MOST_KNOWN
+from folkmoot.accounts.limits import MAX_CACHED_IDENTITIES
 from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
-from folkmoot.client.inbox import MOST as MOST_UNREAD
-from folkmoot.client.inbox import MOST_BYTES as MOST_UNREAD_BYTES
-from folkmoot.client.outbox import MOST_SENT
-from folkmoot.client.service import MOST_CALLS
-from folkmoot.core.capability import MAX_CACHED
+from folkmoot.client.limits import MAX_CALLS, MAX_INBOX, MAX_INBOX_BYTES, MAX_SENT
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
-from folkmoot.gateway.history import MINUTES
-from folkmoot.mail.bodies import LONGEST_KEPT, MOST_KEPT
-from folkmoot.mail.crypto import MOST_PAIRS
-from folkmoot.mail.subjects import MOST_OPENED
+from folkmoot.core.limits import MAX_CACHED_VERDICTS, MAX_RATE_KEYS
+from folkmoot.gateway.limits import HISTORY_MINUTES
+from folkmoot.mail.limits import (
+    MAX_CACHED_BODIES,
+    MAX_CACHED_BOX,
+    MAX_CACHED_SUBJECTS,
+    MAX_SHARED_KEYS,
+)
 from folkmoot.mcp.peer import MOST_CANCELLED
 from folkmoot.mcp.server.resumable import ACCOUNT_SHARE, SESSION_SHARE
 from folkmoot.mcp.server.streams import MOST_BYTES as MOST_EVENT_BYTES
 from folkmoot.mcp.server.streams import MOST_EVENTS
-from folkmoot.ratelimits import MOST_KEYS
-from folkmoot.rooms.history import RECENT_BYTES, RECENT_MESSAGES
-from folkmoot.rooms.journal import MOST_WAITING, MOST_WAITING_BYTES
-from folkmoot.rooms.machine.model import RoomBounds
+from folkmoot.rooms.limits import (
+    MAX_UNSTORED,
+    MAX_UNSTORED_BYTES,
+    RECENT_BYTES,
+    RECENT_MESSAGES,
+    RoomBounds,
+)
 from folkmoot.store.sqlite import CACHE_BYTES, STATEMENTS_KEPT
 from folkmoot.store.writer import MAX_BATCH
+from folkmoot.telemetry.limits import MAX_QUEUED_SPANS
 from folkmoot.telemetry.redaction import LONGEST_HARMLESS, MOST_HARMLESS
-from folkmoot.telemetry.traces import QUEUE
-from folkmoot.transports.bodies import STRANGERS_SHARE as BODIES_SHARE
-from folkmoot.transports.events.follower import MOST_WAITING as MOST_EVENTS_WAITING
-from folkmoot.transports.events.follower import MOST_WAITING_BYTES as MOST_EVENTS_BYTES
-from folkmoot.transports.mcp import session_ids
-from folkmoot.transports.mcp.admission import MOST_BYTES as MOST_DECLARED
-from folkmoot.transports.mcp.sessions import SESSION_BYTES
-from folkmoot.transports.mcp.sessions import STRANGERS_SHARE as SESSIONS_SHARE
+from folkmoot.transports.limits import BODY_STRANGERS_SHARE as BODIES_SHARE
+from folkmoot.transports.limits import MAX_DECLARATION_BYTES as MOST_DECLARED
+from folkmoot.transports.limits import MAX_EVENTS_WAITING as MOST_EVENTS_WAITING
+from folkmoot.transports.limits import MAX_EVENTS_WAITING_BYTES as MOST_EVENTS_BYTES
+from folkmoot.transports.limits import MAX_SESSION_ROWS, MAX_SESSION_STATE_BYTES, SESSION_BYTES
+from folkmoot.transports.limits import SESSION_STRANGERS_SHARE as SESSIONS_SHARE
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "folkmoot"
@@ -95,23 +97,35 @@ def bounds() -> str:
             ],
             ["parsed kinds", f"{kinds:,}", "the least recently used is forgotten"],
             ["compiled globs", f"{globs:,}", "the least recently used is forgotten"],
-            ["verdicts of one principal", str(MAX_CACHED), "all are forgotten"],
+            ["verdicts of one principal", str(MAX_CACHED_VERDICTS), "all are forgotten"],
             [
                 "texts known to hold no secret",
                 f"{MOST_HARMLESS:,}, of {LONGEST_HARMLESS} characters at most",
                 "all are forgotten",
             ],
-            ["spans that wait for the collector", f"{QUEUE:,}", "further ones are dropped"],
-            ["known tokens", f"{MOST_KNOWN:,}", "the least recently used is looked up again"],
-            ["shared keys of pairs", f"{MOST_PAIRS:,}", "the least recently used is derived again"],
+            [
+                "spans that wait for the collector",
+                f"{MAX_QUEUED_SPANS:,}",
+                "further ones are dropped",
+            ],
+            [
+                "known tokens",
+                f"{MAX_CACHED_IDENTITIES:,}",
+                "the least recently used is looked up again",
+            ],
+            [
+                "shared keys of pairs",
+                f"{MAX_SHARED_KEYS:,}",
+                "the least recently used is derived again",
+            ],
             [
                 "decrypted bodies in memory",
-                f"{MOST_KEPT:,}, of {LONGEST_KEPT:,} characters at most when encrypted",
+                f"{MAX_CACHED_BODIES:,}, of {MAX_CACHED_BOX:,} characters at most when encrypted",
                 "the oldest is decrypted again",
             ],
             [
                 "decrypted subjects",
-                f"{MOST_OPENED:,}",
+                f"{MAX_CACHED_SUBJECTS:,}",
                 "the least recently used is decrypted again",
             ],
             [
@@ -130,8 +144,8 @@ def bounds() -> str:
             [
                 "stored states of sessions",
                 (
-                    f"{session_ids.MOST_ROWS:,} of one account, and of those in which "
-                    f"accounts were made; {session_ids.MOST_BYTES // 1024} KiB each"
+                    f"{MAX_SESSION_ROWS:,} of one account, and of those in which "
+                    f"accounts were made; {MAX_SESSION_STATE_BYTES // 1024} KiB each"
                 ),
                 "the oldest are forgotten",
             ],
@@ -166,7 +180,7 @@ def bounds() -> str:
                 f"{MOST_DECLARED:,} bytes",
                 "only the parts that are used are kept",
             ],
-            ["keys of one rate limit", f"{MOST_KEYS:,}", "the oldest are removed"],
+            ["keys of one rate limit", f"{MAX_RATE_KEYS:,}", "the oldest are removed"],
             [
                 "HTTP connections",
                 "`http.max_connections`; a tenth is for those who are signed in",
@@ -189,7 +203,7 @@ def bounds() -> str:
             ],
             [
                 "effects of a room that wait for their commit",
-                f"{MOST_WAITING:,}, and {MOST_WAITING_BYTES >> 20} MiB",
+                f"{MAX_UNSTORED:,}, and {MAX_UNSTORED_BYTES >> 20} MiB",
                 "their senders are not read until there is room",
             ],
             [
@@ -205,17 +219,17 @@ def bounds() -> str:
             ["ids of a room", f"{RoomBounds().ids:,}", "looked up in the store"],
             [
                 "messages an agent's author has not read",
-                f"{MOST_UNREAD:,}, and {MOST_UNREAD_BYTES >> 20} MiB",
+                f"{MAX_INBOX:,}, and {MAX_INBOX_BYTES >> 20} MiB",
                 "reading pauses, or they are fetched again later",
             ],
-            ["messages an agent sent, not acknowledged", f"{MOST_SENT:,}", "further ones wait"],
-            ["calls an agent serves, or that wait", f"{MOST_CALLS:,}", "answered: busy"],
+            ["messages an agent sent, not acknowledged", f"{MAX_SENT:,}", "further ones wait"],
+            ["calls an agent serves, or that wait", f"{MAX_CALLS:,}", "answered: busy"],
             [
                 "cancelled requests that a backend has not answered, on one link",
                 f"{MOST_CANCELLED:,}",
                 "the link is replaced",
             ],
-            ["minutes of a backend's calls", f"{MINUTES:,}", "the oldest is forgotten"],
+            ["minutes of a backend's calls", f"{HISTORY_MINUTES:,}", "the oldest is forgotten"],
         ],
     )
 

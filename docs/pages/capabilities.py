@@ -7,10 +7,23 @@ from typing import Any, Final
 
 from docs.pages.errors import sentence
 from docs.pages.markdown import code, table
-from folkmoot.core import capability, constraint, glob, policy, target
+from folkmoot.core import capability, glob, policy
 from folkmoot.core.capability import Rights
 from folkmoot.core.errors import ERRORS, CapabilityError
-from folkmoot.core.kinds import MAX_KIND_BYTES, parse
+from folkmoot.core.kinds import parse
+from folkmoot.core.limits import (
+    MAX_CACHED_VERDICTS,
+    MAX_CAPABILITIES,
+    MAX_CAPABILITIES_TOLD,
+    MAX_CONSTRAINED,
+    MAX_CONSTRAINT_DEPTH,
+    MAX_CONSTRAINT_STRING,
+    MAX_CONSTRAINT_VALUES,
+    MAX_KIND_BYTES,
+    MAX_SEARCHED,
+    MAX_TARGET,
+    MAX_TARGETS,
+)
 from folkmoot.core.policy import Principal
 
 PATTERNS: Final = (
@@ -103,21 +116,21 @@ def limits() -> str:
     return table(
         ["What", "At most"],
         [
-            ["capabilities one principal holds", f"{capability.MAX_CAPABILITIES:,}"],
+            ["capabilities one principal holds", f"{MAX_CAPABILITIES:,}"],
             ["characters of a pattern", f"{MAX_KIND_BYTES:,}"],
-            ["values in one payload constraint", str(constraint.MAX_VALUES)],
-            ["targets in one `to`", str(target.MOST_TARGETS)],
-            ["characters of a target", str(target.MAX_TARGET)],
+            ["values in one payload constraint", str(MAX_CONSTRAINT_VALUES)],
+            ["targets in one `to`", str(MAX_TARGETS)],
+            ["characters of a target", str(MAX_TARGET)],
             [
                 "values in all payload constraints and targets one holds",
-                str(capability.MAX_CONSTRAINED),
+                str(MAX_CONSTRAINED),
             ],
-            ["depth of a payload constraint", str(constraint.MAX_DEPTH)],
-            ["characters of a string in a constraint", str(constraint.MAX_STRING)],
-            ["characters a `*` of a constraint looks through", f"{constraint.MAX_SEARCHED:,}"],
-            ["verdicts kept for one principal", str(capability.MAX_CACHED)],
+            ["depth of a payload constraint", str(MAX_CONSTRAINT_DEPTH)],
+            ["characters of a string in a constraint", str(MAX_CONSTRAINT_STRING)],
+            ["characters a `*` of a constraint looks through", f"{MAX_SEARCHED:,}"],
+            ["verdicts kept for one principal", str(MAX_CACHED_VERDICTS)],
             ["compiled globs kept", f"{glob.glob.cache_parameters()['maxsize']:,}"],
-            ["capabilities a refusal lists", str(policy.MAX_TOLD)],
+            ["capabilities a refusal lists", str(MAX_CAPABILITIES_TOLD)],
         ],
     )
 

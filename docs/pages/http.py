@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from docs.pages.markdown import table
-from folkmoot.transports.bodies import BODY_BYTES_A_SECOND, BODY_SECONDS, STRANGERS_SHARE
-from folkmoot.transports.connections import CROWD, IDLE_SECONDS, RESERVE
-from folkmoot.transports.mcp.sessions import STRANGERS_SHARE as SESSIONS_SHARE
-from folkmoot.transports.protocol import (
-    HEAD_BYTES,
+from folkmoot.rooms.limits import BURST_SECONDS
+from folkmoot.transports.limits import (
+    BODY_SECONDS,
+    BODY_STRANGERS_SHARE,
     HEAD_SECONDS,
-    WRITE_BYTES_A_SECOND,
+    IDLE_SECONDS,
+    MAX_HEAD_BYTES,
+    MIN_BODY_BYTES_A_SECOND,
+    MIN_READ_BYTES_A_SECOND,
+    OPEN_FACTOR,
+    SIGNED_IN_RESERVE,
     WRITE_SECONDS,
 )
-from folkmoot.transports.rooms.rates import BURST_SECONDS
+from folkmoot.transports.limits import SESSION_STRANGERS_SHARE as SESSIONS_SHARE
 
 
 def limits() -> str:
@@ -22,7 +26,7 @@ def limits() -> str:
         [
             [
                 "connections served",
-                f"`http.max_connections`; 1/{RESERVE} of it for those who are signed in",
+                f"`http.max_connections`; 1/{SIGNED_IN_RESERVE} of it for those who are signed in",
                 (
                     f"those without an account that are idle for {IDLE_SECONDS:g} second or longer "
                     "are closed; then 503"
@@ -30,7 +34,7 @@ def limits() -> str:
             ],
             [
                 "connections open",
-                f"{CROWD} × `http.max_connections`",
+                f"{OPEN_FACTOR} × `http.max_connections`",
                 "the connection is closed",
             ],
             [
@@ -49,7 +53,10 @@ def limits() -> str:
             ["array of JSON-RPC messages", "none", "400"],
             [
                 "time for a body to arrive",
-                (f"{BODY_SECONDS:g} seconds, and longer at {BODY_BYTES_A_SECOND:,} bytes a second"),
+                (
+                    f"{BODY_SECONDS:g} seconds, and longer "
+                    f"at {MIN_BODY_BYTES_A_SECOND:,} bytes a second"
+                ),
                 "408",
             ],
             [
@@ -59,7 +66,7 @@ def limits() -> str:
             ],
             [
                 "bodies of all requests in progress",
-                f"`http.max_bodies_bytes`; 1/{STRANGERS_SHARE} of it without a valid token",
+                f"`http.max_bodies_bytes`; 1/{BODY_STRANGERS_SHARE} of it without a valid token",
                 "503",
             ],
             [
@@ -72,10 +79,10 @@ def limits() -> str:
                 f"`mcp.max_session_bytes`; 1/{SESSIONS_SHARE} of it without an account",
                 "an unused session without an account is closed; then 503",
             ],
-            ["head of a request", f"{HEAD_BYTES // 1024} KiB", "431"],
+            ["head of a request", f"{MAX_HEAD_BYTES // 1024} KiB", "431"],
             [
                 "trailers, and extensions of one chunk",
-                f"{HEAD_BYTES // 1024} KiB",
+                f"{MAX_HEAD_BYTES // 1024} KiB",
                 "the connection is closed",
             ],
             [
@@ -85,7 +92,10 @@ def limits() -> str:
             ],
             [
                 "time for an answer to be read",
-                f"{WRITE_SECONDS:g} seconds, or longer at {WRITE_BYTES_A_SECOND:,} bytes a second",
+                (
+                    f"{WRITE_SECONDS:g} seconds, or longer "
+                    f"at {MIN_READ_BYTES_A_SECOND:,} bytes a second"
+                ),
                 "the connection is closed",
             ],
             ["message on a WebSocket", "`limits.message_bytes`", "closed with 1009"],

@@ -8,6 +8,7 @@ from docs.pages.errors import sentence
 from docs.pages.markdown import code, table
 from folkmoot.core import chat, kindcheck, kinds
 from folkmoot.core.errors import ERRORS, KindError
+from folkmoot.core.limits import MAX_CONTEXT_BYTES, MAX_KIND_BYTES, MAX_KIND_NAME, MAX_METHOD
 
 PLACES: Final = {
     "tools/call": "params.name",
@@ -119,10 +120,10 @@ def limits() -> str:
     return table(
         ["Part", "At most"],
         [
-            ["protocol, operation", f"{kinds.MAX_NAME} characters each"],
-            ["method", f"{kinds.MAX_METHOD} characters"],
-            ["context", f"{kinds.MAX_CONTEXT_BYTES:,} bytes"],
-            ["the whole kind", f"{kinds.MAX_KIND_BYTES:,} bytes"],
+            ["protocol, operation", f"{MAX_KIND_NAME} characters each"],
+            ["method", f"{MAX_METHOD} characters"],
+            ["context", f"{MAX_CONTEXT_BYTES:,} bytes"],
+            ["the whole kind", f"{MAX_KIND_BYTES:,} bytes"],
         ],
     )
 

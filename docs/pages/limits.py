@@ -33,10 +33,18 @@ def limits(path: Path) -> Iterator[tuple[str, float, str]]:
     """Name, value and sentence of each limit of a module."""
     module = import_module(f"folkmoot.{path.parent.name}.limits")
     body = ast.parse(path.read_text(encoding="utf-8")).body
+    yield from documented(body, module)
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from documented(node.body, getattr(module, node.name)())
+
+
+def documented(body: list[ast.stmt], values: object) -> Iterator[tuple[str, float, str]]:
+    """The numbers of a module, or of a struct of limits, that a sentence follows."""
     for node, after in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr):
             name = ast.unparse(node.target)
-            value = getattr(module, name)
+            value = getattr(values, name)
             if isinstance(value, int | float):
                 yield name, value, ast.literal_eval(after.value)
 

@@ -25,13 +25,13 @@ Made by `make docs` from the table of operations: what is changed here is writte
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from folkmoot.cli.commands import Output, account_command, plain_answer
+from folkmoot.cli.options import argument, option
 
-from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
-from folkmoot.cli.options import JsonOption
-from folkmoot.cli.show import tell_answer
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
 '''
 
 
@@ -64,17 +64,17 @@ def command(name: str, each: Endpoint) -> str:
     options = [it for it in given if it not in first]
     calls = ", ".join([*first, *(f"{it}={it}" for it in options)])
     lines = [
-        f"def {function(name)}(",
+        "@account_command",
+        f"def {function(name)}(hub: HubClient,",
         *(f"{it}: Annotated[{hint(each, it)}, {argument(each, it)}]," for it in first),
-        "url: UrlOption = None, handle: AsOption = None, *,",
+        *(["*,"] if options else []),
         *(
             f"{it}: Annotated[{hint(each, it)} | None, {option(each, it)}] = None,"
             for it in options
         ),
-        "as_json: JsonOption = False,) -> None:",
+        ") -> Output:",
         f'    """{each.route.summary}."""',
-        "    hub, _ = signed_in(url, handle)",
-        f"    tell_answer(hub.{snake(each.id)}({calls}), as_json=as_json)",
+        f"    return plain_answer(hub.{snake(each.id)}({calls}))",
     ]
     return "\n".join(lines) + "\n"
 
@@ -88,10 +88,10 @@ def hint(each: Endpoint, name: str) -> str:
 def argument(each: Endpoint, name: str) -> str:
     """How an argument is shown that must be given."""
     told = each.row.schema["properties"][name].get("description", "")
-    return f"typer.Argument(metavar={name.upper()!r}, help={told!r}, show_default=False)"
+    return f"argument({name.upper()!r}, {told!r})"
 
 
 def option(each: Endpoint, name: str) -> str:
     """How one is shown that need not be."""
     told = each.row.schema["properties"][name].get("description", "")
-    return f"typer.Option('--{name.replace('_', '-')}', help={told!r}, show_default=False)"
+    return f"option('--{name.replace('_', '-')}', None, {told!r})"

@@ -112,7 +112,7 @@ def refusal(read: Callable[[bytes], object], raw: bytes) -> MessageError:
 
 def members() -> str:
     """Every member of a room's message."""
-    sent = {field.encode_name for field in msgspec.structs.fields(mcpx.Sent)}
+    sent = {field.encode_name for field in msgspec.structs.fields(mcpx.SentMembers)}
     if MEMBERS.keys() != sent | {*mcpx.SET_BY_GATEWAY}:
         raise AssertionError("the members of a room's message are not the ones described here")
     rows = ([code(name), SHAPES[shape], meaning] for name, (shape, meaning) in MEMBERS.items())

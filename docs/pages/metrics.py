@@ -10,8 +10,8 @@ from docs.pages.markdown import code, table
 from folkmoot.clock import SystemClock
 from folkmoot.core.ports import StoreStats
 from folkmoot.store.writer import BATCH_BOUNDS
-from folkmoot.telemetry.metrics import Metrics
-from folkmoot.telemetry.parts import (
+from folkmoot.telemetry.metrics import (
+    Metrics,
     backend_families,
     bus_families,
     event_families,

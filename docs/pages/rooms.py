@@ -9,13 +9,27 @@ from docs.pages.markdown import code, table
 from folkmoot import ratelimits
 from folkmoot.core import chat
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
+from folkmoot.core.limits import MAX_CAPABILITIES_TOLD
+from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.ratelimits import DAY, MINUTE
 from folkmoot.rooms.access import STRANGERS_COME_IN, STRANGERS_KNOW
-from folkmoot.rooms.backends import MOST_BACKENDS
-from folkmoot.rooms.guests import INVITATION_SECONDS, MOST_GUESTS
-from folkmoot.rooms.live import STALL_SECONDS
+from folkmoot.rooms.limits import (
+    BURST_SECONDS,
+    CATCH_UP_SECONDS,
+    INVITATION_SECONDS,
+    MAX_BACKEND_CALLS,
+    MAX_BACKENDS,
+    MAX_GRANT_BYTES,
+    MAX_GRANT_CAPABILITIES,
+    MAX_GUESTS,
+    MAX_OWNERS,
+    MAX_PAUSE_SECONDS,
+    MAX_PAYLOAD_ID,
+    MAX_REASON,
+    PROGRESS_SECONDS,
+    RoomBounds,
+)
 from folkmoot.rooms.machine import (
     DEFAULT_CHAT,
     DEFAULT_RIGHTS,
@@ -25,15 +39,9 @@ from folkmoot.rooms.machine import (
     Room,
 )
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
-from folkmoot.rooms.machine.holding import LONGEST_PAUSE
-from folkmoot.rooms.machine.model import RoomBounds, RoomSettings
-from folkmoot.rooms.machine.requests import MAX_ID
-from folkmoot.rooms.machine.rights import MAX_BYTES, MAX_REASON, MOST_AT_ONCE
+from folkmoot.rooms.machine.model import RoomSettings
 from folkmoot.rooms.model import ACCESS
-from folkmoot.rooms.serving import MOST_CALLS, PROGRESS_SECONDS
-from folkmoot.rooms.spec import MOST_OWNERS
-from folkmoot.transports.rooms.rates import BURST_SECONDS
-from folkmoot.transports.rooms.wish import FORMS, ROOM
+from folkmoot.transports.rooms.door import FORMS, ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -266,16 +274,24 @@ def bounds() -> Sequence[Sequence[str]]:
         ["capabilities granted in a room", f"{bound.granted:,}", "`too_many_open`"],
         ["capabilities granted to one participant", str(bound.granted_each), "`too_many_open`"],
         ["bytes of all granted capabilities", f"{bound.granted_bytes:,}", "`too_many_open`"],
-        ["bytes of the capabilities of one grant", f"{MAX_BYTES:,}", "`payload_invalid`"],
+        ["bytes of the capabilities of one grant", f"{MAX_GRANT_BYTES:,}", "`payload_invalid`"],
         ["participants who are paused", f"{bound.paused:,}", "`too_many_open`"],
-        ["time of a pause", f"{LONGEST_PAUSE // DAY:,} days", "`payload_invalid`"],
-        ["owners of a room", str(MOST_OWNERS), "refused"],
-        ["characters of a request's id or progress token", f"{MAX_ID:,}", "refused"],
-        ["capabilities in one grant or revocation", str(MOST_AT_ONCE), "`payload_invalid`"],
+        ["time of a pause", f"{MAX_PAUSE_SECONDS // DAY:,} days", "`payload_invalid`"],
+        ["owners of a room", str(MAX_OWNERS), "refused"],
+        ["characters of a request's id or progress token", f"{MAX_PAYLOAD_ID:,}", "refused"],
+        [
+            "capabilities in one grant or revocation",
+            str(MAX_GRANT_CAPABILITIES),
+            "`payload_invalid`",
+        ],
         ["characters of a `reason` in those", f"{MAX_REASON:,}", "`payload_invalid`"],
-        ["guests of a room, with those who did not come yet", f"{MOST_GUESTS:,}", "refused"],
-        ["backends of a room", str(MOST_BACKENDS), "refused"],
-        ["requests of a room that a backend answers at once", str(MOST_CALLS), "`backend_busy`"],
+        ["guests of a room, with those who did not come yet", f"{MAX_GUESTS:,}", "refused"],
+        ["backends of a room", str(MAX_BACKENDS), "refused"],
+        [
+            "requests of a room that a backend answers at once",
+            str(MAX_BACKEND_CALLS),
+            "`backend_busy`",
+        ],
         [
             "progress of one request to a backend",
             f"once in {PROGRESS_SECONDS:g} seconds",
@@ -287,7 +303,11 @@ def bounds() -> Sequence[Sequence[str]]:
             "`invitation_invalid`",
         ],
         ["participants that a welcome lists", str(bound.listed), "`participants_total` tells"],
-        ["capabilities that a welcome lists", str(MAX_TOLD), "`capabilities_held` tells"],
+        [
+            "capabilities that a welcome lists",
+            str(MAX_CAPABILITIES_TOLD),
+            "`capabilities_held` tells",
+        ],
         ["requests, and proposals, that a welcome lists", str(bound.waiting), "`more` is true"],
         [
             "messages a client sends",
@@ -318,7 +338,7 @@ def bounds() -> Sequence[Sequence[str]]:
         ],
         [
             "time that one who catches up takes to read a page",
-            f"{STALL_SECONDS:g} seconds",
+            f"{CATCH_UP_SECONDS:g} seconds",
             "closed with 4008",
         ],
         [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from docs.pages.markdown import table
+from folkmoot.core.redaction import FORMS, NAMED_FORMS, NAMES, QUERY_NAMES
 from folkmoot.settings import BACKEND_FIELDS, FIELDS, Field
 
 NO_BOUNDS = frozenset({"port", "http.shutdown_seconds", "store.readers"})
@@ -31,4 +34,25 @@ def amount(number: object) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
-BLOCKS = {"security-bounds": bounds}
+def secrets() -> str:
+    """What logs, errors and tapes leave out: one row for each way in which a secret is known."""
+    forms = dict.fromkeys(form.name for form in FORMS)
+    behind = dict.fromkeys(form.name for form in NAMED_FORMS)
+    return table(
+        ["Known by", "What"],
+        [
+            ["its form", ", ".join(forms)],
+            ["what stands before it in a text", ", ".join(behind)],
+            ["the name of a field", f"{words(NAMES)}, also at the end of a longer name"],
+            ["the name of a parameter in a URL", words(QUERY_NAMES)],
+            ["the name of a header", "authorization, cookies, and names with token, key or secret"],
+        ],
+    )
+
+
+def words(names: Iterable[str]) -> str:
+    """Names as code."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+BLOCKS = {"security-bounds": bounds, "secrets": secrets}

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import FolkmootError, RateLimited
+from folkmoot.core.errors import FolkmootError
 from folkmoot.core.events import ACCOUNTS, AUDIT
 from folkmoot.core.events import about as about_of
-from folkmoot.ratelimits import MINUTE, Limit, RateLimits
+from folkmoot.core.tokenbuckets import TokenBuckets
+from folkmoot.ratelimits import MINUTE
 from folkmoot.store import meta
-from folkmoot.telemetry.logs import extras_of
-from folkmoot.telemetry.records import PlainRecord, request_fields
-from folkmoot.telemetry.redaction import fields
+from folkmoot.telemetry.logs import PlainRecord, cleaned, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
@@ -142,7 +141,7 @@ def by_operator(
     return Line(action, by.handle, about, by.id, detail, at)
 
 
-def note_refusal(principal: Principal, about: str, error: FolkmootError, room: str = "") -> None:
+def record_refusal(principal: Principal, about: str, error: FolkmootError, room: str = "") -> None:
     """Have in the log what policy refused an account; what is refused to nobody is not."""
     if principal.account_id:
         extra = {
@@ -176,7 +175,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     seconds: float | None = None
 
 
-class Wanted(Struct, frozen=True):
+class AuditQuery(Struct, frozen=True):
     """Which rows to read: the newest that fit, or the first after an id."""
 
     limit: int = 50
@@ -239,7 +238,7 @@ async def insert(tx: Tx, rows: Sequence[Row]) -> None:
             at += count
 
 
-async def read(tx: Tx, wanted: Wanted) -> list[Entry]:
+async def read(tx: Tx, wanted: AuditQuery) -> list[Entry]:
     """Within a read: the newest rows that fit, the newest first; `after` an id the oldest first."""
     failed = wanted.outcome == "error"
     text = None if wanted.text is None else like(f"*{wanted.text}*")
@@ -335,7 +334,7 @@ class AuditTable(logging.Handler):
         self._pruned = float("-inf")
         self._deleted: dict[str, None] = {}
         self._unlisten = store.bus.listen(ACCOUNTS, self._account_changed)
-        self._refusals = RateLimits(clock, {REFUSED: Limit(REFUSALS_A_MINUTE, MINUTE)})
+        self._refusals = TokenBuckets[str](at_once=True)
 
     def _account_changed(self, event: Event) -> None:
         if event.data["change"] == "deleted":
@@ -370,11 +369,8 @@ class AuditTable(logging.Handler):
 
     def _is_within_share(self, record: logging.LogRecord) -> bool:
         """Whether an account's refusals are few: many would push everyone's lines out."""
-        try:
-            self._refusals.take(REFUSED, str(getattr(record, "account", "")))
-        except RateLimited:
-            return False
-        return True
+        account, now = str(getattr(record, "account", "")), self._clock.monotonic()
+        return not self._refusals.take(account, REFUSALS_A_MINUTE, MINUTE, now)
 
     async def run(self) -> None:
         """Write what comes, and remove what is too old, until cancelled."""
@@ -426,7 +422,7 @@ def row_of(record: logging.LogRecord, deleted: Container[Any] = ()) -> Row:
 
     Of a `deleted` account it does not tell the name.
     """
-    told = fields(extras_of(record))
+    told = dict(cleaned(record))
     inner = told.get("detail")
     if inner is None or isinstance(inner, dict):
         told = {**(inner or {}), **told}

@@ -46,7 +46,7 @@ _READ: Final = (
 )
 
 
-class Noted(Struct, frozen=True, kw_only=True):
+class NewDecision(Struct, frozen=True, kw_only=True):
     """A decision that is to be noted."""
 
     account: str
@@ -86,7 +86,7 @@ class Noted(Struct, frozen=True, kw_only=True):
         )
 
 
-class Decided(Struct, frozen=True):
+class StoredDecision(Struct, frozen=True):
     """A decision, and what came of it."""
 
     id: str
@@ -104,18 +104,18 @@ class Decided(Struct, frozen=True):
     ended_at: float | None
 
 
-async def note(tx: Tx, noted: Noted) -> None:
+async def insert(tx: Tx, noted: NewDecision) -> None:
     """Remember a decision of an account's."""
     await tx.execute(INSERT, noted.params)
 
 
 async def page(
     tx: Tx, account_id: str, limit: int, before: tuple[float, str] | None = None
-) -> list[Decided]:
+) -> list[StoredDecision]:
     """The decisions of an account, the latest first; those before a time and id."""
     at, id_ = before or (1e18, "")
     rows = await tx.fetch(_READ, (account_id, at, id_, limit))
-    return [Decided(*row) for row in rows]
+    return [StoredDecision(*row) for row in rows]
 
 
 async def prune(tx: Tx, now: float) -> int:

@@ -19,7 +19,7 @@ from folkmoot.accounts import Account, Accounts
 from folkmoot.core.errors import ExportFailed, UserNotFound
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.mail import Mail, Thread
-from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.model import Membership, RoomRecord
 
 FORMAT = "folkmoot-export/1"
@@ -91,16 +91,16 @@ class Exporter:
 
     async def _write(self, account: Account, part: BinaryIO, told: Told) -> Exported:
         threads = messages = 0
-        said = Said()
+        said = ExportCounts()
         async for piece, done, total, count in self._pieces(account, said):
             await asyncio.to_thread(part.write, piece)
             threads, messages = done, messages + count
             told(done, total)
-        await asyncio.to_thread(settle, part)
+        await asyncio.to_thread(sync, part)
         return Exported(account.handle, threads, messages, said.rooms, said.messages)
 
     async def _pieces(
-        self, account: Account, said: Said
+        self, account: Account, said: ExportCounts
     ) -> AsyncIterator[tuple[bytes, int, int, int]]:
         """The file piece by piece, with the conversations done, their number and the messages."""
         belongings = await self._accounts.belongings(account.id)
@@ -163,13 +163,13 @@ def new_part(target: Path, *, overwrite: bool) -> tuple[BinaryIO, Path]:
     return os.fdopen(handle, "wb"), Path(name)
 
 
-def settle(part: BinaryIO) -> None:
+def sync(part: BinaryIO) -> None:
     """Let what was written be on the disk."""
     part.flush()
     os.fsync(part.fileno())
 
 
-class Said:
+class ExportCounts:
     """How much has been written."""
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class Said:
         self.messages = 0
 
 
-async def room_pieces(store: Store, account: Account, said: Said) -> AsyncIterator[bytes]:
+async def room_pieces(store: Store, account: Account, said: ExportCounts) -> AsyncIterator[bytes]:
     """The entries of a JSON array: every room the account is something to or said something in.
 
     Rooms that are in memory alone keep nothing, so they have nothing to give.
@@ -195,7 +195,7 @@ async def _room(
     account: Account,
     record: RoomRecord,
     membership: Membership | None,
-    said: Said,
+    said: ExportCounts,
 ) -> AsyncIterator[bytes]:
     begun = membership is not None
     if begun:
@@ -225,7 +225,7 @@ async def _room(
 
 
 def _opening(
-    account: Account, record: RoomRecord, membership: Membership | None, said: Said
+    account: Account, record: RoomRecord, membership: Membership | None, said: ExportCounts
 ) -> bytes:
     """What an entry says before the messages."""
     entry: dict[str, Any] = {
@@ -245,6 +245,6 @@ async def _rooms(
     tx: Tx, *, after: int, account: Account
 ) -> list[tuple[RoomRecord, Membership | None]]:
     return [
-        (record, await queries.membership(tx, record.id, account.id))
+        (record, await queries_members.membership(tx, record.id, account.id))
         for record in await queries.rooms_after(tx, after, ROOMS_PAGE)
     ]

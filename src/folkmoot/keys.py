@@ -1,18 +1,17 @@
-"""The master key: 32 bytes that encrypt everything secret in the database.
-
-It comes from the operator or from a file of its own, never from the database, and it has an id that
-may be told. A database remembers the id of its key and is opened with no other. A key is changed by
-a `Replacement` of its file; what else a change takes is for `folkmoot.rotation`.
-"""
+"""The master key: 32 bytes that encrypt all secrets in the database, kept out of core dumps."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import ctypes
+import logging
 import os
 import re
+import resource
 import secrets
 import stat
+import sys
 from collections.abc import Collection
 from hashlib import sha256
 from pathlib import Path
@@ -226,3 +225,29 @@ def check_key(key: MasterKey, known: Collection[str]) -> None:
             key_id=key.id,
             recorded=recorded,
         )
+
+
+logger = logging.getLogger("folkmoot")
+
+PR_SET_DUMPABLE = 4
+"""The option of Linux's `prctl`: whether a process may be dumped, or attached to."""
+
+
+def forbid_dumps() -> None:
+    """Have this process's memory not dumped, nor read by other processes of its user.
+
+    What it starts is not concerned: a program that is executed begins as dumpable as any. Where
+    the system has no such switch, at least no core file is written.
+    """
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0:
+            return
+        logger.warning(
+            "the memory of this process can be dumped", extra={"errno": ctypes.get_errno()}
+        )
+    try:
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+    except (OSError, ValueError):
+        logger.warning("core files of this process cannot be switched off")

@@ -18,18 +18,17 @@ from folkmoot.bus import MemoryBus
 from folkmoot.clock import SystemClock
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.export import Exporter
-from folkmoot.gateway.grant_views import GrantViews
-from folkmoot.gateway.granting import Granting
+from folkmoot.gateway.grants import Granting, GrantViews
 from folkmoot.gateway.rights import HubRights
 from folkmoot.keys import KEY_VARIABLE, load_master_key
 from folkmoot.mail import Mail
 from folkmoot.operations import Services
 from folkmoot.operations.operator.data import KeyInUse
 from folkmoot.rotation import KeyRing
-from folkmoot.store import copy_database, open_database
+from folkmoot.storage import open_master_key, open_store
+from folkmoot.store import copy_database
 from folkmoot.transports.listen import base_url
-from folkmoot.transports.operator_app import operator_app
-from folkmoot.transports.operator_socket import AsOperator
+from folkmoot.transports.operator_socket import AsOperator, operator_app
 from folkmoot.vault import Vault
 
 if TYPE_CHECKING:
@@ -95,10 +94,10 @@ async def opened(loaded: Loaded, paths: Paths, stack: AsyncExitStack) -> Service
     settings = loaded.settings
     given = settings.master_key or None
     stack.enter_context(DataFolder.open(paths.folder))
-    key = load_master_key(paths.master_key, given=given, database_exists=True)
+    key = open_master_key(settings, paths)
     bus, clock = MemoryBus(), SystemClock()
     stack.push_async_callback(bus.close)
-    store = await open_database(paths.database, bus=bus)
+    store = await open_store(settings, paths, bus)
     stack.push_async_callback(store.close)
     vault = await Vault.load(store, key)
     accounts = Accounts(store, clock, vault, policy="closed")

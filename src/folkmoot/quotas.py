@@ -91,7 +91,7 @@ MAIL_SENT: Final = "SELECT bytes FROM mail_shares WHERE account = ?"
 USED_BY: Final = f"SELECT COALESCE(({MAIL_SENT}), 0), ({WRITTEN_IN_ROOMS}), ({STORED_IN_OWN_ROOMS})"
 
 
-class Use(NamedTuple):
+class QuotaUse(NamedTuple):
     """How much of a quota is used; a limit of 0 is none."""
 
     used: int
@@ -106,8 +106,8 @@ class Use(NamedTuple):
 class Report(NamedTuple):
     """How much of the hub's quotas is used, and how many accounts are near one of theirs."""
 
-    mail: Use
-    rooms: Use
+    mail: QuotaUse
+    rooms: QuotaUse
     near_mail: int
     near_rooms: int
 
@@ -128,7 +128,7 @@ def shown(quota: str, amount: int) -> str:
     return f"{amount:,}" if quota in COUNTED else in_bytes(amount)
 
 
-def warning(quota: str, use: Use) -> str | None:
+def warning(quota: str, use: QuotaUse) -> str | None:
     """What the holder of a quota is told who comes near its end."""
     if use.part < NEAR:
         return None
@@ -257,8 +257,8 @@ async def report(tx: Tx, limits: QuotaSettings) -> Report:
     mail = await _number(tx, "SELECT COALESCE(SUM(bytes), 0) FROM mail_shares")
     rooms = await _number(tx, "SELECT COALESCE(SUM(bytes), 0) FROM room_shares")
     return Report(
-        Use(mail, limits.mail_bytes),
-        Use(rooms, limits.all_rooms_bytes),
+        QuotaUse(mail, limits.mail_bytes),
+        QuotaUse(rooms, limits.all_rooms_bytes),
         len(await heaviest_mail(tx, limits)),
         len(await heaviest_in_rooms(tx, limits)),
     )

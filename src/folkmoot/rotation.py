@@ -31,6 +31,7 @@ from folkmoot.keys import (
     read_key,
     spellings,
 )
+from folkmoot.taskgroups import uninterrupted
 from folkmoot.telemetry.redaction import redactor
 from folkmoot.vault import Vault
 
@@ -91,7 +92,7 @@ class KeyRing:
             raise CommandFailed("The master key is already being rotated. Try again later.")
         self._busy = True
         try:
-            return await to_its_end(work)
+            return await uninterrupted(work, log_failure)
         finally:
             self._busy = False
 
@@ -204,17 +205,6 @@ def holds(file: Path, key: MasterKey) -> bool:
         return False
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await work that must not stop halfway; whoever is cancelled meanwhile is so afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        if not task.cancelled() and (failure := task.exception()) is not None:
-            logger.error("the master key was not rotated", extra={"reason": str(failure)})
-        raise cancelled
-    return task.result()
+def log_failure(failure: BaseException) -> None:
+    """Log why the key was not rotated, where whoever asked for it is gone."""
+    logger.error("the master key was not rotated", extra={"reason": str(failure)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from typing import Any, Generic, Self, TypeVar
 
@@ -103,11 +103,33 @@ async def waited(event: asyncio.Event, seconds: float) -> bool:
     return True
 
 
-class Begun(Generic[T]):
-    """Runs an awaitable until it waits, if it does; the rest of it can be awaited.
+async def uninterrupted(
+    work: Coroutine[Any, Any, T], failed: Callable[[BaseException], None] | None = None
+) -> T:
+    """Await work that must not stop halfway; a cancellation takes effect when it is done.
 
-    Most have happened by then, so that no timeout need be set up. To be made and awaited by one
-    task, with nothing awaited in between.
+    `failed` is told the error of work whose caller was cancelled, since nobody else hears of it.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        return task.result()
+    failure = None if task.cancelled() else task.exception()
+    if failure is not None and failed is not None:
+        failed(failure)
+    raise cancelled
+
+
+class Eager(Generic[T]):
+    """Starts an awaitable eagerly: it runs until it first waits; the rest of it can be awaited.
+
+    Most are done by then, so that no timeout or watcher need be set up. It must be made and awaited
+    by one task, with nothing awaited in between. Python has eager tasks from 3.12 on.
     """
 
     __slots__ = ("_steps", "_waits_for", "done", "result")

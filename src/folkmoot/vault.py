@@ -83,7 +83,7 @@ class Vault:
         one that is awaited outlives a start with the present key.
         """
         fresh = secrets.token_bytes(KEY_BYTES)
-        data_key, awaited = await store.write(settle(master, fresh))
+        data_key, awaited = await store.write(unlock(master, fresh))
         return cls(data_key, master.id, awaited)
 
     def seal(self, purpose: str, row: str, plaintext: bytes) -> str:
@@ -140,7 +140,7 @@ class Vault:
         self.awaited_id = None
 
 
-def settle(master: Master, fresh: bytes) -> Unit[tuple[bytes, str | None]]:
+def unlock(master: Master, fresh: bytes) -> Unit[tuple[bytes, str | None]]:
     """Open the data key with this master key, leave no way to it but for one that is awaited.
 
     A database that has no data key is given the fresh one. Answers the key and who is awaited.

@@ -14,6 +14,7 @@ from folkmoot.core.ports import Row, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.store.support import Gate
+from tests.stores import open_store
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class World:
 
 @asynccontextmanager
 async def world(folder: Path, policy: Policy = "open", **options: Any) -> AsyncIterator[World]:
-    store = await SqliteStore.open(folder / "folkmoot.db")
+    store = await open_store(folder / "folkmoot.db")
     try:
         yield World(store, policy, **options)
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.accounts.authentication import LONGEST_LABEL, LONGEST_LIFE
+from folkmoot.accounts.limits import MAX_LABEL, MAX_TOKEN_SECONDS
 from folkmoot.core.errors import (
     ArgumentInvalid,
     CredentialNotFound,
@@ -216,12 +216,12 @@ def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
 
 
 WRONG: dict[str, dict[str, Any]] = {
-    "label": {"label": "x" * (LONGEST_LABEL + 1)},
+    "label": {"label": "x" * (MAX_LABEL + 1)},
     "label on two lines": {"label": "a\nb"},
     "a label that hides": {"label": "a\u202eb"},
     "no time": {"expires_in": 0},
     "a time before": {"expires_in": -1},
-    "too long a time": {"expires_in": LONGEST_LIFE + 1},
+    "too long a time": {"expires_in": MAX_TOKEN_SECONDS + 1},
 }
 
 

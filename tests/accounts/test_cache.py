@@ -89,6 +89,7 @@ def test_an_account_read_while_it_was_recovered_is_not_remembered(tmp_path: Path
     run(body, tmp_path)
 
 
+@pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("auth.old-token-stops")
 def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(tmp_path: Path) -> None:
     async def body(here: World) -> None:

@@ -12,6 +12,7 @@ from tests.accounts.support import START, World, run
 BODY = "Come along, there is cake \U0001f370"
 
 
+@pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("tool.invite.stored", "rest.no-plaintext")
 def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_sealed(
     tmp_path: Path,

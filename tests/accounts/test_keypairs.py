@@ -5,7 +5,7 @@ import base64
 import pytest
 from nacl.public import Box, PrivateKey, PublicKey
 
-from folkmoot.accounts.keypairs import check_public_key, new_key_pair
+from folkmoot.accounts.credentials import check_public_key, new_key_pair
 from folkmoot.core.errors import ArgumentInvalid
 
 

@@ -68,6 +68,7 @@ def test_the_account_type_and_the_clients_key_are_given_at_registration(tmp_path
     run(body, tmp_path)
 
 
+@pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("auth.token-hashed", "recovery.code-hashed", "crypto.private-key-sealed")
 def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(tmp_path: Path) -> None:
     async def body(here: World) -> None:

@@ -234,6 +234,7 @@ def test_a_name_that_is_wanted_twice_at_one_moment_is_a_handle_or_a_namespace(
     run(body, tmp_path)
 
 
+@pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("handle.shares-names")
 def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(tmp_path: Path) -> None:
     async def body(here: World) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.accounts.grams import grams_of
+from folkmoot.accounts.queries import grams_of
 from folkmoot.core.ports import Tx
 from tests.accounts.support import World, run
 
@@ -155,6 +155,7 @@ def test_all_pages_of_candidates_are_read_until_enough_match(tmp_path: Path) -> 
     run(body, tmp_path)
 
 
+@pytest.mark.sqlite("asks for its query plans")
 def test_every_question_is_answered_from_an_index(tmp_path: Path) -> None:
     async def plan(here: World, sql: str, params: Any) -> str:
         rows = await here.rows(f"EXPLAIN QUERY PLAN {sql}", *params)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.accounts.texts import check_text, is_plain
+from folkmoot.accounts.profiles import check_text, is_plain
 from folkmoot.core.errors import ArgumentInvalid
 
 

@@ -23,7 +23,12 @@ from folkmoot.bridge.serve import (
 )
 from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.message import Request, Response, decode_message, encode_message
+from folkmoot.core.message import (
+    Request,
+    Response,
+    decode_message,
+    encode_message,
+)
 from folkmoot.core.session import ANONYMOUS
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock

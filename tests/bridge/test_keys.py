@@ -156,7 +156,7 @@ def test_keys_go_to_another_device_under_a_passphrase(tmp_path: Path) -> None:
     brought = unpack(content, WORDS, "key.json")
     assert keys.current.written() not in repr(brought)
     before = there.make(HUB, "ada", 0).current
-    taken = there.take(HUB, "ada", brought.opened(), 0)
+    taken = there.adopt(HUB, "ada", brought.opened(), 0)
     assert [key.public for key in taken.all] == [keys.current.public, old.public, before.public]
     assert brought.pins == pins
 

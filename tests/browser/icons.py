@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from folkmoot.web.discovery import ICONS
 from folkmoot.web.frame import ring
-from folkmoot.web.installable import ICONS
 from tests.browser.conftest import launch
 
 FOLDER = Path(__file__).parents[2] / "src" / "folkmoot" / "web" / "icons"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from folkmoot.cli.credentials import Keyring, Login, hub_at, write
 from tests.cli.terminal import Terminal
 from tests.forge import forked
 from tests.forge.forked import Forked
@@ -182,8 +183,14 @@ def person(tmp_path: Path, environment: dict[str, str]) -> Callable[[Hub, str], 
     def make(hub: Hub, name: str, *options: str) -> Person:
         credentials = {"FOLKMOOT_CREDENTIALS": str(tmp_path / f"{name}.json")}
         made = Person(name, hub.url, tmp_path, {**environment, **credentials})
-        ran = made("register", name, "--url", hub.url, *options)
-        assert (ran.code, ran.err) == (0, "")
+        if options:
+            ran = made("register", name, "--url", hub.url, *options)
+            assert (ran.code, ran.err) == (0, "")
+        else:
+            # What the command does, at a fifth of its cost.
+            account = hub_at(hub.url).create_account(name)
+            login = Login(hub.url, account.handle, account.token, account.recovery_code)
+            write(tmp_path / f"{name}.json", Keyring([login]))
         return made
 
     return make

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint
 from folkmoot.transports.listen import listen
-from folkmoot.transports.reading import read_value
+from folkmoot.transports.parameters import read_value
 from tests.harness import KEEP_ALIVE_SECONDS
 
 EMPTY = {"string": "", "integer": 0, "number": 0, "boolean": False, "array": [], "object": {}}

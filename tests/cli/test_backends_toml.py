@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import SettingsUnwritable
-from folkmoot.settings.tomledit import with_backend, without_backend
+from folkmoot.settings.editing import with_backend, without_backend
 
 FILE = dedent("""\
     # What this hub is.

@@ -13,7 +13,7 @@ import uvloop
 from folkmoot.accounts import Account
 from folkmoot.cli.operator import ask_here
 from folkmoot.cli.output import ExitCode
-from folkmoot.operations.room_messages import envelope
+from folkmoot.operations.rooms.messages import envelope
 from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load
 from tests.cli.conftest import Ran

@@ -59,8 +59,8 @@ def test_rights_are_given_shown_and_taken_while_no_hub_runs(folkmoot: Run, data:
         f"Granted to @alice: {CALL}:weather:*",
     ]
     assert ran.err.splitlines() == [
-        "No hub is running. This takes effect at its next start.",
         f"folkmoot: warning: {CALL}:weather:* covers nothing yet: no backend is called weather.",
+        "No hub is running. This takes effect at its next start.",
     ]
     shown = folkmoot("grants", "alice").out.splitlines()
     assert shown[0].split() == [f"{CALL}:msg/*", "every", "account"]

@@ -30,7 +30,7 @@ def test_open_invitations_are_listed_and_withdrawn_on_the_command_line(
     assert "@cleo" in every
     assert "operator" in every
     [own] = json.loads(folkmoot("invites", "--json", **mine).out)["invites"]
-    missing = folkmoot("invites", "withdraw", "i_0", **mine)
+    missing = folkmoot("invites", "withdraw", "i_none", **mine)
     assert missing.code != ExitCode.OK
     assert "no such open invitation" in missing.err
     done = folkmoot("invites", "withdraw", own["id"][:10], **mine)

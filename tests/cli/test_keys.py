@@ -12,7 +12,12 @@ import pytest
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.datafolder import DataFolder, Paths
-from folkmoot.keys import format_key, fresh_key, put_key, read_key
+from folkmoot.keys import (
+    format_key,
+    fresh_key,
+    put_key,
+    read_key,
+)
 from folkmoot.offline import opened
 from folkmoot.settings import load
 from folkmoot.store import inspect_database

@@ -16,7 +16,7 @@ import pytest
 
 from folkmoot.cli.client import HubClient
 from folkmoot.cli.output import ExitCode, lines, moment, one_line
-from folkmoot.client.address import hub_url
+from folkmoot.client.http import hub_url
 from folkmoot.core.errors import AnswerInvalid, HubUnreachable, NotSignedIn, ToolRefused
 from tests.cli.conftest import Ran, watch
 from tests.cli.scripted import Scripted, scripted_hub

@@ -21,6 +21,7 @@ from folkmoot.cli.output import (
     exit_code,
 )
 from folkmoot.core.errors import ERRORS
+from tests.amounts import few
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ def test_the_version_is_printed(folkmoot: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("option", ["-h", "--help"])
+@pytest.mark.parametrize("option", few(["--help", "-h"]))
 def test_every_command_explains_itself_within_eighty_columns(
     folkmoot: Callable[..., Any], command: list[str], option: str
 ) -> None:
@@ -53,6 +54,11 @@ def test_every_command_explains_itself_within_eighty_columns(
     assert ran.out.startswith(f"Usage: {' '.join(['folkmoot', *command])} ")
     assert max(map(len, ran.out.splitlines())) <= 80
     assert "..." not in re.sub(r"\[[A-Z=]+\]\.\.\.", "", ran.out)
+
+
+@pytest.mark.parametrize("command", [[], ["room"], ["room", "join"]], ids=" ".join)
+def test_the_short_option_is_the_same(folkmoot: Callable[..., Any], command: list[str]) -> None:
+    assert folkmoot(*command, "-h") == folkmoot(*command, "--help")
 
 
 def test_the_help_lists_every_command_once_under_six_headings(
@@ -296,7 +302,7 @@ def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], s
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("folkmoot s", {"search", "send", "serve", "star", "status"}),
+        ("folkmoot s", {"search", "send", "serve", "star", "status", "store"}),
         ("folkmoot config ", {"show", "check"}),
         ("folkmoot serve --log-level ", {"debug", "info", "warning", "error"}),
         ("folkmoot serve --log-f", {"--log-format"}),

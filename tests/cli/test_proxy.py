@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from folkmoot.cli import program, proxy_held
 from folkmoot.cli.output import ExitCode
-from folkmoot.datafolder.recordings import recorded
+from folkmoot.datafolder.proxies import recorded
 from folkmoot.proxy.tape import read_tape
 from tests.cli.conftest import Ran
 from tests.cli.terminal import Terminal

@@ -16,7 +16,7 @@ import pytest
 from folkmoot.cli.output import ExitCode
 from folkmoot.cli.room import COMMANDS, options
 from folkmoot.rooms import model, spec
-from folkmoot.rooms.machine import State
+from folkmoot.rooms.machine import ProposalStatus
 from tests.cli.conftest import Hub, Person, Ran
 from tests.cli.roomers import People, post, propose
 
@@ -304,7 +304,7 @@ def test_a_room_is_deleted_only_by_one_who_types_its_name(both: People) -> None:
     ada("room", "create", "planning")
     asked = ada("room", "delete", "planning")
     assert asked.code == ExitCode.USAGE
-    assert "--yes is needed when there is no terminal to ask on" in asked.err
+    assert "there is no terminal to ask for confirmation; use --yes" in asked.err
     with ada.at_terminal("room", "delete", "planning") as terminal:
         terminal.wait_for("Type its name to confirm").type("plannin\r")
         assert terminal.end() == ExitCode.FAILED
@@ -379,7 +379,7 @@ def test_a_wrong_command_line_is_one_line(
 def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
     assert options.ROOM_NAME == spec.ROOM_NAME
     assert options.ACCESS == model.ACCESS
-    assert tuple(state.value for state in State) == options.STATES
+    assert tuple(state.value for state in ProposalStatus) == options.STATES
 
 
 QUICK = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.options import read_arguments
-from folkmoot.cli.room.proposals import MOST, Holder, WaitingProposals, doer, fulfilment
+from folkmoot.cli.room.proposals import MAX_PROPOSALS, Holder, WaitingProposals, doer, fulfilment
 from folkmoot.cli.room.screen import Situation, card, status_line
 from folkmoot.cli.room.slash import (
     SLASHES,
@@ -93,9 +93,9 @@ def test_what_is_shown_stays_though_others_come_and_go() -> None:
 
 def test_no_more_are_kept_than_a_room_can_have() -> None:
     deciding = WaitingProposals("ada")
-    for number in range(MOST + 10):
+    for number in range(MAX_PROPOSALS + 10):
         deciding.see(proposed(str(number)))
-    assert len(deciding) == MOST
+    assert len(deciding) == MAX_PROPOSALS
 
 
 def text_of(parts: Any) -> str:

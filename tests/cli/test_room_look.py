@@ -14,7 +14,7 @@ from folkmoot.cli.room.actions import draw_tools
 from folkmoot.cli.room.draw import draw
 from folkmoot.cli.room.messages import (
     CHIPS,
-    MAX_TEXT,
+    MAX_SHOWN_TEXT,
     OTHER_CHIP,
     PALETTE,
     RED,
@@ -361,10 +361,12 @@ def test_who_is_paused_and_who_may_go_on_is_said_in_words() -> None:
 
 
 def test_a_text_beyond_measure_is_cut_and_says_so() -> None:
-    seen = look(said(1, "chat.message", {"text": "x" * (MAX_TEXT + 1)}))
+    seen = look(said(1, "chat.message", {"text": "x" * (MAX_SHOWN_TEXT + 1)}))
     assert seen.cut
-    assert sum(map(len, seen.text)) == MAX_TEXT
-    assert "the message is longer" in shown(said(1, "chat.message", {"text": "x" * (MAX_TEXT + 1)}))
+    assert sum(map(len, seen.text)) == MAX_SHOWN_TEXT
+    assert "the message is longer" in shown(
+        said(1, "chat.message", {"text": "x" * (MAX_SHOWN_TEXT + 1)})
+    )
 
 
 def test_only_the_latest_messages_are_remembered_for_what_is_about_them() -> None:

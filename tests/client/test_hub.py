@@ -21,7 +21,7 @@ from folkmoot.client import (
     RoomForbidden,
     RoomNotFound,
 )
-from folkmoot.client import inbox as buffers
+from folkmoot.client import queues as buffers
 from folkmoot.core.errors import MessageTooLarge, QueryInvalid
 from tests import process
 from tests.client.support import SOON, eventually, of, until
@@ -241,7 +241,7 @@ def test_a_hub_that_is_killed_in_a_burst_loses_nothing_and_repeats_nothing(
 def test_one_who_is_too_slow_is_closed_and_still_reads_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buffers, "MOST", 16)
+    monkeypatch.setattr(buffers, "MAX_INBOX", 16)
 
     async def main() -> None:
         limits = {"unsent_bytes": 65_536, "message_bytes": 65_536}

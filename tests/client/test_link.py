@@ -21,9 +21,8 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from folkmoot.client import AnswerInvalid, FolkmootError, Gap, HubUnreachable, Room
-from folkmoot.client.address import joining, rooms_url
-from folkmoot.client.backoff import Backoff
-from folkmoot.client.link import IDLE_SECONDS, connect
+from folkmoot.client.http import joining, rooms_url
+from folkmoot.client.link import IDLE_SECONDS, Backoff, connect
 from tests.certificates import certificate
 from tests.client.hub import CuttingHub
 from tests.client.support import SOON
@@ -180,7 +179,7 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
             b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
             AnswerInvalid,
         ),
-        (b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n", HubUnreachable),
+        (b"HTTP/1.1 503 ToolServer Unavailable\r\nContent-Length: 0\r\n\r\n", HubUnreachable),
         (b"SSH-2.0-OpenSSH\r\n\r\n", FolkmootError),
         (b"", HubUnreachable),
     ],
@@ -260,7 +259,7 @@ def test_connections_that_are_reset_as_they_are_made_close_their_descriptor_once
 
     async def attempt(url: str) -> None:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("folkmoot.client.dial.socket.socket", Watched)
+            patched.setattr("folkmoot.client.link.socket.socket", Watched)
             for _ in range(resets):
                 with suppress(HubUnreachable):
                     await connect(url, "sk_bob", None, lambda _: None)

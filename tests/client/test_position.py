@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from folkmoot.client.model import HistoryBounds, Me, Resumed, Welcome
-from folkmoot.client.position import Position
+from folkmoot.client.session import Position
 
 
 def welcome(

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from folkmoot.client import Gap, Message, Room
-from folkmoot.client import inbox as buffers
 from folkmoot.client import link as links
+from folkmoot.client import queues as buffers
 from folkmoot.core.closecodes import CloseCode
 from tests.client.hub import hub
 from tests.client.support import enter, eventually
@@ -20,7 +20,7 @@ MANY = 200
 
 @pytest.fixture(autouse=True)
 def small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "MOST", SMALL)
+    monkeypatch.setattr(buffers, "MAX_INBOX", SMALL)
 
 
 @pytest.fixture
@@ -169,8 +169,8 @@ def test_what_did_not_fit_and_is_no_longer_kept_is_told_as_a_gap() -> None:
 def test_a_buffer_is_full_by_bytes_as_well(
     monkeypatch: pytest.MonkeyPatch, connections: list[links.Link]
 ) -> None:
-    monkeypatch.setattr(buffers, "MOST", 1000)
-    monkeypatch.setattr(buffers, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(buffers, "MAX_INBOX", 1000)
+    monkeypatch.setattr(buffers, "MAX_INBOX_BYTES", 10_000)
 
     async def main() -> None:
         async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:

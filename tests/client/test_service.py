@@ -221,7 +221,7 @@ def test_no_more_calls_run_at_once_than_allowed() -> None:
 
 
 def test_one_call_too_many_is_told_that_the_agent_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served, "MOST_CALLS", 2)
+    monkeypatch.setattr(served, "MAX_CALLS", 2)
 
     async def main() -> None:
         async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:

@@ -16,7 +16,7 @@ from folkmoot.client import (
     RoomForbidden,
     ToolFailed,
 )
-from folkmoot.client.hearing import refusal
+from folkmoot.client.http import refusal
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     GrantUnknown,

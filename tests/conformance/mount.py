@@ -28,7 +28,7 @@ OURS = "test://"
 def mount(hub: Hub) -> None:
     """Add the fixtures."""
     parts = hub.mcp._parts
-    fixtures = Fixtures(parts.hearers.tell_all)
+    fixtures = Fixtures(parts.hearers.notify_all)
     hub.mcp._server.service = Mounted(parts.service, fixtures, parts.service.server_info)
     let_listen(parts.service._methods["subscriptions/listen"].__self__)
 

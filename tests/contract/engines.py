@@ -8,9 +8,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+import pytest
+
 from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Bus, Store
 from folkmoot.store import SqliteStore
+from tests import postgres
+from tests.pooler import pooling
 
 OpenStore: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Store]]
 OpenBus: TypeAlias = Callable[[], AbstractAsyncContextManager[Bus]]
@@ -26,6 +30,36 @@ async def sqlite(folder: Path) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
+async def on_postgres(folder: Path, version: int = postgres.NEWEST) -> AsyncIterator[Store]:
+    from folkmoot.store.postgres import PostgresStore
+
+    store = await PostgresStore.open(await postgres.schema_of(folder, version))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def on_postgres_16(folder: Path) -> AbstractAsyncContextManager[Store]:
+    return on_postgres(folder, 16)
+
+
+@asynccontextmanager
+async def behind_a_pooler(folder: Path) -> AsyncIterator[Store]:
+    from folkmoot.store.postgres import PostgresStore
+
+    url = await postgres.schema_of(folder)
+    place = postgres.SHARED[postgres.NEWEST].folder
+    async with pooling(place) as (pooler, own):
+        store = await PostgresStore.open(url.replace(str(place), str(own)), prepare=False)
+        try:
+            yield store
+        finally:
+            await store.close()
+        assert pooler.transactions > 0
+
+
+@asynccontextmanager
 async def memory() -> AsyncIterator[Bus]:
     bus = MemoryBus(max_event=1024, max_queued=4, max_queued_bytes=4096)
     try:
@@ -34,7 +68,12 @@ async def memory() -> AsyncIterator[Bus]:
         await bus.close()
 
 
-STORES: dict[str, OpenStore] = {"sqlite": sqlite}
+STORES = [
+    pytest.param(sqlite, id="sqlite"),
+    pytest.param(on_postgres, id="postgres", marks=postgres.NEEDED),
+    pytest.param(on_postgres_16, id="postgres-16", marks=postgres.needs_own(16)),
+    pytest.param(behind_a_pooler, id="postgres-pooler", marks=postgres.needs_own()),
+]
 BUSES: dict[str, OpenBus] = {"memory": memory}
 """Each with a limit of 1,024 bytes an event and 4 events in a subscription's queue."""
 

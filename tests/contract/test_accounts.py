@@ -17,7 +17,7 @@ from folkmoot.core.errors import HandleTaken, InviteClaimed
 from folkmoot.vault import Vault
 from tests.contract.engines import STORES, OpenStore
 
-pytestmark = pytest.mark.parametrize("open_store", STORES.values(), ids=STORES.keys())
+pytestmark = pytest.mark.parametrize("open_store", STORES)
 
 
 def with_two(

@@ -14,16 +14,17 @@ import pytest
 from msgspec.structs import replace
 
 from folkmoot.accounts import Account, Accounts
-from folkmoot.accounts.reserved import ReservedNames
-from folkmoot.core.errors import CommandInvalid, HandleTaken, KeyMismatch
+from folkmoot.accounts.registration import ReservedNames
+from folkmoot.core.errors import CommandInvalid, HandleTaken, KeyMismatch, TooManyOpen
 from folkmoot.core.ports import Tx, Unit
-from folkmoot.gateway.granting import Granting
+from folkmoot.gateway.grants import Granting
 from folkmoot.gateway.pins import Pins
 from folkmoot.gateway.rights import HubRights
 from folkmoot.keys import MasterKey
 from folkmoot.mail import Mail
-from folkmoot.rooms import queries, queries_backends
-from folkmoot.rooms.farewell import leave_all_rooms
+from folkmoot.rooms import invitations, queries, queries_members
+from folkmoot.rooms.access import leave_all_rooms
+from folkmoot.rooms.directory import may_own_another
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import Membership, RoomRecord
 from folkmoot.vault import Vault
@@ -517,7 +518,7 @@ async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, l
         room = await queries.insert_room(tx, record(access=access, created_by=people[0].id))
         assert room is not None
         owner = Membership(room.id, people[0].id, Role.OWNER, "member")
-        await queries.put_membership(tx, owner)
+        await queries_members.put_membership(tx, owner)
         return room
 
     return await world.store.write(unit), people
@@ -532,21 +533,21 @@ def units(world: World, *both: Unit[Any]) -> Callable[[], list[Action]]:
 def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: bool) -> None:
     async def body(world: World) -> list[int]:
         room, (_, bob) = await with_room(world)
-        await world.store.write(lambda tx: queries.join(tx, room.id, bob.id))
+        await world.store.write(lambda tx: queries_members.join(tx, room.id, bob.id))
 
         async def meanwhile(tx: Tx) -> None:
             if what == "join":
-                await queries.join(tx, room.id, bob.id)
+                await queries_members.join(tx, room.id, bob.id)
             elif what == "invite":
-                await queries.invite(tx, room.id, bob.id, banned=False)
+                await queries_members.invite(tx, room.id, bob.id, banned=False)
             else:
-                await queries.leave(tx, room.id, bob.id)
+                await queries_members.leave(tx, room.id, bob.id)
 
         def holds(told: list[Any]) -> bool:
             states = world.store.rows("SELECT state FROM room_members WHERE account_id = ?", bob.id)
             return states == [("banned",)]
 
-        both = units(world, meanwhile, lambda tx: queries.expel(tx, room.id, bob.id))
+        both = units(world, meanwhile, lambda tx: queries_members.expel(tx, room.id, bob.id))
         return await broken_orders(world.store, both, holds)
 
     in_world(body, row_locks=row_locks)
@@ -581,7 +582,7 @@ def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None:
         held = {bob.id: ("chat",)}
 
         async def give(tx: Tx) -> None:
-            await queries.join(tx, room.id, bob.id)
+            await queries_members.join(tx, room.id, bob.id)
             known = await queries.room_by_id(tx, room.id)
             assert known is not None
             assert await queries.update_room(tx, replace(known, grants=held))
@@ -615,7 +616,7 @@ def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> None:
 
         both = units(
             world,
-            lambda tx: queries.invite(tx, room.id, bob.id, banned=True),
+            lambda tx: queries_members.invite(tx, room.id, bob.id, banned=True),
             lambda tx: queries.delete_if_deserted(tx, room.id),
         )
         return await broken_orders(world.store, both, holds)
@@ -628,7 +629,7 @@ def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
         room, (ann, _) = await with_room(world)
 
         def put(*names: str) -> Unit[None]:
-            return lambda tx: queries_backends.put(tx, room.id, names, ann.id, NOON)
+            return lambda tx: queries.put_backends(tx, room.id, names, ann.id, NOON)
 
         def holds(told: list[Any]) -> bool:
             kept = {name for (name,) in world.store.rows("SELECT namespace FROM room_backends")}
@@ -639,6 +640,51 @@ def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
         )
 
     in_world(body)
+
+
+def test_nobody_owns_a_room_too_many_by_making_two_at_once() -> None:
+    async def body(world: World) -> list[int]:
+        _, (ann, _) = await with_room(world)
+
+        def make(name: str) -> Unit[bool]:
+            async def unit(tx: Tx) -> bool:
+                if not await may_own_another(tx, ann.id, 2):
+                    return False
+                room = await queries.insert_room(tx, record(name, created_by=ann.id))
+                assert room is not None
+                owner = Membership(room.id, ann.id, Role.OWNER, "member")
+                await queries_members.put_membership(tx, owner)
+                return True
+
+            return unit
+
+        def holds(told: list[Any]) -> bool:
+            return sorted(told) == [False, True]
+
+        return await broken_orders(world.store, units(world, make("one"), make("two")), holds)
+
+    in_world(body, row_locks=True)
+
+
+def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(invitations, "MAX_GUESTS", 1)
+
+    async def body(world: World) -> list[int]:
+        room, (ann, _) = await with_room(world)
+
+        def invite(name: str) -> Unit[Any]:
+            guest = invitations.new_guest(room.id, name, ann.id)
+            return lambda tx: invitations.do_invite(tx, guest, name, NOON)
+
+        def holds(told: list[Any]) -> bool:
+            refused = [each for each in told if isinstance(each, TooManyOpen)]
+            return len(succeeded(told)) == len(refused) == 1
+
+        return await broken_orders(world.store, units(world, invite("kim"), invite("lee")), holds)
+
+    in_world(body, row_locks=True)
 
 
 def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own() -> None:

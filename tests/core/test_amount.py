@@ -11,9 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot.core import strict
 from folkmoot.core.amount import is_too_much
-from folkmoot.core.errors import MessageTooLarge
-from folkmoot.core.strict import Limits, ShallowObject, decode, decode_whole
+from folkmoot.core.errors import BatchRefused, MessageTooLarge
+from folkmoot.core.mcpx import decode_mcpx
+from folkmoot.core.strict import (
+    Limits,
+    ShallowObject,
+    decode,
+    decode_whole,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 10**6) | st.text(alphabet='a,"\\{[é', max_size=9),
@@ -72,6 +79,29 @@ def test_a_struct_is_not_read_from_more_values_than_are_accepted() -> None:
     for count, known in ((4, True), (12, False)):
         raw = json.dumps({"payload": {"x": [0] * count}}, separators=(",", ":")).encode()
         assert (decode_whole(raw, Limits(values=10), read) is not None) is known
+
+
+def test_the_values_of_a_message_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def count(raw: bytes, most: int) -> bool:
+        counted.append(len(raw))
+        return is_too_much(raw, most)
+
+    monkeypatch.setattr(strict, "is_too_much", count)
+    for fraction in ("1", "1.5"):
+        raw = b'{"protocol":"mcpx/v1","kind":"a.b","payload":{"x":[%s]}}' % (
+            ",".join([fraction] * 200).encode()
+        )
+        counted.clear()
+        decode_mcpx(raw, Limits(values=300))
+        assert counted == [len(raw)]
+        with pytest.raises(MessageTooLarge, match="100 values"):
+            decode_mcpx(raw, Limits(values=100))
+    with pytest.raises(BatchRefused):
+        decode_mcpx(b"[" + raw + b"]", Limits(values=100))
+    with pytest.raises(MessageTooLarge, match="bytes"):
+        decode_mcpx(raw, Limits(message_bytes=100, values=100))
 
 
 @pytest.mark.requirement("edge.values")

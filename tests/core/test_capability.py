@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 
 from folkmoot.core import capability as module
 from folkmoot.core.capability import (
-    MAX_CACHED,
-    MAX_CAPABILITIES,
-    MAX_CONSTRAINED,
     Rights,
     capability,
     covers,
@@ -26,6 +23,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import parse
+from folkmoot.core.limits import MAX_CACHED_VERDICTS, MAX_CAPABILITIES, MAX_CONSTRAINED
 from tests.core.strategies import kind_texts, small_kinds, small_patterns
 
 SIGNED = st.builds(lambda deny, pattern: "!" * deny + pattern, st.booleans(), small_patterns())
@@ -352,6 +350,33 @@ def test_what_rights_with_targets_cover_they_allow(
         assert rights.allows(CALL, {}, to)
 
 
+@pytest.mark.parametrize(
+    ("held", "known"),
+    [
+        (["*"], True),
+        (["chat.*"], True),
+        (["chat.message"], True),
+        ([], False),
+        (["mcp.*"], False),
+        (["*", "!chat.message"], False),
+        (["*", "!mcp.notification.notifications/chat/*"], False),
+        (["*", {"kind": "!chat.*", "payload": {"text": "x"}}], False),
+        ([{"kind": "chat.*", "payload": {"text": "x"}}], False),
+        ([{"kind": "chat.*", "to": "a"}], False),
+        (["chat.*", {"kind": "chat.*", "to": "a"}], True),
+    ],
+)
+def test_a_kind_is_allowed_with_every_payload_where_nothing_depends_on_it(
+    held: list[Any], known: bool
+) -> None:
+    rights, kind = Rights(held), parse("chat.message")
+    assert rights.allows_all(kind) is known
+    assert rights.allows_all(kind) is known, "asked again"
+    if known:
+        assert rights.allows(kind, {"text": "x"}, ["a"])
+        assert rights.allows(kind, {}, [])
+
+
 @pytest.mark.requirement("capability.covers", "capability.target")
 @pytest.mark.parametrize(
     ("held", "asked", "covered"),
@@ -398,9 +423,9 @@ def test_nobody_grants_what_they_do_not_have(held: list[Any], asked: Any, covere
 @pytest.mark.requirement("capability.cache-bounded")
 def test_the_cache_has_a_bound() -> None:
     rights = Rights(["*"])
-    for n in range(3 * MAX_CACHED):
+    for n in range(3 * MAX_CACHED_VERDICTS):
         assert rights.allows(parse(f"mcp.request.made-up-{n}"))
-        assert len(rights._cache) <= MAX_CACHED
+        assert len(rights._cache) <= MAX_CACHED_VERDICTS
 
 
 @pytest.mark.requirement("capability.cache-not-thrashed")
@@ -412,7 +437,7 @@ def test_made_up_contexts_take_no_room_in_the_cache(monkeypatch: pytest.MonkeyPa
     )
     rights = Rights(["chat.*", "mcp.request.tools/call:read_*"])
     assert rights.allows(parse("chat.message"))
-    for n in range(3 * MAX_CACHED):
+    for n in range(3 * MAX_CACHED_VERDICTS):
         assert rights.allows(parse(f"mcp.request.tools/call:read_{n}"))
     assert rights.allows(parse("chat.message"))
     assert judged == ["chat.message", "mcp.request.tools/call"]

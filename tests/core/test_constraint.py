@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.constraint import MAX_DEPTH, MAX_SEARCHED, MAX_STRING, MAX_VALUES, Constraint
+from folkmoot.core.constraint import Constraint
 from folkmoot.core.errors import ConstraintSyntax
+from folkmoot.core.limits import (
+    MAX_CONSTRAINT_DEPTH,
+    MAX_CONSTRAINT_STRING,
+    MAX_CONSTRAINT_VALUES,
+    MAX_SEARCHED,
+)
 from tests.core.strategies import FEW_STARRED, JSON, OBJECTS
 
 SMALL = st.recursive(
@@ -72,10 +78,16 @@ def test_a_constraint_is_an_object(source: Any) -> None:
 
 def test_a_constraint_has_limits() -> None:
     deep: Any = 1
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_CONSTRAINT_DEPTH):
         deep = {"a": deep}
-    long = "x" * (MAX_STRING + 1)
-    for source in deep, {"a": list(range(MAX_VALUES))}, {"a": long}, {long: 1}, {"a": [long]}:
+    long = "x" * (MAX_CONSTRAINT_STRING + 1)
+    for source in (
+        deep,
+        {"a": list(range(MAX_CONSTRAINT_VALUES))},
+        {"a": long},
+        {long: 1},
+        {"a": [long]},
+    ):
         with pytest.raises(ConstraintSyntax, match="at most"):
             Constraint(source)
     assert Constraint(deep["a"]).matches(deep["a"])

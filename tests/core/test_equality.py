@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from folkmoot.core.equality import same
+from folkmoot.core.strict import same
 from tests.core.strategies import JSON
 
 

@@ -9,7 +9,7 @@ PROGRAM = """
 import sys
 import msgspec
 from folkmoot.core.mcpx import decode_mcpx
-from folkmoot.rooms.machine.deeds import Granted
+from folkmoot.rooms.machine.changes import Granted
 
 learning = []
 

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.equality import same
 from folkmoot.core.errors import DuplicateKey, FolkmootError
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.strict import SHALLOW, Limits
+from folkmoot.core.strict import SHALLOW, Limits, same
 from tests.core.strategies import JSON, TEXT
 
 UNKNOWN = b'"unknown-to-all":0,'

@@ -14,7 +14,8 @@ from folkmoot.core.capability import Rights, covers
 from folkmoot.core.constraint import Constraint, loose_paths
 from folkmoot.core.errors import ConstraintSyntax
 from folkmoot.core.kinds import parse
-from folkmoot.core.paths import MAX_PATH, Folder
+from folkmoot.core.limits import MAX_PATH
+from folkmoot.core.paths import Folder
 
 PIECES = st.sampled_from(
     [

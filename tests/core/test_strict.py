@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from folkmoot.core import strict
-from folkmoot.core.equality import same
 from folkmoot.core.errors import (
     BatchRefused,
     DuplicateKey,
@@ -24,7 +23,7 @@ from folkmoot.core.errors import (
     NotAnObject,
     NumberOutOfRange,
 )
-from folkmoot.core.strict import Limits
+from folkmoot.core.strict import Limits, same
 from tests.core.strategies import JSON, TEXT
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from folkmoot.accounts import RESERVED
-from folkmoot.core.capability import MAX_CAPABILITIES, capability
+from folkmoot.core.capability import capability
 from folkmoot.core.kinds import parse
-from folkmoot.gateway.granting import MOST_GRANTS
-from folkmoot.gateway.settled import Settled
+from folkmoot.core.limits import MAX_CAPABILITIES
+from folkmoot.gateway.configured_rights import ConfiguredRights
+from folkmoot.gateway.limits import MAX_GRANTS
 from folkmoot.names.wire import full_pattern
 from folkmoot.settings import load
 from tests.docs.pages import DOCS
@@ -49,7 +50,7 @@ def test_every_short_form_of_the_page_stands_for_what_it_says() -> None:
 def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(block)
-    settled = Settled(load(file, environ={}).gateway)
+    settled = ConfiguredRights(load(file, environ={}).gateway)
     assert "gina" in settled.named
     assert settled.of("gina")
 
@@ -57,4 +58,4 @@ def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path) -> Non
 def test_names_and_limits_of_the_page_are_the_hubs() -> None:
     assert all(f"`{name}`" in PAGE for name in RESERVED)
     assert f"{MAX_CAPABILITIES:,} capabilities" in PAGE
-    assert f"{MOST_GRANTS:,} grants" in PAGE
+    assert f"{MAX_GRANTS:,} grants" in PAGE

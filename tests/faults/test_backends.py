@@ -103,6 +103,7 @@ def test_a_server_that_is_slow_has_longer_as_long_as_it_says_that_it_goes_on(
     run(main())
 
 
+@pytest.mark.long
 @both_kinds
 @pytest.mark.requirement("gateway.one-alone")
 def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era: str, tmp_path: Path) -> None:

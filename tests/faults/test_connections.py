@@ -114,7 +114,7 @@ def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
 
 def test_a_body_that_comes_slowly_but_steadily_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
-    monkeypatch.setattr(bodies, "BODY_BYTES_A_SECOND", 1)
+    monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 1)
 
     async def main() -> None:
         async with serving(ROUTES) as hub:

@@ -7,47 +7,40 @@ all, and then itself.
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import gc
 import importlib
 import io
 import json
 import os
+import pkgutil
 import signal
 import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from functools import cache
 from typing import Any
 
 from tests.forge import fresh
 
+PACKAGES = ("folkmoot.cli", "folkmoot.client", "folkmoot.mcp.client", "folkmoot.settings")
+"""What the commands load of these, most of it only when it is needed."""
 LOADED = (
     "encodings.idna",
     "folkmoot.app",
-    "folkmoot.bridge.serve",
     "folkmoot.bridge.keys",
-    "folkmoot.cli.names.report",
-    "folkmoot.cli.names.report",
-    "folkmoot.cli.program",
-    "folkmoot.cli.room.follow",
-    "folkmoot.cli.room.view",
-    "folkmoot.cli.tape.files",
-    "folkmoot.cli.tape.numbers",
-    "folkmoot.cli.tape.timeline",
+    "folkmoot.bridge.serve",
     "folkmoot.export",
-    "folkmoot.offline",
-    "folkmoot.rotation",
     "folkmoot.names.lint.runner",
-    "folkmoot.relay.proxy",
+    "folkmoot.offline",
+    "folkmoot.relay.caller",
     "folkmoot.relay.play",
+    "folkmoot.relay.proxy",
     "folkmoot.relay.tape_server",
-    "folkmoot.settings.backend_tables",
-    "folkmoot.settings.gateway",
-    "folkmoot.settings.mcpservers",
+    "folkmoot.rotation",
     "http.client",
     "rich.console",
     "rich.padding",
@@ -56,7 +49,7 @@ LOADED = (
     "ssl",
     "uvicorn.lifespan.off",
 )
-"""What the commands load, most of them only when it is needed."""
+"""What else they load."""
 
 START = 5
 """The descriptors that come with an order to start: where to answer, a sign of life, streams."""
@@ -128,8 +121,9 @@ class End:
 
     def __init__(self) -> None:
         self.code: int | None = None
-        # The first to be registered is the last to be run, after every thread and handler:
-        # nothing of the program is loaded before.
+        # The first to be registered is the last to be run, after every thread and handler. Those
+        # of the log write its last lines: nothing that loads it may be loaded before.
+        assert "logging" not in sys.modules
         atexit.register(self._reached)
 
     def _reached(self) -> None:
@@ -156,6 +150,14 @@ def perform(arguments: list[str], end: End) -> None:
         raise
 
 
+def loaded() -> Iterator[str]:
+    """The names of everything that any command may load."""
+    yield from LOADED
+    for package in PACKAGES:
+        found = importlib.import_module(package)
+        yield from (each.name for each in pkgutil.walk_packages(found.__path__, f"{package}."))
+
+
 def rehearse() -> None:
     """Load what the parser of commands loads when it is used, and keep what it builds.
 
@@ -170,6 +172,8 @@ def rehearse() -> None:
 
 def rehearse_hub() -> None:
     """Run a hub once, so that forks share what a process makes for its first one."""
+    import asyncio
+
     from folkmoot.app import Hub
     from folkmoot.settings.load import load
 
@@ -186,7 +190,7 @@ def main(descriptor: int) -> None:
     end = End()
     # Ctrl-C is for the tests, which have something left to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in LOADED:
+    for name in loaded():
         importlib.import_module(name)
     rehearse()
     rehearse_hub()

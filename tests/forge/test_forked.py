@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.amounts import few
 from tests.forge import forked
 from tests.forge.forked import Forked
 from tests.process import environment, serving
@@ -31,7 +32,7 @@ def executed(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["config", "show"], READS, ["statu"]],
+    few([READS, ["config", "show"], ["statu"]]),
     ids=" ".join,
 )
 def test_a_forked_command_says_and_ends_like_one_started_from_nothing(

@@ -18,13 +18,17 @@ from typing import Any
 
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights, capability
-from folkmoot.core.equality import same
 from folkmoot.core.errors import CapabilityError, KindError, MessageError
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import decode_mcpx
-from folkmoot.core.message import decode_message, encode_message, members, message_from
+from folkmoot.core.message import (
+    decode_message,
+    encode_message,
+    members,
+    message_from,
+)
 from folkmoot.core.policy import Principal, decide
-from folkmoot.core.strict import Limits
+from folkmoot.core.strict import Limits, same
 from tests.fuzz.mutate import mutate
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file"}}'

@@ -8,8 +8,7 @@ from typing import Any
 
 from folkmoot.accounts import Account
 from folkmoot.core.kinds import parse
-from folkmoot.gateway.grant_views import GrantViews
-from folkmoot.gateway.granting import Granting
+from folkmoot.gateway.grants import Granting, GrantViews
 from folkmoot.gateway.rights import HubRights
 from folkmoot.settings.backends import BackendSpec, GatewaySpec
 from tests.accounts.support import World, run

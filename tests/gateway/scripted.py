@@ -18,18 +18,17 @@ from folkmoot.core.policy import Principal, decide
 from folkmoot.core.ports import Admitted
 from folkmoot.core.session import Era
 from folkmoot.core.timing import TimingContext
-from folkmoot.gateway.asking import GATEWAY_CALL, CallExtras
-from folkmoot.gateway.audit import Audit
+from folkmoot.gateway.audit import CallAudit
 from folkmoot.gateway.gateway import Gateway
-from folkmoot.gateway.inputs import Inputs
-from folkmoot.gateway.model import Inventory
+from folkmoot.gateway.model import BackendState, Inventory, UpstreamRequest
 from folkmoot.gateway.pins import Pins
-from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.gateway.requests import GATEWAY_CALL, CallExtras, Inputs
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
 from folkmoot.settings.backends import BackendSpec
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
+from tests.stores import open_store
 
 KEY = b"k" * 32
 ANNA = Principal("id-anna", "anna")
@@ -43,16 +42,16 @@ class Scripted:
     def __init__(
         self,
         namespace: str,
-        answer: Callable[[Wanted], Any] = lambda wanted: {"content": []},
+        answer: Callable[[UpstreamRequest], Any] = lambda wanted: {"content": []},
         **spec: Any,
     ) -> None:
         self.spec = BackendSpec(name=namespace, namespace=namespace, command=("x",), **spec)
         self.state = BackendState.UP
         self.why = ""
-        self.asked: list[Wanted] = []
+        self.asked: list[UpstreamRequest] = []
         self._answer = answer
 
-    async def request(self, wanted: Wanted) -> Response:
+    async def request(self, wanted: UpstreamRequest) -> Response:
         self.asked.append(wanted)
         answer = self._answer(wanted)
         if isinstance(answer, BaseException):
@@ -87,7 +86,7 @@ class Behind:
         self.pins = Pins(store, self.clock)
         self.gateway = Gateway(
             self.pins,
-            Audit(KEY),
+            CallAudit(KEY),
             Tasks(Vault(KEY, "test"), self.clock),
             server_info={"name": "folkmoot", "version": "0"},
         )
@@ -127,7 +126,7 @@ class Behind:
 @asynccontextmanager
 async def behind(folder: Path) -> AsyncIterator[Behind]:
     """A gateway on a store in a folder."""
-    store = await SqliteStore.open(folder / "folkmoot.db")
+    store = await open_store(folder / "folkmoot.db")
     try:
         made = Behind(store)
         await made.pins.load()

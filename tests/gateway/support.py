@@ -13,11 +13,11 @@ from folkmoot.core.capability import Rights
 from folkmoot.gateway.catalogue import Catalogue
 from folkmoot.gateway.listing import Listings
 from folkmoot.gateway.model import Definition, Inventory
-from folkmoot.gateway.part import Part, make_part
+from folkmoot.gateway.part import BackendOffer, make_part
 from folkmoot.gateway.pins import Pins
-from folkmoot.store import SqliteStore
 from tests.harness import run
 from tests.mail.support import StillClock
+from tests.stores import open_store
 
 EVERYTHING = Rights(["*"])
 NOTHING = Rights([])
@@ -37,7 +37,7 @@ def tools(*names: str) -> Inventory:
 async def pinning(folder: Path) -> AsyncIterator[tuple[Pins, StillClock]]:
     """Pins in a real store."""
     clock = StillClock()
-    store = await SqliteStore.open(folder / "folkmoot.db", synchronous="normal")
+    store = await open_store(folder / "folkmoot.db", synchronous="normal")
     try:
         pins = Pins(store, clock)
         await pins.load()
@@ -46,10 +46,12 @@ async def pinning(folder: Path) -> AsyncIterator[tuple[Pins, StillClock]]:
         await store.close()
 
 
-def parts_of(folder: Path, inventories: Mapping[str, Inventory], **options: Any) -> dict[str, Part]:
+def parts_of(
+    folder: Path, inventories: Mapping[str, Inventory], **options: Any
+) -> dict[str, BackendOffer]:
     """The parts of some backends that are seen for the first time."""
 
-    async def made() -> dict[str, Part]:
+    async def made() -> dict[str, BackendOffer]:
         async with pinning(folder) as (pins, _):
             return {
                 namespace: await make_part(namespace, inventory, pins, **options)

@@ -8,8 +8,8 @@ import pytest
 
 from folkmoot.core.capability import capability
 from folkmoot.gateway.access import Access, access, access_to
+from folkmoot.gateway.configured_rights import HeldRight, Origin
 from folkmoot.gateway.part import Row, kind_of
-from folkmoot.gateway.settled import Held, Origin
 from folkmoot.names.wire import full_pattern
 
 READ, WRITE = "files:read", "files:write"
@@ -17,8 +17,8 @@ ENTRY: Any = None
 ROWS = tuple(Row(name, kind_of("tools", name), ENTRY) for name in (READ, WRITE))
 
 
-def held(origin: Origin, *patterns: str, name: str = "") -> list[Held]:
-    return [Held(capability(full_pattern(each)), origin, name) for each in patterns]
+def held(origin: Origin, *patterns: str, name: str = "") -> list[HeldRight]:
+    return [HeldRight(capability(full_pattern(each)), origin, name) for each in patterns]
 
 
 def why(found: Access) -> list[str]:
@@ -53,7 +53,7 @@ def test_a_grant_for_some_arguments_alone_allows_some() -> None:
         "kind": "mcp.request.tools/call:files:read",
         "payload": {"params": {"arguments": {"path": "notes/*"}}},
     }
-    narrow = [Held(capability(source), "settings")]
+    narrow = [HeldRight(capability(source), "settings")]
     found = access_to(narrow, kind_of("tools", READ))
     assert (found.may, why(found)) == ("some", ["by a grant in the settings"])
 

@@ -56,7 +56,7 @@ def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
             resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
             await there.has(Scripted("demo"), resources=resources)
             listings = there.gateway.listings
-            monkeypatch.setattr(listing, "MOST_BYTES", 600_000)
+            monkeypatch.setattr(listing, "MAX_CACHED_LIST_BYTES", 600_000)
             first = listings.resources(EVERYTHING)
             for _ in range(3):
                 listings.resources(Rights(["mcp.*"]))

@@ -11,7 +11,7 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.message import Notification
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server.responses import HttpReply
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import members_of
@@ -53,14 +53,14 @@ def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
             for name in ("values", "digits", "bytes"):
                 with pytest.raises(Unanswered) as refused:
                     await conversation.request(
-                        Wanted(method="tools/call", params={"name": name}), seconds=30
+                        UpstreamRequest(method="tools/call", params={"name": name}), seconds=30
                     )
                 assert isinstance(refused.value.why, ServerAnswerInvalid)
                 assert not refused.value.gone
             # It is not the length alone that costs; but of what nobody asked for, much may wait.
             heard: list[Notification] = []
             answer = await conversation.request(
-                Wanted(
+                UpstreamRequest(
                     method="tools/call",
                     params={"name": "text"},
                     log_level="debug",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.gateway import judging
+from folkmoot.gateway import pin_comparison
 from folkmoot.gateway.pins import Pins
 from tests.gateway.scripted import Behind, Scripted, behind, told, tool
 from tests.harness import run
@@ -53,7 +53,7 @@ def test_a_tool_that_comes_back_under_a_name_that_is_the_same_here_has_changed(
 def test_what_a_backend_lists_and_lists_anew_does_not_fill_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "MOST_CHARACTERS", 12_000)
+    monkeypatch.setattr(pin_comparison, "MAX_PINNED_CHARACTERS", 12_000)
     long = "x" * 3_000
 
     async def main() -> None:

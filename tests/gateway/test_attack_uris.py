@@ -6,7 +6,7 @@ import pytest
 
 from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
-from folkmoot.gateway.meanings import has_other_spelling, hidden_deny
+from folkmoot.gateway.mapping import has_other_spelling, hidden_deny
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from folkmoot.core.capability import Rights
 from folkmoot.gateway.catalogue import Catalogue, Spellings
-from folkmoot.gateway.definitions import MOST_BYTES
+from folkmoot.gateway.limits import MAX_DEFINITION_BYTES
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
 from folkmoot.names import WireNames, safe_name
@@ -191,7 +191,7 @@ def test_faults_are_told_and_do_not_go_on_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_definition_that_is_too_large_is_not_shown(tmp_path: Path) -> None:
-    large = "x" * MOST_BYTES
+    large = "x" * MAX_DEFINITION_BYTES
     offer = Inventory(
         tools=(tool("huge", _meta={"x": large}), tool("read", description=large[:100_000])),
         prompts=({"name": "huge", "description": large},),

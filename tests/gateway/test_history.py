@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from folkmoot.gateway.history import MINUTES, History
+from folkmoot.gateway.history import CallHistory
+from folkmoot.gateway.limits import HISTORY_MINUTES
 
 
 class Clock:
@@ -18,30 +19,30 @@ class Clock:
 
 def test_calls_are_told_by_the_minute_they_ended_in() -> None:
     clock = Clock()
-    history = History(clock)
+    history = CallHistory(clock)
     history.answered(0.0, 0.2, good=True)
     history.answered(59.9, 0.4, good=False)
     clock.at = 61.0
     history.failed()
-    told = history.told("files")
+    told = history.view("files")
     assert told.calls[-2:] == [2, 1]
     assert told.errors[-2:] == [0, 1]
     assert told.refused[-2:] == [1, 0]
     assert told.mean_ms[-2:] == [300.0, None]
     assert told.slowest_ms[-2:] == [400.0, None]
     assert sum(told.calls) == 3
-    assert len(told.calls) == MINUTES
+    assert len(told.calls) == HISTORY_MINUTES
 
 
 def test_what_is_older_than_an_hour_is_forgotten_and_its_place_used_again() -> None:
     clock = Clock()
-    history = History(clock)
-    for minute in range(10 * MINUTES):
+    history = CallHistory(clock)
+    for minute in range(10 * HISTORY_MINUTES):
         clock.at = minute * 60.0
         history.answered(clock.at, 0.001, good=True)
-    told = history.told("files")
-    assert told.calls == [1] * MINUTES
+    told = history.view("files")
+    assert told.calls == [1] * HISTORY_MINUTES
     clock.at += 30 * 60.0
-    assert history.told("files").calls == [1] * 30 + [0] * 30
+    assert history.view("files").calls == [1] * 30 + [0] * 30
     clock.at += 24 * 3600.0
-    assert sum(history.told("files").calls) == 0
+    assert sum(history.view("files").calls) == 0

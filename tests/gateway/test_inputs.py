@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from folkmoot.core.errors import InputStateInvalid
-from folkmoot.gateway.inputs import Inputs
+from folkmoot.gateway.requests import Inputs
 
 INPUTS = Inputs(b"k" * 32)
 WISH = {"resultType": "input_required", "inputRequests": {"a": {}}, "requestState": "s.1"}
 
 
 def test_what_was_told_is_taken_again_from_the_same_person_for_the_same_thing() -> None:
-    told = INPUTS.told(WISH, "anna", "files:move")
+    told = INPUTS.mark(WISH, "anna", "files:move")
     assert told["requestState"] != "s.1"
     assert told["inputRequests"] is WISH["inputRequests"]
     params = {"name": "move", "requestState": told["requestState"]}
@@ -26,7 +26,7 @@ def test_what_was_told_is_taken_again_from_the_same_person_for_the_same_thing() 
     ("person", "what"), [("bert", "files:move"), ("anna", "files:remove"), ("", "files:move")]
 )
 def test_nobody_takes_up_the_call_of_another_or_another_call(person: str, what: str) -> None:
-    told = INPUTS.told(WISH, "anna", "files:move")
+    told = INPUTS.mark(WISH, "anna", "files:move")
     with pytest.raises(InputStateInvalid):
         INPUTS.taken({"requestState": told["requestState"]}, person, what)
 
@@ -38,15 +38,15 @@ def test_a_state_that_was_never_told_is_refused(state: Any) -> None:
 
 
 def test_a_mark_of_another_hub_is_refused() -> None:
-    told = Inputs(b"x" * 32).told(WISH, "anna", "files:move")
+    told = Inputs(b"x" * 32).mark(WISH, "anna", "files:move")
     with pytest.raises(InputStateInvalid):
         INPUTS.taken({"requestState": told["requestState"]}, "anna", "files:move")
 
 
 def test_results_and_params_without_a_state_are_left_as_they_are() -> None:
     done: dict[str, Any] = {"content": [], "requestState": "not a wish"}
-    assert INPUTS.told(done, "anna", "files:move") is done
+    assert INPUTS.mark(done, "anna", "files:move") is done
     wish = {"resultType": "input_required", "inputRequests": {}}
-    assert INPUTS.told(wish, "anna", "files:move") is wish
+    assert INPUTS.mark(wish, "anna", "files:move") is wish
     params = {"name": "move"}
     assert INPUTS.taken(params, "anna", "files:move") is params

@@ -291,7 +291,7 @@ def test_a_page_is_made_once_for_everyone_with_the_same_rights(tmp_path: Path) -
 def test_a_page_is_bounded_in_bytes_and_always_has_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "PAGE_BYTES", 1_000)
+    monkeypatch.setattr(listing, "MAX_LIST_PAGE_BYTES", 1_000)
     big = Inventory(tools=(tool("a_tool", description="x" * 5_000), tool("b_tool"), tool("c_tool")))
     listings = Listings(server_info=SERVER_INFO)
     listings.renew(catalogue_of(tmp_path, docs=big))
@@ -304,7 +304,7 @@ def test_a_page_is_bounded_in_bytes_and_always_has_something(
 def test_the_lists_that_were_asked_for_longest_ago_are_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "MOST_BOOKS", 2)
+    monkeypatch.setattr(listing, "MAX_CACHED_LISTS", 2)
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read", "write")))
     rights = [Rights(["*"]) for _ in range(3)]
     pages = [listings.tools(each, "safe") for each in rights]
@@ -320,12 +320,12 @@ def test_what_is_kept_ready_is_bounded_in_bytes(
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read", "write")))
     rights = [Rights(["*"]) for _ in range(3)]
     size = len(memoryview(listings.tools(EVERYTHING, "safe")))
-    monkeypatch.setattr(listing, "MOST_BYTES", 2 * size)
+    monkeypatch.setattr(listing, "MAX_CACHED_LIST_BYTES", 2 * size)
     pages = [listings.tools(each, "safe") for each in rights]
     assert listings.tools(rights[2], "safe") is pages[2]
     assert listings.tools(rights[1], "safe") is pages[1]
     assert listings.tools(rights[0], "safe") is not pages[0]
-    monkeypatch.setattr(listing, "MOST_BYTES", size - 1)
+    monkeypatch.setattr(listing, "MAX_CACHED_LIST_BYTES", size - 1)
     assert listings.tools(NOTHING, "safe") is listings.tools(NOTHING, "safe")
     assert listings.tools(EVERYTHING, "safe") is not listings.tools(EVERYTHING, "safe")
 

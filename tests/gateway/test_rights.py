@@ -9,17 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.core.capability import MAX_CAPABILITIES, Rights
+from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import HandleTaken, InviteRequired, PolicyError, SettingsError
 from folkmoot.core.kinds import parse
+from folkmoot.core.limits import MAX_CAPABILITIES
 from folkmoot.core.message import Request
 from folkmoot.core.policy import Principal, PrincipalType, judge
 from folkmoot.core.ports import Admitted
 from folkmoot.core.timing import TimingContext
 from folkmoot.gateway import rights as rights_module
+from folkmoot.gateway.configured_rights import DEFAULTS
 from folkmoot.gateway.rights import NOBODY
-from folkmoot.gateway.settled import DEFAULTS
 from folkmoot.pipeline import Pipeline
 from folkmoot.rooms.machine import DEFAULT_RIGHTS, Append, Role, Tell
 from tests.accounts.support import DAY
@@ -149,7 +150,7 @@ def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path) 
 def test_no_more_accounts_are_kept_ready_than_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rights_module, "MOST_KNOWN", 3)
+    monkeypatch.setattr(rights_module, "MAX_CACHED_RIGHTS", 3)
 
     async def body(hub: Office) -> None:
         people = [await hub.here.join(f"person{number}") for number in range(8)]

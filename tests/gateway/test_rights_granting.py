@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.capability import MAX_CAPABILITIES, capability
+from folkmoot.core.capability import capability
 from folkmoot.core.errors import (
     CapabilityReserved,
     CommandInvalid,
@@ -22,9 +22,11 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.kinds import parse
-from folkmoot.gateway import grant_views, granting
-from folkmoot.gateway.granting import Granting
-from folkmoot.gateway.patterns import compiled, fault_at
+from folkmoot.core.limits import MAX_CAPABILITIES
+from folkmoot.gateway import grants
+from folkmoot.gateway import grants as granting
+from folkmoot.gateway.configured_rights import compiled, fault_at
+from folkmoot.gateway.grants import Granting
 from folkmoot.names.wire import full_pattern
 from tests.gateway.rights_support import (
     CALL,
@@ -282,7 +284,7 @@ def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
         many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
         with pytest.raises(TooManyCapabilities, match="@gina: At most 4,096"):
             await hub.granting.grant("gina", many)
-        monkeypatch.setattr(granting, "MOST_GRANTS", 3)
+        monkeypatch.setattr(granting, "MAX_GRANTS", 3)
         await hub.granting.grant("gina", many[:3])
         with pytest.raises(TooManyCapabilities, match="at most 3 grants"):
             await hub.granting.grant("gina", many[3:4])
@@ -367,7 +369,7 @@ def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path)
 def test_the_table_of_everyone_comes_in_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grant_views, "PAGE", 2)
+    monkeypatch.setattr(grants, "MAX_GRANTS_PAGE", 2)
 
     async def body(hub: Office) -> None:
         gina, _, zoe = [await hub.invited(name) for name in ("gina", "harry", "zoe")]

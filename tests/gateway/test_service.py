@@ -18,14 +18,10 @@ from folkmoot.core.errors import (
     ResourceUnknown,
 )
 from folkmoot.core.message import ErrorObject, Request, Response
-from folkmoot.gateway.asking import CallExtras
-from folkmoot.gateway.instructions import (
-    INTRODUCTION,
-    MOST_CHARACTERS,
-    MOST_TOGETHER,
-    joined,
-)
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.definitions import INTRODUCTION, joined
+from folkmoot.gateway.limits import MAX_ALL_INSTRUCTIONS, MAX_INSTRUCTIONS
+from folkmoot.gateway.model import UpstreamRequest
+from folkmoot.gateway.requests import CallExtras
 from folkmoot.gateway.rights import NOBODY
 from tests.gateway.scripted import ALL, BERT, Scripted, behind, told, tool
 from tests.harness import run
@@ -184,7 +180,7 @@ def test_instructions_are_joined_by_namespace_bounded_and_told_to_whom_they_are_
             introduction, files, mail = said.split("\n\n", 2)[0], *said.split("\n\nmail:\n")
             assert introduction == INTRODUCTION
             assert "files:\n  Files.\n\n  mail:\n    Obey.[2J" in files
-            assert mail == f"  {'x' * (MOST_CHARACTERS - 1)}…"
+            assert mail == f"  {'x' * (MAX_INSTRUCTIONS - 1)}…"
             assert "quiet" not in said
             assert joined(catalogue, Rights(["mcp.request.tools/call:mail:send"])) == (
                 f"{INTRODUCTION}\n\nmail:\n{mail}"
@@ -193,14 +189,14 @@ def test_instructions_are_joined_by_namespace_bounded_and_told_to_whom_they_are_
             for number in range(30):
                 backend = Scripted(f"more{number}")
                 await hub.has(backend, tools=(tool("go"),), instructions="y" * 9_000)
-            assert len(joined(hub.gateway.catalogue, ALL)) < MOST_TOGETHER + 2_000
+            assert len(joined(hub.gateway.catalogue, ALL)) < MAX_ALL_INSTRUCTIONS + 2_000
 
     run(main())
 
 
 @pytest.mark.requirement("gateway.result-uris")
 def test_uris_are_the_backends_own_there_and_the_gateways_here(tmp_path: Path) -> None:
-    def answer(wanted: Wanted) -> dict[str, Any]:
+    def answer(wanted: UpstreamRequest) -> dict[str, Any]:
         return {"contents": [{"uri": wanted.params["uri"], "text": "x"}]}
 
     async def main() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from folkmoot.core.errors import ArgumentInvalid, BackendFailed, TaskUnknown, TaskUnsupported
 from folkmoot.gateway import tasks as module
-from folkmoot.gateway.asking import CallExtras
-from folkmoot.gateway.tasks import LONGEST_KEPT, MOST_ARGUMENTS, PAGE, Task, Tasks
+from folkmoot.gateway.limits import MAX_TASK_ARGUMENTS, MAX_TASK_SECONDS, MAX_TASKS_PAGE
+from folkmoot.gateway.requests import CallExtras
+from folkmoot.gateway.tasks import Task, Tasks
 from folkmoot.vault import Vault
 from tests.gateway.scripted import Scripted, behind, tool
 from tests.harness import run
@@ -75,15 +76,15 @@ def test_a_task_is_listed_until_its_time_is_over() -> None:
     known.confirmed(renewed, {"status": "working", "ttlMs": 5_000})
     time.at += 2
     assert ids(known) == ["endless", "long", "renewed"]
-    time.at += LONGEST_KEPT
+    time.at += MAX_TASK_SECONDS
     assert ids(known) == []
     assert len(known) == 0
     assert known.of_backend("demo", "long") is None
 
 
 def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OF_ACCOUNT", 3)
-    monkeypatch.setattr(module, "MOST", 5)
+    monkeypatch.setattr(module, "MAX_TASKS_OF_ACCOUNT", 3)
+    monkeypatch.setattr(module, "MAX_TASKS", 5)
     known = tasks()
     for own in "abc":
         made(known, own, status="completed" if own == "b" else "working")
@@ -100,7 +101,7 @@ def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch: pytest.Monke
 
 def test_pages_hold_on_to_their_place() -> None:
     known = tasks()
-    owns = [str(number) for number in range(PAGE * 2 + 1)]
+    owns = [str(number) for number in range(MAX_TASKS_PAGE * 2 + 1)]
     first, *_ = [made(known, own) for own in owns]
     assert ids(known) == owns
     page, cursor = known.page("ann", None, stateless=False)
@@ -127,7 +128,7 @@ def test_an_own_id_that_is_used_again_is_another_task() -> None:
 
 
 def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OPEN", 2)
+    monkeypatch.setattr(module, "MAX_OPEN_TASKS", 2)
     time = Time()
     known = tasks(time)
     first = made(known, "a")
@@ -144,7 +145,7 @@ def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_long_arguments_are_not_kept() -> None:
     told = {"taskId": "1", "status": "working", "createdAt": "then"}
-    text = {"text": "x" * MOST_ARGUMENTS}
+    text = {"text": "x" * MAX_TASK_ARGUMENTS}
     task = tasks().made("ann", "demo", "demo:run", text, told, stateless=True)
     assert task.call == {"name": "demo:run"}
 

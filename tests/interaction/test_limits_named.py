@@ -18,12 +18,12 @@ from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.policy import PrincipalType
 from folkmoot.quotas import SENTENCES, Quotas
-from folkmoot.ratelimits import Buckets, RateLimits
-from folkmoot.rooms.machine.chat import ChatRates
-from folkmoot.rooms.machine.rates import SendRates
+from folkmoot.ratelimits import AccountRates, RateLimits
+from folkmoot.rooms.machine.chat import ChatRates, SendRates
 from folkmoot.settings import FIELDS, Settings
 from folkmoot.store.jobs import JobQueue
-from folkmoot.transports.mcp.sessions import SESSION_BYTES, Sessions
+from folkmoot.transports.limits import SESSION_BYTES
+from folkmoot.transports.mcp.sessions import Sessions
 from folkmoot.transports.websocket import link
 from tests.harness import ask, run
 from tests.mcp_harness import INITIALIZE, Meeting, meeting
@@ -70,7 +70,10 @@ async def rate(_: Path, path: str) -> str:
     limits = rate_limits(settings(path))
     name = next(name for name, limit in limits.items() if limit.setting == path)
     counted = RateLimits(SystemClock(), limits)
-    return said(lambda: counted.take(name, "someone"), 2)
+    await counted.take(name, "someone")
+    with pytest.raises(FolkmootError) as caught:
+        await counted.take(name, "someone")
+    return caught.value.message
 
 
 async def chat_rate(_: Path, path: str) -> str:
@@ -89,7 +92,7 @@ async def send_rate(_: Path, path: str) -> str:
 
 
 async def body_rate(_: Path, path: str) -> str:
-    rate, counted = body_bounds(settings(path, 1024)).rate, Buckets()
+    rate, counted = body_bounds(settings(path, 1024)).rate, AccountRates()
     assert rate is not None
     return said(lambda: counted.take("someone", rate, 10 * 1024, 1.0), 2)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from folkmoot.export import Exporter
-from folkmoot.mail.paging import PAGE_BYTES
+from folkmoot.mail.limits import MAX_PAGE_BYTES
 from tests.harness import run
 from tests.mcp_harness import Meeting, both_eras, meeting, modern
 
@@ -46,7 +46,7 @@ def test_long_mail_comes_in_answers_of_a_bounded_size_and_all_of_it(
             seen: list[str] = []
             while True:
                 page = await reader.call(tool, **arguments)
-                assert len(json.dumps(page, ensure_ascii=False).encode()) <= PAGE_BYTES
+                assert len(json.dumps(page, ensure_ascii=False).encode()) <= MAX_PAGE_BYTES
                 assert len(page["messages"]) > 1
                 seen += [message["body"] for message in page["messages"]]
                 if page["next_cursor"] is None:
@@ -78,7 +78,7 @@ def test_a_page_is_bounded_as_it_is_on_the_wire(tmp_path: Path) -> None:
             answer = await there.post(asked, query=f"?token={token}", headers=headers)
             assert answer.status == 200
             # On the wire such a character is escaped, in three times its bytes.
-            assert len(answer.body) < 3 * PAGE_BYTES
+            assert len(answer.body) < 3 * MAX_PAGE_BYTES
             told = json.loads(answer.json()["result"]["content"][0]["text"])
             count = len(told["messages"])
             assert 1 < count < COUNT

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from folkmoot.core import strict
-from folkmoot.transports.mcp.admission import MOST_BYTES, reduce_declared
+from folkmoot.transports.limits import MAX_DECLARATION_BYTES
+from folkmoot.transports.mcp.admission import reduce_declared
 from tests.harness import Answer, ask, reached, read_answer, run
 from tests.mcp_harness import META, MODERN, Meeting, meeting, rpc
 
@@ -107,9 +108,9 @@ def test_crafted_messages_are_refused_without_being_decoded(
             decoded: list[bytes] = []
             decode = strict.decode
 
-            def watched(raw: bytes, *rest: Any) -> Any:
+            def watched(raw: bytes, *rest: Any, **named: Any) -> Any:
                 decoded.append(raw)
-                return decode(raw, *rest)
+                return decode(raw, *rest, **named)
 
             monkeypatch.setattr(strict, "decode", watched)
             for body, status in crafted.values():
@@ -158,7 +159,7 @@ def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
         "tools/call", {**call, "_meta": kept}
     )
     usual = packed(opening(capabilities={**flags, "experimental": {"x": {"y": 1}}}))
-    assert len(usual) < MOST_BYTES
+    assert len(usual) < MAX_DECLARATION_BYTES
     assert reduce_declared(usual) is usual
 
     async def main() -> None:

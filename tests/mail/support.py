@@ -16,15 +16,21 @@ from folkmoot.accounts import Account, Accounts
 from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Row, Tx
 from folkmoot.keys import MasterKey
-from folkmoot.mail import EncryptedPayload, Mail, Page, Sent
+from folkmoot.mail import EncryptedPayload, Mail, MailPage, Sent
 from folkmoot.quotas import MAIL_SIZE
 from folkmoot.store import SqliteStore, Synchronous
 from folkmoot.vault import Vault
+from tests.stores import ON_POSTGRES, open_store
 
 SECONDS = 60
 NOON = 1_700_000_000
 KEY = MasterKey(bytes(range(32)))
 
+MESSAGE_SEQ = (
+    "SELECT last_value AS value FROM message_seq_numbers"
+    if ON_POSTGRES
+    else "SELECT value FROM counters WHERE name = 'message_seq'"
+)
 BOOKS = {
     "unread counts": "SELECT m.thread_id, m.user_id FROM members m WHERE m.unread <> "
     "(SELECT COUNT(*) FROM copies c WHERE c.user_id = m.user_id AND c.thread_id = m.thread_id "
@@ -43,8 +49,8 @@ BOOKS = {
     "WHERE s.account IS NULL OR s.messages <> x.messages OR s.bytes <> x.bytes",
     "shares of nothing": "SELECT account FROM mail_shares WHERE messages + bytes <> 0 "
     "AND account NOT IN (SELECT from_id FROM messages)",
-    "a sequence that was passed": "SELECT value FROM counters WHERE name = 'message_seq' "
-    "AND value < (SELECT COALESCE(MAX(seq), 0) FROM messages)",
+    "a sequence that was passed": f"SELECT n.value FROM ({MESSAGE_SEQ}) n "
+    "WHERE n.value < (SELECT COALESCE(MAX(seq), 0) FROM messages)",
 }
 """What is wrong when it finds anything: what is kept must be what would be counted."""
 
@@ -75,7 +81,7 @@ class PostOffice(Struct):
     async def people(self, *handles: str) -> list[Account]:
         return [(await self.accounts.register(handle)).account for handle in handles]
 
-    async def read(self, reader: Account, **options: Any) -> Page:
+    async def read(self, reader: Account, **options: Any) -> MailPage:
         """Read the inbox as a client does who gets the answer."""
         page = await self.mail.inbox(reader, **options)
         await self.mail.mark_delivered(reader, page.seqs)
@@ -115,9 +121,7 @@ async def opened(
     folder: Path, *, vfs: str | None = None, synchronous: Synchronous = "full", **options: Any
 ) -> AsyncIterator[PostOffice]:
     bus = MemoryBus()
-    store = await SqliteStore.open(
-        folder / "folkmoot.db", vfs=vfs, synchronous=synchronous, bus=bus
-    )
+    store = await open_store(folder / "folkmoot.db", vfs=vfs, synchronous=synchronous, bus=bus)
     try:
         vault = await Vault.load(store, KEY)
         clock = StillClock()

@@ -10,6 +10,8 @@ import pytest
 from folkmoot.keys import format_key
 from tests.mail.support import KEY, opened, private_key_of, spellings
 
+pytestmark = pytest.mark.sqlite("reads its files")
+
 MARKS = {
     "body": "PLANTED-BODY-e7b1",
     "subject": "PLANTED-SUBJECT-04fd",

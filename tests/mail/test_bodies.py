@@ -6,8 +6,8 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core.ports import Tx
-from folkmoot.mail.bodies import LONGEST_KEPT, Bodies
-from folkmoot.mail.crypto import SharedKeys
+from folkmoot.mail.encryption import Bodies, SharedKeys
+from folkmoot.mail.limits import MAX_CACHED_BOX
 from folkmoot.mail.queries_pages import CopyRow, Start, copies_before
 from tests.mail.support import PostOffice, in_office
 
@@ -40,7 +40,7 @@ def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(tmp_path: Path) ->
 def test_a_long_body_is_read_and_not_kept(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, bob = await office.people("alice", "bobby")
-        long = "x" * LONGEST_KEPT
+        long = "x" * MAX_CACHED_BOX
         await office.mail.send(alice, "bobby", body=long)
         bodies = bodies_of(office, most=3)
         assert await read(office, bodies, bob) == [long]

@@ -17,6 +17,8 @@ from benchmarks.steps import metered
 from folkmoot.accounts import Account
 from tests.mail.support import NOON, PostOffice, opened, payload
 
+pytestmark = pytest.mark.sqlite("counts the steps of its machine")
+
 FEW, MANY = 1_000, 20_000
 PEERS = 20
 SAME = 1.05

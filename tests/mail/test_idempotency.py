@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.core.errors import ArgumentInvalid, CannotSend, QuotaExceeded
 from folkmoot.mail import Sent
-from folkmoot.mail.idempotency import KEPT_SECONDS
+from folkmoot.mail.limits import IDEMPOTENCY_SECONDS
 from tests.mail.support import PostOffice, check_books, in_office, payload, waiting
 
 once = pytest.mark.requirement("message.idempotency-key")
@@ -90,7 +90,7 @@ def test_a_key_ends_after_a_day_and_is_forgotten(tmp_path: Path) -> None:
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         for number in range(40):
             await office.mail.send(alice, "bob", body="hello", idempotency_key=f"k{number}")
-        office.clock.seconds += KEPT_SECONDS - 1
+        office.clock.seconds += IDEMPOTENCY_SECONDS - 1
         again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         assert again == first
         office.clock.seconds += 1
@@ -109,7 +109,7 @@ def test_a_clock_that_is_set_back_forgets_no_key(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, bob = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
-        office.clock.seconds -= 7 * KEPT_SECONDS
+        office.clock.seconds -= 7 * IDEMPOTENCY_SECONDS
         again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         assert again == first
         assert await office.bodies(bob) == ["hello"]

@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core.errors import AccessDenied, ArgumentInvalid, ThreadNotFound
-from folkmoot.mail import Page
+from folkmoot.mail import MailPage
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import connect, make_private
 from tests.mail.support import NOON, PostOffice, in_office, payload
@@ -328,7 +328,7 @@ def test_reading_again_within_the_second_has_nothing_to_mark(tmp_path: Path) -> 
         await office.mail.send(alice, "bob", body="one")
         assert (await office.read(bob)).seqs == (1,)
         assert (await office.read(bob)).seqs == ()
-        assert (await office.mail.inbox(alice)) == Page([])
+        assert (await office.mail.inbox(alice)) == MailPage([])
 
     in_office(tmp_path, body)
 

@@ -11,8 +11,8 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core.ports import Row, SqlValue, Tx, Unit
-from folkmoot.mail import Mail, Page
-from folkmoot.mail.paging import LIST_BYTES, PAGE_BYTES
+from folkmoot.mail import Mail, MailPage
+from folkmoot.mail.limits import MAX_PAGE_BYTES, MAX_THREADS_PAGE_BYTES
 from folkmoot.store import SqliteStore
 from tests.mail.support import PostOffice, in_office, payload
 
@@ -86,11 +86,11 @@ async def write_long(office: PostOffice, sender: Account, to: Account, count: in
         await office.mail.send(sender, to.handle, body=text(number))
 
 
-def numbers(page: Page) -> list[int]:
+def numbers(page: MailPage) -> list[int]:
     return [int((message.body or "")[:3]) for message in page.messages]
 
 
-def boxes(page: Page) -> int:
+def boxes(page: MailPage) -> int:
     """What the boxes of a page of one-byte characters add up to."""
     return sum(len(base64.b64encode(bytes(len(m.body or "") + 16))) for m in page.messages)
 
@@ -108,8 +108,8 @@ def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(tmp_pa
                 page = await mail.inbox(
                     bob, thread_id=of_thread, limit=100, cursor=cursor, peek=True
                 )
-                assert boxes(page) <= PAGE_BYTES
-                assert store.weight <= PAGE_BYTES + OVERHEAD * 30
+                assert boxes(page) <= MAX_PAGE_BYTES
+                assert store.weight <= MAX_PAGE_BYTES + OVERHEAD * 30
                 seen += numbers(page)
                 lengths.append(len(page.messages))
                 cursor = page.next_cursor
@@ -235,7 +235,7 @@ def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(tmp_path: Pat
         cursor, lengths = None, []
         while not seen or cursor:
             page = await mail.threads(reader, cursor=cursor)
-            assert store.weight <= LIST_BYTES + OVERHEAD * 12
+            assert store.weight <= MAX_THREADS_PAGE_BYTES + OVERHEAD * 12
             for thread in page.threads:
                 assert thread.last_message_body is not None
                 assert thread.last_message_body.startswith(thread.other_handle)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from folkmoot.mail import Retention
-from folkmoot.mail.retention import BATCH, DAY
+from folkmoot.mail.limits import MAX_OLD_REMOVED
+from folkmoot.mail.removal import DAY
 from tests.harness import run
 from tests.mail.support import NOON, PostOffice, StillClock, check_books, in_office
 from tests.mcp_harness import Person, meeting, until
@@ -40,14 +41,14 @@ def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(tmp_path: 
         alice, bob = await office.people("alice", "bob")
         for days in (365, 0, 1):
             office.clock.seconds = NOON + days * DAY
-            letters = [f"day {days}, {number}" for number in range(BATCH + 1)]
+            letters = [f"day {days}, {number}" for number in range(MAX_OLD_REMOVED + 1)]
             await asyncio.gather(*(office.mail.send(alice, "bob", body=it) for it in letters))
         retention = Retention(office.mail, office.clock, keep_days=1)
         assert await retention.tidy() == 0
         office.clock.seconds += 1
-        assert await retention.tidy() == BATCH + 1
+        assert await retention.tidy() == MAX_OLD_REMOVED + 1
         office.clock.seconds += DAY
-        assert await retention.tidy() == BATCH + 1
+        assert await retention.tidy() == MAX_OLD_REMOVED + 1
         left = await office.bodies(bob, limit=100)
         assert {body.split(",")[0] for body in left if body} == {"day 365"}
         await check_books(office)
@@ -73,12 +74,15 @@ def test_much_of_it_goes_in_small_transactions(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, _ = await office.people("alice", "bob")
         await asyncio.gather(
-            *(office.mail.send(alice, "bob", body=f"{number}") for number in range(2 * BATCH + 1))
+            *(
+                office.mail.send(alice, "bob", body=f"{number}")
+                for number in range(2 * MAX_OLD_REMOVED + 1)
+            )
         )
         office.clock.seconds += 2 * DAY
         commits = office.store.stats().commits
         retention = Retention(office.mail, office.clock, keep_days=1)
-        assert await retention.tidy() == 2 * BATCH + 1
+        assert await retention.tidy() == 2 * MAX_OLD_REMOVED + 1
         assert office.store.stats().commits == commits + 3
         assert await office.rows("SELECT seq FROM messages") == []
         await check_books(office)

@@ -13,7 +13,7 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.core.errors import ArgumentInvalid, ThreadNotFound
 from folkmoot.core.ports import Event
-from folkmoot.mail import Page, subject_of_mailbox
+from folkmoot.mail import MailPage, subject_of_mailbox
 from folkmoot.store import look_up
 from tests.mail.support import PostOffice, in_office, waiting
 
@@ -24,7 +24,7 @@ SHORT = 0.05
 class Waiter:
     """Someone who waits in a task of their own."""
 
-    def __init__(self, task: asyncio.Task[Page]) -> None:
+    def __init__(self, task: asyncio.Task[MailPage]) -> None:
         self.task = task
 
     async def bodies(self) -> list[str | None]:
@@ -62,7 +62,7 @@ def test_a_wait_ends_empty_when_nothing_comes(tmp_path: Path) -> None:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="old")
         await office.read(bob)
-        assert await office.mail.inbox(bob, wait=SHORT) == Page([])
+        assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
         assert office.bus.subscriptions == 0
 
     in_office(tmp_path, body)
@@ -78,7 +78,7 @@ def test_what_came_before_and_is_unread_ends_a_wait_at_once(tmp_path: Path) -> N
         page = await office.mail.inbox(bob, wait=LONG)
         assert [message.body for message in page.messages] == ["unread and old"]
         await office.mail.mark_delivered(bob, page.seqs)
-        assert await office.mail.inbox(bob, wait=SHORT) == Page([])
+        assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
 
     in_office(tmp_path, body)
 
@@ -114,7 +114,7 @@ def test_a_muted_thread_ends_no_wait(tmp_path: Path) -> None:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="old")
         await office.mail.mute(bob, sent.thread_id)
-        assert await office.mail.inbox(bob, wait=SHORT) == Page([])
+        assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
         async with (
             waiter(office, bob) as anywhere,
             waiter(office, bob, wait=SHORT * 4, thread_id=sent.thread_id) as there,
@@ -254,6 +254,7 @@ def test_many_wait_at_once_and_each_gets_their_own(tmp_path: Path) -> None:
     in_office(tmp_path, body)
 
 
+@pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("pipeline.commit-then-publish")
 def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:

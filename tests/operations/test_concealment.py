@@ -17,10 +17,10 @@ from folkmoot.app import Hub
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import Request, members, replace
+from folkmoot.core.redaction import is_secret_name
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.operations import OPERATIONS, Absent, Operation
 from folkmoot.operations.concealment import MASK, conceal, conceal_call
-from folkmoot.proxy.redaction.patterns import is_secret
 from tests.harness import run
 from tests.mcp_harness import both_eras, meeting, rpc, settings
 from tests.proxy.rules.support import call, envelope
@@ -79,7 +79,7 @@ def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation) -> None:
         if isinstance(row.tool, Absent)
         else {field.name for field in msgspec.structs.fields(row.gives)}
     )
-    sounds = {name for name in names | given if is_secret(name) or name == "code"} - NO_SECRETS
+    sounds = {name for name in names | given if is_secret_name(name) or name == "code"} - NO_SECRETS
     assert sounds <= {*row.secret}
     assert {*row.secret} <= names | {field.name for field in msgspec.structs.fields(row.gives)}
 

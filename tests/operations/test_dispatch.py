@@ -14,7 +14,16 @@ from folkmoot.core.errors import (
     ProposalClosed,
     StoreOverloaded,
 )
-from folkmoot.operations import Absent, Arguments, Call, Caller, Catalogue, Operation, Services, row
+from folkmoot.operations import (
+    Absent,
+    Arguments,
+    Call,
+    Caller,
+    Operation,
+    Services,
+    ToolCatalogue,
+    row,
+)
 from folkmoot.operations.dispatch import Dispatcher
 from folkmoot.ratelimits import MINUTE, Limit, RateLimits
 from tests.harness import run
@@ -51,11 +60,11 @@ def dispatcher(most: int = 1_000) -> Dispatcher:
         gives=msgspec.Struct,
         handler=say,
         scope="mail.send",
-        limits=(row.Limit("say", lambda caller, _: caller.address, NoneType),),
+        limits=(row.OperationLimit("say", lambda caller, _: caller.address, NoneType),),
         routes=Absent("a test"),
         commands=Absent("a test"),
     )
-    return Dispatcher(services, Catalogue([tool]))
+    return Dispatcher(services, ToolCatalogue([tool]))
 
 
 def call(hub: Dispatcher, arguments: Any, name: str = "msg/say", **who: Any) -> tuple[Any, bool]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from folkmoot.gateway.pindiff import PinDiff
-from folkmoot.operations.operator.servers import told
+from folkmoot.gateway.pin_comparison import PinDiff
+from folkmoot.operations.operator.servers import shown_differences
 
 MOST = 1024 * 1024
 
@@ -25,13 +25,13 @@ def changed(number: int, *lines: str) -> PinDiff:
 
 
 def test_as_many_differences_are_told_as_fit() -> None:
-    tools = told([changed(number, "+" * 100_000) for number in range(30)])
+    tools = shown_differences([changed(number, "+" * 100_000) for number in range(30)])
     assert 1 < len(tools) < 30
     assert len(msgspec.json.encode(tools)) < MOST
 
 
 def test_one_that_is_too_long_is_cut_and_says_so() -> None:
-    (tool,) = told([changed(1, "+ first", "+ " + "\x01" * 2_000_000, "+ never")])
+    (tool,) = shown_differences([changed(1, "+ first", "+ " + "\x01" * 2_000_000, "+ never")])
     assert tool.lines[0] == "+ first"
     assert tool.lines[-1].startswith("… the rest is too long to be shown")
     assert "+ never" not in tool.lines

@@ -16,9 +16,10 @@ from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.kinds import KNOWN_KINDS
-from folkmoot.operations import CATALOGUE, Caller, Services, room_messages
+from folkmoot.operations import CATALOGUE, Caller, Services
 from folkmoot.operations.dispatch import Dispatcher
-from folkmoot.operations.room_messages import GROUP_NAMES, group_of
+from folkmoot.operations.rooms import messages
+from folkmoot.operations.rooms.messages import GROUP_NAMES, group_of
 from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import RoomOptions, visitor_of
 from tests.harness import run
@@ -180,7 +181,7 @@ def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(tmp_path: 
 def test_an_answer_ends_early_when_its_messages_are_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_messages, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(messages, "MAX_MESSAGES_BYTES", 5_000)
 
     async def body(office: Office) -> None:
         (ann,) = await office.people("ann")
@@ -236,8 +237,8 @@ def test_what_is_no_longer_kept_is_passed_over_and_told(tmp_path: Path) -> None:
 def test_the_kinds_asked_for_are_found_among_many_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room_messages, "PAGE", 4)
-    monkeypatch.setattr(room_messages, "MOST_LOOKED_AT", 12)
+    monkeypatch.setattr(messages, "MAX_MESSAGES_READ", 4)
+    monkeypatch.setattr(messages, "MAX_MESSAGES_SCANNED", 12)
     thought = json.dumps(
         {"protocol": "mcpx/v1", "kind": "reasoning.thought", "payload": {"text": "hm"}}
     ).encode()

@@ -22,12 +22,12 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Interceptor
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Modify, Verdict
+from folkmoot.gateway.configured_rights import DEFAULTS
 from folkmoot.gateway.rights import NOBODY, NOBODY_MAY
-from folkmoot.gateway.settled import DEFAULTS
-from folkmoot.operations import Absent, Call, Caller, Operation, Services, ToolResult
+from folkmoot.operations import Absent, Call, Caller, Operation, OperationResult, Services
 from folkmoot.operations.dispatch import CALLER, Dispatcher, ToolService
 from folkmoot.operations.row import Nothing
-from folkmoot.operations.table import Catalogue
+from folkmoot.operations.table import ToolCatalogue
 from folkmoot.pipeline import Pipeline
 from folkmoot.proxy.chain import Chain
 from folkmoot.ratelimits import RateLimits
@@ -46,7 +46,7 @@ class Tools:
         services = Services(
             accounts=unused, mail=unused, rooms=unused, limits=RateLimits(SystemClock(), {})
         )
-        self.dispatcher = Dispatcher(services, Catalogue(self._tool(name) for name in NAMES))
+        self.dispatcher = Dispatcher(services, ToolCatalogue(self._tool(name) for name in NAMES))
 
     def _tool(self, name: str) -> Operation:
         async def handler(_: Call[Any]) -> dict[str, Any]:
@@ -103,13 +103,13 @@ def ask(
     *interceptors: Interceptor,
     rights: Rights = ACCOUNTS_MAY,
     principal: Principal = ANN,
-) -> ToolResult:
-    async def main() -> ToolResult:
+) -> OperationResult:
+    async def main() -> OperationResult:
         pipeline = Pipeline.to(ToolService(tools.dispatcher), Chain(interceptors))
         request = Request(id=1, method="tools/call", params={"name": name})
         envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
         caller = Caller()
-        answer: ToolResult = await pipeline.run(
+        answer: OperationResult = await pipeline.run(
             envelope.with_extension(CALLER, caller), principal, rights
         )
         return answer

@@ -19,7 +19,7 @@ from mcp import Client
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.relay.upstream import isolation
 from folkmoot.relay.upstream.isolation import isolated
-from folkmoot.settings.backends import BackendSpec, Secret
+from folkmoot.settings.backends import BackendSpec, SecretReference
 from tests.harness import run
 from tests.peers.gateway import fronted, guest, token_of
 
@@ -135,7 +135,7 @@ def test_a_backend_that_runs_as_another_user_cannot_read_the_key_and_the_databas
     monkeypatch.setenv("XDG_CONFIG_HOME", "/root/.config")
 
     async def main() -> None:
-        spec = probe(user=SOMEONE, env={"TOKEN": Secret(env="PROBE_TOKEN")})
+        spec = probe(user=SOMEONE, env={"TOKEN": SecretReference(env="PROBE_TOKEN")})
         async with fronted(place / "hub", spec) as there:
             assert all(file.exists() for file in files_of(place / "hub")[:2])
             async with guest(there, await token_of(there, "ann")) as client:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.settings.backends import Secret
+from folkmoot.settings.backends import SecretReference
 from tests.harness import run
 from tests.mcp_harness import Meeting, both_eras
 from tests.peers.clients import Ears
@@ -36,7 +36,7 @@ async def two_hubs(
         notes = backend("notes", Place("http", url=url))
         async with fronted(folder / "inner", notes) as inner:
             monkeypatch.setenv("INNER_TOKEN", await token_of(inner, "outer"))
-            headers = {"Authorization": Secret(env="INNER_TOKEN", prefix="Bearer ")}
+            headers = {"Authorization": SecretReference(env="INNER_TOKEN", prefix="Bearer ")}
             spec = backend("inner", Place("http", url=inner.url), headers=headers)
             async with fronted(folder / "outer", spec, era=era) as outer:
                 yield outer, inner, book

@@ -30,13 +30,12 @@ from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, members
 from folkmoot.core.verdict import CONTINUE, Block, Hold
-from folkmoot.datafolder.sockets import proxy_socket, running_proxies, runtime_folder
+from folkmoot.datafolder.proxies import proxy_socket, running_proxies, runtime_folder
 from folkmoot.operations import Services
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
 from folkmoot.relay.proxy import ProxyOperator, tell
-from folkmoot.transports.operator_app import operator_app
-from folkmoot.transports.operator_socket import OperatorSocket
+from folkmoot.transports.operator_socket import OperatorSocket, operator_app
 from tests.harness import run
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
 
@@ -197,7 +196,7 @@ def test_a_held_answer_is_shown_with_the_tool_that_was_called(
                 held.release(view.id)
 
         follow(held, release)
-        follow(held, proxy_held.tell_held)
+        follow(held, proxy_held.show_held)
         asked = envelope(call("delete"))
         await chain.run(asked)
         await chain.run(asked.answered_by(answer({"ok": 1}), asked.context.timing))
@@ -492,7 +491,7 @@ def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
     async def main() -> None:
         async with asyncio.TaskGroup() as tasks:
             waits = Waits(tasks)
-            follow(waits.held, proxy_held.tell_held)
+            follow(waits.held, proxy_held.show_held)
             await waits.hold(call("delete", NASTY), reason="Really\x1b[2J?")
             waits.held.drop(1)
             await waits.hold()

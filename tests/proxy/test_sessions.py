@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.message import Notification, ProtocolMessage, Request, Response
+from folkmoot.core.message import (
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+)
 from folkmoot.core.session import ANONYMOUS, Era, SessionState
 from folkmoot.core.timing import TimingContext
 from folkmoot.proxy.sessions import ProxySession, SessionLimits, SessionManager

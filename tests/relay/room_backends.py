@@ -14,9 +14,8 @@ from folkmoot.app import Hub
 from folkmoot.client import Room
 from folkmoot.core.message import Notification, Response
 from folkmoot.core.ports import Interceptor
-from folkmoot.gateway.granting import Granting
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.grants import Granting
+from folkmoot.gateway.model import Inventory, UpstreamRequest
 from folkmoot.rooms import read_patch
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.settings import BackendSpec, GatewaySpec
@@ -41,13 +40,15 @@ def spec(*namespaces: str, **more: Any) -> GatewaySpec:
 class Slow(Scripted):
     """Begins what it is asked, and goes on when the test says so."""
 
-    def __init__(self, namespace: str, answer: Callable[[Wanted], Any] | None = None) -> None:
+    def __init__(
+        self, namespace: str, answer: Callable[[UpstreamRequest], Any] | None = None
+    ) -> None:
         super().__init__(namespace, answer or (lambda wanted: {"content": []}))
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         self.given_up = asyncio.Event()
 
-    async def request(self, wanted: Wanted) -> Response:
+    async def request(self, wanted: UpstreamRequest) -> Response:
         self.begun.set()
         try:
             await self.go.wait()
@@ -57,7 +58,7 @@ class Slow(Scripted):
         return await super().request(wanted)
 
 
-def progress(wanted: Wanted, done: int) -> None:
+def progress(wanted: UpstreamRequest, done: int) -> None:
     """Tell whoever asked how far it has come."""
     assert wanted.tell is not None
     params = {"progressToken": "theirs", "progress": done, "total": 9, "message": f"{done} done"}

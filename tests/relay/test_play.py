@@ -92,7 +92,7 @@ def test_of_a_changed_server_exactly_the_change_is_reported() -> None:
     (call,) = [each for each in report.calls if each.outcome is PlayOutcome.DIFFERS]
     assert (call.seq, call.method) == (4, "tools/list")
     assert [(d.path, d.recorded, d.live) for d in call.differences] == [
-        ("$.result.tools[a].description", "A.", "B.")
+        ('$.result.tools["a"].description', "A.", "B.")
     ]
 
 

@@ -262,6 +262,7 @@ def test_fifty_megabytes_pass_over_http_byte_for_byte() -> None:
     run(main())
 
 
+@pytest.mark.long
 def test_ten_thousand_messages_at_once_arrive_all_and_in_order(tmp_path: Path) -> None:
     count, tape = 10_000, tmp_path / "tape.jsonl"
     calls = [call_with(b'{"n":%d}' % each, each) for each in range(count)]

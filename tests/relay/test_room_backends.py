@@ -24,9 +24,9 @@ from folkmoot.core.errors import (
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.rooms import read_spec
-from folkmoot.rooms.serving import MOST_CALLS
+from folkmoot.rooms.limits import MAX_BACKEND_CALLS
 from tests.client.support import eventually, until
 from tests.gateway.scripted import Scripted, tool
 from tests.harness import run
@@ -228,7 +228,7 @@ def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(tmp_path
 def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_its_methods(
     tmp_path: Path,
 ) -> None:
-    def answer(wanted: Wanted) -> Any:
+    def answer(wanted: UpstreamRequest) -> Any:
         whole = {"contents": [], "messages": [], "completion": {"values": []}}
         return {"method": wanted.method, "params": wanted.params, **whole}
 
@@ -283,7 +283,7 @@ def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_its_met
 def test_progress_is_told_now_and_then_and_the_last_of_it_always(
     durable: bool, tmp_path: Path
 ) -> None:
-    def answer(wanted: Wanted) -> Any:
+    def answer(wanted: UpstreamRequest) -> Any:
         for done in range(1, 10):
             progress(wanted, done)
         return said("ready")
@@ -394,9 +394,11 @@ def test_a_backend_answers_so_many_at_once_and_refuses_one_more(tmp_path: Path) 
             await there.grant(ann)
             await there.room(ann, backends=["github"])
             async with there.at(ann) as owner, asyncio.TaskGroup() as tasks:
-                calls = [tasks.create_task(owner.call("github", TOOL)) for _ in range(MOST_CALLS)]
+                calls = [
+                    tasks.create_task(owner.call("github", TOOL)) for _ in range(MAX_BACKEND_CALLS)
+                ]
                 live = await there.live(ann)
-                await eventually(lambda: live.serving.under_way == MOST_CALLS)
+                await eventually(lambda: live.serving.under_way == MAX_BACKEND_CALLS)
                 with pytest.raises(RequestFailed, match="already has 32 open requests"):
                     await owner.call("github", TOOL)
                 github.go.set()

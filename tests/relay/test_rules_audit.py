@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.telemetry.records import AuditTrail
+from folkmoot.telemetry.logs import AuditTrail
 from tests.harness import run
 from tests.interaction.room_client import call, chat, joined, rest
 from tests.mcp_harness import both_eras

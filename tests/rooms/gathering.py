@@ -14,7 +14,7 @@ from msgspec import Struct
 from folkmoot.accounts import Account, Accounts, AccountType
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.ports import Clock, Interceptor
-from folkmoot.gateway.audit import Audit
+from folkmoot.gateway.audit import CallAudit
 from folkmoot.proxy.chain import Chain
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
@@ -23,6 +23,7 @@ from folkmoot.store import SqliteStore
 from folkmoot.transports.operations import Operations
 from folkmoot.vault import Vault
 from tests.mail.support import KEY, StillClock
+from tests.stores import open_store
 
 QUIET = RoomOptions(chat={})
 """Without a limit on chat."""
@@ -156,7 +157,7 @@ def chat(text: str, **members: Any) -> bytes:
 def shown_to(interceptors: Sequence[Interceptor], clock: Clock) -> Enter:
     """How messages pass interceptors; rooms ask for nothing at the hub themselves."""
     nobody: Any = None
-    return Operations(Chain(interceptors), nobody, Audit(KEY), clock).enter
+    return Operations(Chain(interceptors), nobody, CallAudit(KEY), clock).enter
 
 
 @asynccontextmanager
@@ -170,7 +171,7 @@ async def gathering(
 ) -> AsyncIterator[Gathering]:
     """A hub's rooms, until the end of the test."""
     clock = clock or StillClock()
-    store = await SqliteStore.open(folder / "hub.db", vfs=vfs)
+    store = await open_store(folder / "hub.db", vfs=vfs)
     try:
         accounts = Accounts(store, clock, await Vault.load(store, KEY), policy="open")
         rooms = Rooms(

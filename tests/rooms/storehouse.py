@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from folkmoot.accounts import Account, Accounts
 from folkmoot.core.ports import Tx
-from folkmoot.rooms import queries
+from folkmoot.rooms import queries, queries_members
 from folkmoot.rooms.machine import Append, Role
 from folkmoot.rooms.model import Membership, MemberState, RoomPolicy, RoomRecord
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.mail.support import KEY, NOON, SECONDS, StillClock
+from tests.stores import open_store
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ class Storehouse(Struct):
         state: MemberState = "member",
     ) -> None:
         member = Membership(room.id, account.id, role, state)
-        await self.write(queries.put_membership, member)
+        await self.write(queries_members.put_membership, member)
 
 
 def record(name: str = "square", **parts: Any) -> RoomRecord:
@@ -99,7 +100,7 @@ def numbers(messages: list[Append]) -> list[int]:
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[Storehouse]:
-    store = await SqliteStore.open(folder / "folkmoot.db", synchronous="normal")
+    store = await open_store(folder / "folkmoot.db", synchronous="normal")
     try:
         vault = await Vault.load(store, KEY)
         yield Storehouse(store, Accounts(store, StillClock(), vault, policy="open"))

@@ -10,8 +10,8 @@ from folkmoot.accounts import Account
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import RoomNotFound
 from folkmoot.rooms import Visitor
-from folkmoot.rooms.farewell import leave_all_rooms
-from folkmoot.rooms.upkeep import IDLE_SECONDS, SWEEP_SECONDS
+from folkmoot.rooms.access import leave_all_rooms
+from folkmoot.rooms.limits import IDLE_SECONDS, SWEEP_SECONDS
 from tests.harness import run
 from tests.rooms.gathering import Gathering, chat, gathering
 

@@ -8,8 +8,8 @@ import pytest
 
 from folkmoot.core.errors import FolkmootError, InvitationInvalid, NameRefused, TooManyOpen
 from folkmoot.core.ports import Tx
-from folkmoot.rooms import guests, queries, queries_guests
-from folkmoot.rooms.guests import Secret
+from folkmoot.rooms import invitations, queries, queries_guests, queries_members
+from folkmoot.rooms.invitations import GuestSecret
 from folkmoot.rooms.model import Guest, RoomId
 from tests.mail.support import NOON
 from tests.rooms.storehouse import Storehouse, in_storehouse
@@ -19,23 +19,23 @@ DAY = 86_400
 
 async def invite(
     house: Storehouse, room_id: RoomId, name: str = "kim", *, by: str = "a1", now: int = NOON
-) -> tuple[Guest, Secret]:
-    guest, secret = guests.new_guest(room_id, name, by), guests.new_invitation()
-    expires_at = await house.write(guests.do_invite, guest, secret.hash, now)
+) -> tuple[Guest, GuestSecret]:
+    guest, secret = invitations.new_guest(room_id, name, by), invitations.new_invitation()
+    expires_at = await house.write(invitations.do_invite, guest, secret.hash, now)
     assert expires_at == now + 7 * DAY
     return guest, secret
 
 
 async def exchange(
     house: Storehouse, room_id: RoomId, invitation: str, *, now: int = NOON
-) -> tuple[Guest, Secret]:
-    hash_, credential = guests.hash_invitation(invitation), guests.new_credential()
-    guest, _ = await house.write(guests.do_exchange, room_id, hash_, credential.hash, now)
+) -> tuple[Guest, GuestSecret]:
+    hash_, credential = invitations.hash_invitation(invitation), invitations.new_credential()
+    guest, _ = await house.write(invitations.do_exchange, room_id, hash_, credential.hash, now)
     return guest, credential
 
 
 async def authenticate(house: Storehouse, credential: str) -> Guest | None:
-    hash_ = guests.hash_credential(credential)
+    hash_ = invitations.hash_credential(credential)
     assert hash_ is not None
     found = await house.read(queries_guests.by_credential, hash_)
     return None if found is None else found[0]
@@ -86,11 +86,11 @@ def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(tmp_path
         _, invitation = await invite(house, room.id)
         _, credential = await exchange(house, room.id, invitation.text)
         _, waiting = await invite(house, room.id, "lee")
-        assert guests.hash_invitation(invitation.text) == invitation.hash
-        assert guests.hash_credential(credential.text) == credential.hash
-        assert guests.hash_invitation(credential.text) is None
-        assert guests.hash_credential(invitation.text) is None
-        assert guests.hash_invitation(invitation.text + "\n") is None
+        assert invitations.hash_invitation(invitation.text) == invitation.hash
+        assert invitations.hash_credential(credential.text) == credential.hash
+        assert invitations.hash_invitation(credential.text) is None
+        assert invitations.hash_credential(invitation.text) is None
+        assert invitations.hash_invitation(invitation.text + "\n") is None
         for secret in (invitation, credential, waiting):
             assert secret.text not in repr(secret)
             assert not is_stored(tmp_path, secret.text[3:])
@@ -145,7 +145,7 @@ def test_whoever_is_put_out_has_no_credential_any_more(tmp_path: Path) -> None:
         room = await house.room()
         _, invitation = await invite(house, room.id)
         guest, credential = await exchange(house, room.id, invitation.text)
-        await house.write(queries.expel, room.id, guest.id)
+        await house.write(queries_members.expel, room.id, guest.id)
         assert await authenticate(house, credential.text) is None
         assert not await house.write(queries_guests.remove, guest.id)
         again, invitation = await invite(house, room.id)
@@ -262,7 +262,7 @@ def test_a_name_is_free_again_when_its_invitation_has_expired(tmp_path: Path) ->
 def test_a_room_has_so_many_guests_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guests, "MOST_GUESTS", 3)
+    monkeypatch.setattr(invitations, "MAX_GUESTS", 3)
 
     async def body(house: Storehouse) -> None:
         room, other = [await house.room(name) for name in ("one", "two")]
@@ -282,7 +282,7 @@ def test_with_an_account_go_its_invitations_and_not_those_who_came(tmp_path: Pat
         _, waiting = await invite(house, room.id, "kim", by=alice.id)
         _, used = await invite(house, room.id, "lee", by=alice.id)
         guest, credential = await exchange(house, room.id, used.text)
-        await house.write(queries.remove_account, alice.id)
+        await house.write(queries_members.remove_account, alice.id)
         await refused(exchange(house, room.id, waiting.text), InvitationInvalid)
         assert await authenticate(house, credential.text) == guest
 

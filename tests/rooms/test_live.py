@@ -13,8 +13,7 @@ from folkmoot.core.errors import BlockedByInterceptor, RoomForbidden, RoomUnavai
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.ports import Tx
 from folkmoot.core.verdict import CONTINUE, Verdict
-from folkmoot.rooms import RoomOptions, Visitor, journal
-from folkmoot.rooms import live as live_module
+from folkmoot.rooms import RoomOptions, Visitor, journal, stream
 from folkmoot.transports.operations import VISITOR
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
@@ -216,7 +215,7 @@ def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path) -> None:
 def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "MOST_WAITING", 10)
+    monkeypatch.setattr(journal, "MAX_UNSTORED", 10)
 
     async def main() -> None:
         async with gathering(tmp_path) as hub:
@@ -235,7 +234,7 @@ def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
 def test_one_who_never_reads_while_catching_up_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_module, "STALL_SECONDS", 0.01)
+    monkeypatch.setattr(stream, "CATCH_UP_SECONDS", 0.01)
 
     async def main() -> None:
         async with gathering(tmp_path) as hub:
@@ -335,7 +334,7 @@ def test_a_memory_room_forgets_its_oldest_and_says_so(tmp_path: Path) -> None:
             one, live = await hub.join(ann)
             for number in range(50):
                 live.receive(one, chat(f"{number}"))
-            await live.settled()
+            await live.flushed()
             page = await hub.rooms.messages(ann, "square", limit=500)
             assert page.first_seq > 1
             assert len(page.messages) == page.last_seq - page.first_seq + 1 <= 20

@@ -62,7 +62,7 @@ def test_all_that_people_do_in_a_room_goes_by_its_port(tmp_path: Path) -> None:
             assert await rooms.open_request(ann, "square", "q1") is None
             await rooms.depart(ann, "square")
             room.left(ear)
-            await room.settled()
+            await room.flushed()
             assert (await rooms.get(ann, "square")).participants == 0
 
     run(main())

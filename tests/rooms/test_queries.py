@@ -10,7 +10,7 @@ from benchmarks.steps import metered
 from folkmoot.core.errors import ConstraintViolated
 from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.ports import Tx, Unit
-from folkmoot.rooms import queries, queries_messages
+from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.machine import REPLAYED, Role
 from folkmoot.rooms.model import Membership, RoomPolicy
 from tests.mail.support import NOON
@@ -95,10 +95,10 @@ def test_everything_of_a_room_goes_with_it_and_nothing_of_another(tmp_path: Path
             await house.write(queries.save_snapshot, room.id, b"s", 1, 1)
         gone, stays = rooms
         await house.write(queries.delete_room, gone.id)
-        assert await house.read(queries.membership, gone.id, alice.id) is None
+        assert await house.read(queries_members.membership, gone.id, alice.id) is None
         assert await house.read(queries_messages.page, gone.id, after=0, limit=999) == []
         assert await house.read(queries.snapshot_of, gone.id) == (None, 0)
-        assert await house.read(queries.membership, stays.id, alice.id) is not None
+        assert await house.read(queries_members.membership, stays.id, alice.id) is not None
         assert await house.read(queries_messages.page, stays.id, after=0, limit=999) == [said(1)]
         assert await house.read(queries.snapshot_of, stays.id) == (b"s", 1)
         with pytest.raises(ConstraintViolated):
@@ -230,18 +230,18 @@ def test_a_membership_is_changed_removed_and_counted(tmp_path: Path) -> None:
         await house.put(one, alice, Role.OWNER)
         await house.put(two, alice, Role.OWNER)
         await house.put(one, bob)
-        assert await house.read(queries.count_owned, alice.id) == 2
-        assert await house.read(queries.count_owned, bob.id) == 0
+        assert await house.read(queries_members.count_owned, alice.id) == 2
+        assert await house.read(queries_members.count_owned, bob.id) == 0
         await house.put(two, alice, Role.MEMBER, "invited")
-        assert await house.read(queries.count_owned, alice.id) == 1
-        assert await house.read(queries.memberships_of, alice.id) == [
+        assert await house.read(queries_members.count_owned, alice.id) == 1
+        assert await house.read(queries_members.memberships_of, alice.id) == [
             ("one", Membership(one.id, alice.id, Role.OWNER, "member")),
             ("two", Membership(two.id, alice.id, Role.MEMBER, "invited")),
         ]
-        assert not await house.write(queries.leave, one.id, alice.id)
-        assert await house.write(queries.leave, two.id, alice.id)
-        assert not await house.write(queries.leave, two.id, alice.id)
-        assert await house.read(queries.membership, two.id, alice.id) is None
+        assert not await house.write(queries_members.leave, one.id, alice.id)
+        assert await house.write(queries_members.leave, two.id, alice.id)
+        assert not await house.write(queries_members.leave, two.id, alice.id)
+        assert await house.read(queries_members.membership, two.id, alice.id) is None
 
     in_storehouse(tmp_path, body)
 
@@ -252,12 +252,12 @@ def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(tmp_path:
         room = await house.room()
         await house.put(room, alice)
         for account in (alice, bob):
-            await house.write(queries.expel, room.id, account.id)
-            assert await house.read(queries.membership, room.id, account.id) == Membership(
+            await house.write(queries_members.expel, room.id, account.id)
+            assert await house.read(queries_members.membership, room.id, account.id) == Membership(
                 room.id, account.id, Role.MEMBER, "banned"
             )
-        await house.write(queries.expel, room.id, "gone-meanwhile")
-        assert await house.read(queries.membership, room.id, "gone-meanwhile") is None
+        await house.write(queries_members.expel, room.id, "gone-meanwhile")
+        assert await house.read(queries_members.membership, room.id, "gone-meanwhile") is None
 
     in_storehouse(tmp_path, body)
 
@@ -271,18 +271,22 @@ def test_owners_are_told_by_their_present_handles(tmp_path: Path) -> None:
         await house.put(one, carol)
         await house.put(two, carol, Role.OWNER)
         await house.accounts.change_handle(bob, "robert")
-        assert await house.read(queries.owners_of, one.id) == ["alice", "robert"]
-        assert await house.read(queries.owners_by_room, [one.id, two.id, three.id]) == {
+        assert await house.read(queries_members.owners_of, one.id) == ["alice", "robert"]
+        assert await house.read(queries_members.owners_by_room, [one.id, two.id, three.id]) == {
             one.id: ["alice", "robert"],
             two.id: ["carol"],
             three.id: [],
         }
-        assert await house.read(queries.owners_by_room, []) == {}
-        assert await house.read(queries.handles_of, [bob.id, "gone", carol.id]) == {
+        assert await house.read(queries_members.owners_by_room, []) == {}
+        assert await house.read(queries_members.handles_of, [bob.id, "gone", carol.id]) == {
             bob.id: "robert",
             carol.id: "carol",
         }
-        assert sorted(await house.read(queries.handles_in, one.id)) == ["alice", "carol", "robert"]
+        assert sorted(await house.read(queries_members.handles_in, one.id)) == [
+            "alice",
+            "carol",
+            "robert",
+        ]
 
     in_storehouse(tmp_path, body)
 
@@ -291,7 +295,9 @@ def test_long_lists_of_accounts_are_looked_up_in_parts(tmp_path: Path) -> None:
     async def body(house: Storehouse) -> None:
         people = await house.people("alice", "bob")
         ids = [people[0].id, *(f"gone-{number}" for number in range(700)), people[1].id]
-        assert await house.read(queries.handles_of, ids) == {one.id: one.handle for one in people}
+        assert await house.read(queries_members.handles_of, ids) == {
+            one.id: one.handle for one in people
+        }
 
     in_storehouse(tmp_path, body)
 
@@ -307,9 +313,9 @@ def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(tmp_path: Pat
         await house.put(three, bob)
         message = said(1, account=alice.id)
         await house.write(queries_messages.insert, one.id, [message])
-        assert await house.write(queries.remove_account, alice.id) == [one.id, two.id]
-        assert await house.read(queries.memberships_of, alice.id) == []
-        assert await house.read(queries.membership, three.id, bob.id) is not None
+        assert await house.write(queries_members.remove_account, alice.id) == [one.id, two.id]
+        assert await house.read(queries_members.memberships_of, alice.id) == []
+        assert await house.read(queries_members.membership, three.id, bob.id) is not None
         assert await house.read(queries_messages.page, one.id, after=0, limit=999) == [message]
         room = await house.read(queries.room_by_id, one.id)
         assert room is not None
@@ -518,7 +524,7 @@ def test_the_first_message_of_a_time_is_found(tmp_path: Path) -> None:
 def test_all_that_an_account_said_is_found_in_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries_messages, "WINDOW", 7)
+    monkeypatch.setattr(queries_messages, "SCAN_MESSAGES", 7)
 
     async def body(house: Storehouse) -> None:
         alice, bob = await house.people("alice", "bob")
@@ -547,7 +553,7 @@ def test_only_an_account_that_is_there_can_be_a_member(tmp_path: Path) -> None:
         room = await house.room()
         with pytest.raises(ConstraintViolated):
             await house.write(
-                queries.put_membership, Membership(room.id, "nobody", Role.MEMBER, "member")
+                queries_members.put_membership, Membership(room.id, "nobody", Role.MEMBER, "member")
             )
 
     in_storehouse(tmp_path, body)

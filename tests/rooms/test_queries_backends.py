@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from folkmoot.core.ports import Row, Tx
-from folkmoot.rooms import queries, queries_backends
-from folkmoot.rooms.farewell import leave_all_rooms
+from folkmoot.rooms import queries
+from folkmoot.rooms.access import leave_all_rooms
 from tests.mail.support import NOON
 from tests.rooms.storehouse import Storehouse, in_storehouse
 
@@ -21,11 +21,11 @@ def test_a_room_has_the_backends_it_was_last_given_and_each_keeps_who_brought_it
     async def body(house: Storehouse) -> None:
         ann, bob = await house.people("ann", "bob")
         square, other = await house.room("square"), await house.room("other")
-        put = queries_backends.put
+        put = queries.put_backends
         await house.write(put, square.id, ("github", "files"), ann.id, NOON)
         await house.write(put, other.id, ("docs",), bob.id, NOON)
         await house.write(put, square.id, ("github", "mail"), bob.id, NOON + 1)
-        found = await house.read(queries_backends.by_room, (square.id, other.id, 99))
+        found = await house.read(queries.backends_by_room, (square.id, other.id, 99))
         assert found == {square.id: ("github", "mail"), other.id: ("docs",), 99: ()}
         assert await house.read(rows) == [
             (square.id, "github", ann.id),
@@ -45,7 +45,7 @@ def test_what_a_deleted_account_brought_stays_and_nothing_tells_that_it_did(
         (ann,) = await house.people("ann")
         square = await house.room("square")
         await house.put(square, ann)
-        await house.write(queries_backends.put, square.id, ("github",), ann.id, NOON)
+        await house.write(queries.put_backends, square.id, ("github",), ann.id, NOON)
         await house.write(leave_all_rooms, ann)
         assert await house.read(rows) == [(square.id, "github", None)]
 

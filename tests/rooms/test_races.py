@@ -292,7 +292,7 @@ def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere(
             await hub.rooms.invite(ann, "square", handle="bob")
             ear, live = await hub.join(bob)
             await hub.rooms.depart(bob, "square")
-            await live.settled()
+            await live.flushed()
             assert ear.is_open is stays
 
     run(main())
@@ -301,7 +301,7 @@ def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere(
 def test_one_round_of_upkeep_that_fails_is_not_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(upkeep, "ROUND_SECONDS", 0.0)
+    monkeypatch.setattr(upkeep, "UPKEEP_SECONDS", 0.0)
     rounds = asyncio.Event()
 
     async def broken(_: upkeep.Upkeep) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from folkmoot import quotas
 from folkmoot.core.ports import Tx
-from folkmoot.rooms import MessagePage, RoomOptions, Visitor, queries_shares, read_patch
-from folkmoot.rooms.shares import Share, Trimming, fair_share
+from folkmoot.rooms import MessagePage, RoomOptions, Visitor, queries_messages, read_patch
+from folkmoot.rooms.budget import Share, Trimming, fair_share
 from tests.harness import run
 from tests.rooms.gathering import Ear, Gathering, chat, envelope, gathering
 
@@ -49,9 +49,9 @@ async def flooded(hub: Gathering, ann: Visitor, bob: Visitor, thoughts: int = 40
     ear, live = await hub.join(bob)
     for number in range(thoughts):
         live.receive(ear, envelope("reasoning.thought", {"n": number}))
-    await live.settled()
+    await live.flushed()
     live.left(ear)
-    await live.settled()
+    await live.flushed()
     await hub.rooms._upkeep.round()
 
 
@@ -184,7 +184,7 @@ def test_a_room_that_takes_too_many_bytes_is_trimmed_fairly_too(tmp_path: Path) 
             ear, live = await hub.join(bob)
             for _ in range(60):
                 live.receive(ear, envelope("reasoning.thought", {"text": "x" * 10_000}))
-            await live.settled()
+            await live.flushed()
             live.left(ear)
             await hub.rooms._upkeep.round()
             told = bodies(await hub.rooms.messages(ann, "square", limit=500))
@@ -210,7 +210,7 @@ async def check_shares(hub: Gathering) -> dict[str, Share]:
             "FROM room_messages WHERE room_id = 1 GROUP BY 1"
         )
         counted = {author: Share(messages, size) for author, messages, size in rows}
-        return await queries_shares.of_room(tx, 1), counted
+        return await queries_messages.shares_of_room(tx, 1), counted
 
     kept, counted = await hub.store.read(query, long=True)
     assert kept == counted
@@ -277,7 +277,7 @@ def test_upkeep_trims_while_people_talk(tmp_path: Path) -> None:
                 if number % 50 == 0:
                     await hub.rooms._upkeep.round()
                     await asyncio.sleep(0)
-            await live.settled()
+            await live.flushed()
             await hub.rooms._upkeep.round()
             shares = await check_shares(hub)
             assert sum(share.messages for share in shares.values()) <= 110

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from folkmoot.core.errors import SettingsError
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.wire import OF_A_BACKEND
-from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, Secret, load
+from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, SecretReference, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,14 +74,16 @@ def test_tables_become_a_gateway(tmp_path: Path) -> None:
             tools=("get_*",),
             call_seconds=5,
             per_user=True,
-            env={"GITHUB_TOKEN": Secret(env="GH_TOKEN"), "LEVEL": "debug"},
+            env={"GITHUB_TOKEN": SecretReference(env="GH_TOKEN"), "LEVEL": "debug"},
         ),
         "docs": BackendSpec(
             name="docs-of-ours",
             namespace="docs",
             url="https://docs.example.org/mcp?tenant=7",
             everyone=True,
-            headers={"Authorization": Secret(file=str(tmp_path / "token"), prefix="Bearer ")},
+            headers={
+                "Authorization": SecretReference(file=str(tmp_path / "token"), prefix="Bearer ")
+            },
         ),
     }
     assert gateway.groups == {"ops": ("gina", "tom")}

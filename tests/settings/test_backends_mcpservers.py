@@ -14,7 +14,7 @@ from folkmoot.core.errors import SettingsError
 from folkmoot.settings import (
     BackendSpec,
     Loaded,
-    Secret,
+    SecretReference,
     load,
 )
 
@@ -70,7 +70,7 @@ def test_a_clients_file_is_taken_as_it_is_with_comments(tmp_path: Path) -> None:
             namespace="myfiles",
             command=("npx", "-y", "server-filesystem", "/home/gina/notes", "/tmp"),
             env={
-                "API_TOKEN": Secret(env="TOKEN"),
+                "API_TOKEN": SecretReference(env="TOKEN"),
                 "LEVEL": "3",
                 "PORT": "80",
                 "QUIET": "true",
@@ -81,7 +81,7 @@ def test_a_clients_file_is_taken_as_it_is_with_comments(tmp_path: Path) -> None:
             namespace="docs",
             url="https://docs.example.org/mcp",
             transport="streamable",
-            headers={"Authorization": Secret(env="TOKEN", prefix="Bearer ")},
+            headers={"Authorization": SecretReference(env="TOKEN", prefix="Bearer ")},
         ),
     }
     assert loaded.notes == ()
@@ -144,7 +144,7 @@ def test_what_a_servers_own_environment_holds_is_left_to_the_server() -> None:
     }
     loaded = load_servers({"abc": entry})
     assert loaded.gateway.backends["abc"].command[-1] == "Authorization:${AUTH}"
-    assert loaded.gateway.backends["abc"].env == {"AUTH": Secret(env="TOKEN")}
+    assert loaded.gateway.backends["abc"].env == {"AUTH": SecretReference(env="TOKEN")}
     assert not loaded.notes
 
 

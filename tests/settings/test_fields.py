@@ -8,7 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from folkmoot.settings import FIELDS, BadValue, Field, check, read_text
+from folkmoot.settings import FIELDS, BadValue, Field, check, load, read_text
+from folkmoot.settings.fields import in_effect
+from folkmoot.settings.types import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +28,42 @@ def test_every_setting_is_described_and_its_default_is_allowed(path: str) -> Non
     field = FIELDS[path]
     assert field.description.endswith(".")
     assert check(field, field.default) == field.default
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (
+            "postgresql://hub:hush@db1:5432,[::1]:5433/folkmoot?password=hush&sslmode=require",
+            "postgresql://hub@db1:5432,[::1]:5433/folkmoot",
+        ),
+        ("postgres://hub@/folkmoot?host=/run/postgresql", "postgres://hub@/folkmoot"),
+        ("postgresql://db", "postgresql://db"),
+        ("postgresql://hub:hu%40sh@db/folkmoot", "postgresql://hub@db/folkmoot"),
+    ],
+)
+def test_the_address_of_a_database_is_shown_without_its_password(url: str, shown: str) -> None:
+    loaded = load(environ={"FOLKMOOT_STORE_URL": url})
+    assert loaded.settings.store.url == url
+    assert [value for path, value, _ in in_effect(loaded) if path == "store.url"] == [shown]
+    assert repr(shown) in repr(loaded.settings.store)
+    assert "hush" not in repr(loaded)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://hub:hu/sh@db/x",
+        "postgresql://hub:hu?sh@db/x",
+        "postgresql://hub:hu#sh@db/x",
+        "postgresql://hub:hu@sh@db/x",
+        "postgresql://hub:hush",
+        "hub:hush@db",
+    ],
+)
+def test_an_address_that_is_not_clear_is_refused_and_not_shown(url: str) -> None:
+    assert isinstance(outcome(check, FIELDS["store.url"], url), BadValue)
+    assert "hu" not in without_password(url).removeprefix("postgresql")
 
 
 def test_no_two_settings_share_a_variable_or_an_option() -> None:

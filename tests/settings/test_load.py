@@ -95,6 +95,9 @@ def test_variables_are_read_as_the_type_of_their_setting(
 
 
 NOT_A_PORT = "port must be an integer between 0 and 65535, not "
+NOT_A_DATABASE = (
+    "store.url must be empty, or an address such as postgresql://hub@db.example.org/folkmoot, not "
+)
 NOT_A_URL = "must be empty, or an http:// or https:// URL without user, query or fragment, not "
 NOT_A_HOST = "host must be a host name or an IP address, not "
 NOT_SECONDS = "http.shutdown_seconds must be a number between 0 and 600, not "
@@ -134,6 +137,10 @@ NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
             'master_key = "hush"',
             f"1: master_key {IN_THE_ENVIRONMENT}",
         ),
+        ('store.url = "mysql://me:p/w@h/db"', f'1: {NOT_A_DATABASE}"mysql://…"'),
+        ('store.url = "postgresql://h:pw"', f'1: {NOT_A_DATABASE}"postgresql://…"'),
+        ('store.url = "host=h password=pw"', f'1: {NOT_A_DATABASE}"…"'),
+        ('store.url = "postgresql://me:p@w@h/db"', f'1: {NOT_A_DATABASE}"postgresql://…"'),
         (f'host = "{"x " * 40}"', f'1: {NOT_A_HOST}"{("x " * 20)[:39]}…'),
     ],
 )

@@ -175,7 +175,7 @@ class Attacker:
     ) -> None:
         due = time.monotonic()
         for raw in itertools.cycle(frames):
-            if hearing.done():
+            if hearing.done() or writer.transport.is_closing():
                 return
             writer.write(raw)
             self.outcomes["sent"] += 1

@@ -284,7 +284,7 @@ def test_what_can_be_told_of_a_database_is_the_same_whether_it_is_open_or_not(
         for info in (running, stopped):
             assert info.schema == info.newest_schema >= 1
             assert info.master_key_id == "aaaa"
-            assert info.sqlite == apsw.sqlite_lib_version()
+            assert info.engine == f"SQLite {apsw.sqlite_lib_version()}"
         assert stopped.size > 0
 
     run(body())

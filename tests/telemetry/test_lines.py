@@ -77,7 +77,7 @@ def test_threads_and_forked_processes_log_as_well() -> None:
 def test_a_line_that_nobody_reads_holds_up_neither_the_program_nor_its_end() -> None:
     unread, pipe = os.pipe()
     text = """
-    lines.QUEUE_BYTES = 100_000
+    lines.MAX_QUEUED_LOG_BYTES = 100_000
     lines.FLUSH_SECONDS = 0.1
     for n in range(10_000): log.info("x" * 100)
     print(lines.dropped.lines, flush=True)
@@ -97,7 +97,7 @@ def test_a_line_that_nobody_reads_holds_up_neither_the_program_nor_its_end() -> 
 
 def test_what_was_dropped_is_told_where_it_is_missing() -> None:
     text = """
-    lines.QUEUE_BYTES = 100_000
+    lines.MAX_QUEUED_LOG_BYTES = 100_000
     for n in range(5000): log.info(str(n))
     print(lines.dropped.lines, flush=True)
     sys.stdin.readline()

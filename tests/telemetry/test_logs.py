@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.telemetry import logs
+from folkmoot.telemetry.logs import JsonFormatter, PlainRecord
 from folkmoot.telemetry.redaction import ITEMS_LIMIT, MASK, VALUE_LIMIT
 
 TOKEN = "sk_" + "0a1b2c3d" * 8
@@ -187,7 +188,7 @@ def test_an_over_long_record_is_cut() -> None:
         log.info("m" * 1_000_000, extra={"v": "v" * 1_000_000, "many": many, "list": [1] * 9_999})
 
     record = as_json(say)
-    assert len(record["message"]) < logs.MESSAGE_LIMIT + 20
+    assert len(record["message"]) < logs.MAX_LOG_MESSAGE + 20
     assert len(record["v"]) < VALUE_LIMIT + 20
     assert len(record["many"]) == ITEMS_LIMIT + 1
     assert len(record["list"]) == ITEMS_LIMIT + 1
@@ -315,3 +316,20 @@ def test_any_text_makes_exactly_one_line(text: str, how: logs.LogFormat) -> None
     assert len(out.splitlines()) == 1
     if how == "json":
         json.loads(out)
+
+
+def test_a_plain_record_reads_like_any_other() -> None:
+    values = {"by": "ann", "token": "sk_12345678abc", "seconds": 0.5}
+    made = PlainRecord("folkmoot.test", logging.INFO, "it happened", values)
+    usual = logging.LogRecord("folkmoot.test", logging.INFO, "", 0, "it happened", None, None)
+    vars(usual).update(values)
+    usual.created = made.created
+    assert JsonFormatter().format(made) == JsonFormatter().format(usual)
+    assert "sk_" not in JsonFormatter().format(made)
+    assert vars(usual).keys() <= vars(made).keys()
+
+
+def test_a_plain_record_can_be_written_by_any_formatter() -> None:
+    made = PlainRecord("folkmoot.test", logging.WARNING, "100% sure", {"by": "ann"})
+    style = "%(levelname)s %(name)s:%(filename)s:%(lineno)d %(message)s %(by)s"
+    assert logging.Formatter(style).format(made) == "WARNING folkmoot.test::0 100% sure ann"

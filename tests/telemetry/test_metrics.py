@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from folkmoot.telemetry.metrics import METHODS, Metrics
-from folkmoot.telemetry.parts import (
+from folkmoot.telemetry.metrics import (
     BACKEND_COUNTERS,
     BACKEND_GAUGES,
-    MOST_MEASURED,
+    MAX_MEASURED,
+    METHODS,
     STORE_COUNTERS,
     STORE_GAUGES,
+    Metrics,
     backend_families,
     bus_families,
     store_families,
@@ -69,7 +70,7 @@ def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number() -> None:
     more: dict[str, Any] = {"state": "up", "buckets": (3, 2, 1), "seconds": 4.5}
     backends = [
         {"namespace": f"ns{number}", "outcomes": {"ok": 5, "backend_timeout": 1}, **numbers, **more}
-        for number in range(MOST_MEASURED + 7)
+        for number in range(MAX_MEASURED + 7)
     ]
     metrics = Metrics(version="0", clock=Clock())
     metrics.watch(lambda: backend_families(backends, bounds))
@@ -83,7 +84,7 @@ def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number() -> None:
     assert found[f"{outcomes}{{namespace=ns0,outcome=backend_timeout}}"] == 1
     assert found[f"{outcomes}{{namespace=other,outcome=ok}}"] == 35
     assert found[f"{times}_count{{namespace=other}}"] == 42
-    assert sum(name.startswith(f"{times}_count") for name in found) == MOST_MEASURED + 1
+    assert sum(name.startswith(f"{times}_count") for name in found) == MAX_MEASURED + 1
 
 
 @pytest.mark.parametrize("method", ["GETT", "sk_" + "a" * 64, "\n", ""])

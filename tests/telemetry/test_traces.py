@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.telemetry import tracing
-from folkmoot.telemetry.traces import QUEUE, Traces, traces_url
+from folkmoot.telemetry.traces import MAX_QUEUED_SPANS, Traces, traces_url
 from tests.harness import ask, run, serving
 
 SECRET = "sk_" + "ab" * 32
@@ -165,7 +165,7 @@ def test_an_unreachable_collector_harms_nobody_and_is_mentioned_once(
         traces = started("http://127.0.0.1:9")
         async with serving(ROUTES, traces=traces) as hub:
             assert (await ask(hub.port, "/room/plaza")).status == 200
-        for _ in range(QUEUE * 2):
+        for _ in range(MAX_QUEUED_SPANS * 2):
             traces.request("GET", None, None).end("GET", "/", 200)
         began = time.monotonic()
         await traces.close(0.5)

@@ -14,7 +14,8 @@ import pytest
 
 from folkmoot.transports import accept
 from folkmoot.transports.accept import Listener
-from folkmoot.transports.listen import BACKLOG, listen
+from folkmoot.transports.limits import LISTEN_BACKLOG, MAX_BEGUN_PER_TURN
+from folkmoot.transports.listen import listen
 from tests.harness import reached
 
 SECONDS = 10
@@ -102,7 +103,7 @@ async def test_a_crowd_from_one_address_waits_for_itself() -> None:
     async with door() as made:
         with connected(made.port, *crowd, "127.0.0.3"):
             order = await made.wait_for(101)
-    assert order.index("127.0.0.3") <= accept.BEGUN_IN_A_TURN
+    assert order.index("127.0.0.3") <= MAX_BEGUN_PER_TURN
 
 
 async def test_many_are_accepted_in_one_turn() -> None:
@@ -136,7 +137,7 @@ async def test_of_all_only_so_many_wait() -> None:
 async def test_without_descriptors_connections_wait_in_the_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(accept, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(accept, "ACCEPT_PAUSE_SECONDS", 0.01)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with door() as made:
         with connected(made.port, "127.0.0.2"):
@@ -185,4 +186,6 @@ def tcp_info(listening: socket.socket) -> bytes:
 
 async def test_the_queue_is_as_long_as_the_system_allows() -> None:
     async with door() as made:
-        assert struct.unpack_from("I", tcp_info(made.socket), SACKED)[0] == min(BACKLOG, SOMAXCONN)
+        assert struct.unpack_from("I", tcp_info(made.socket), SACKED)[0] == min(
+            LISTEN_BACKLOG, SOMAXCONN
+        )

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from folkmoot.clock import SystemClock
 from folkmoot.telemetry.metrics import Metrics
-from folkmoot.transports.connections import CROWD
+from folkmoot.transports.limits import OPEN_FACTOR
 from folkmoot.transports.listen import listen
 from folkmoot.transports.server import HttpServer
 from tests.harness import ask, run
@@ -52,7 +52,7 @@ def test_those_who_find_no_room_are_counted_and_told_of_together(
             busy = [await being_answered(port) for _ in range(LIMIT)]
             for _ in range(ASKED):
                 assert (await ask(port)).status == 503
-            while len(busy) < CROWD * LIMIT:
+            while len(busy) < OPEN_FACTOR * LIMIT:
                 busy.append(await asyncio.open_connection("127.0.0.1", port))
             for _ in range(ASKED):
                 with suppress(OSError, asyncio.IncompleteReadError):

@@ -16,8 +16,9 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from folkmoot.ratelimits import Rate
-from folkmoot.transports import bodies, connections, protocol
+from folkmoot.transports import bodies, protocol
 from folkmoot.transports.bodies import BodyBounds
+from folkmoot.transports.limits import BODY_STRANGERS_SHARE, MAX_LINGERING, SMALL_BODY_BYTES
 from tests.harness import Answer, Serving, ask, reached, read_answer, run, serving
 
 KIB = 1024
@@ -165,7 +166,7 @@ def test_the_number_of_values_is_bounded_lower_for_strangers(shape: Any) -> None
 def test_too_many_values_are_refused_before_all_of_them_have_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bodies, "COUNTED", 64 * KIB)
+    monkeypatch.setattr(bodies, "BODY_CHECK_BYTES", 64 * KIB)
 
     async def main() -> None:
         async with bounded() as hub:
@@ -197,17 +198,17 @@ def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
             async def hold(size: int, headers: dict[str, str] | None = None) -> None:
                 assert (await post(hub.port, b"x" * size, headers, "/held")).status == 200
 
-            share = BOUNDS.total_bytes // bodies.STRANGERS_SHARE
+            share = BOUNDS.total_bytes // BODY_STRANGERS_SHARE
             for _ in range(share // (64 * KIB)):
                 tasks.create_task(hold(64 * KIB))
             await reached(lambda: held.reading >= share // (64 * KIB))
-            refused = await post(hub.port, b"x" * (bodies.SMALL + 1))
+            refused = await post(hub.port, b"x" * (SMALL_BODY_BYTES + 1))
             assert refused.status == 503
             assert refused.json()["error"]["code"] == "hub_full"
             assert int(refused.headers["retry-after"]) > 0
-            assert (await post(hub.port, b"x" * (bodies.SMALL + 1), ME)).status == 200
+            assert (await post(hub.port, b"x" * (SMALL_BODY_BYTES + 1), ME)).status == 200
             # Whoever wants to register is no burden.
-            assert (await post(hub.port, b"x" * bodies.SMALL)).status == 200
+            assert (await post(hub.port, b"x" * SMALL_BODY_BYTES)).status == 200
             before = held.reading
             tasks.create_task(hold(1000 * KIB, ME))
             await reached(lambda: held.reading != before)
@@ -227,7 +228,7 @@ def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
 @pytest.mark.requirement("edge.slow-body")
 def test_a_body_must_make_progress_in_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
-    monkeypatch.setattr(bodies, "BODY_BYTES_A_SECOND", 100 * KIB)
+    monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 100 * KIB)
 
     async def main() -> None:
         async with bounded() as hub:
@@ -289,7 +290,7 @@ def test_an_account_begins_no_more_bytes_than_it_may_have() -> None:
 @pytest.mark.requirement("edge.bodies-total")
 def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> None:
     # One of each address, that is, however many there may be of all.
-    assert connections.MOST_LINGERING > 1
+    assert MAX_LINGERING > 1
 
     async def main() -> None:
         async with bounded() as hub:

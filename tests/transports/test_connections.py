@@ -15,10 +15,11 @@ from starlette.types import Scope
 
 from folkmoot.transports import connections
 from folkmoot.transports.connections import sign_in
+from folkmoot.transports.limits import SHED_SHARE, SIGNED_IN_RESERVE
 from tests.harness import Serving, ask, reached, read_answer, run, serving
 
 MOST = 40
-OPEN_TO_ALL = MOST - MOST // connections.RESERVE
+OPEN_TO_ALL = MOST - MOST // SIGNED_IN_RESERVE
 HALF_A_BODY = b"POST /read HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nx"
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nhost: local"
 
@@ -129,7 +130,7 @@ def test_the_address_with_most_idle_connections_loses_its_newest_first(
             await flood.open(hub.port, b"", OPEN_TO_ALL - 6, "127.0.0.9")
             await flood.open(hub.port, b"", 6, "127.0.0.8")
             assert (await ask(hub.port, "/")).status == 200
-            gone = MOST // connections.SHED
+            gone = MOST // SHED_SHARE
             await reached(lambda: sum(reader.at_eof() for reader in flood.readers) >= gone)
             ended = [place for place, reader in enumerate(flood.readers) if reader.at_eof()]
             newest = OPEN_TO_ALL - 6
@@ -167,7 +168,7 @@ def test_places_are_kept_for_health_and_for_those_who_are_signed_in() -> None:
 def test_one_address_has_few_connections_without_an_account(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
 
     async def main() -> None:
         async with flooded(per_address=5) as (hub, place, flood):
@@ -190,7 +191,7 @@ def test_an_address_over_its_limit_loses_idle_connections_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(connections, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
 
     async def main() -> None:
         async with flooded(per_address=5) as (hub, _, flood):

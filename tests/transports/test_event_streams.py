@@ -17,11 +17,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from folkmoot.app import Hub
 from folkmoot.core.errors import ArgumentInvalid, DiskFull
 from folkmoot.operations import Absent, Arguments, Call, Operation, Route
-from folkmoot.operations.call import Event, EventStream
+from folkmoot.operations.call import EventStream, StreamEvent
 from folkmoot.operations.routes import endpoints
 from folkmoot.operations.row import says
 from folkmoot.transports.address import Addresses
-from folkmoot.transports.guard import OPERATOR
+from folkmoot.transports.guard import OPERATOR_KEY
 from folkmoot.transports.routes import Routes
 from tests.harness import reached, run
 from tests.mcp_harness import settings
@@ -53,9 +53,9 @@ async def climb(call: Call[Steps]) -> Climbed:
 
 
 async def count(call: Call[Steps]) -> Any:
-    async def source() -> AsyncIterator[Event]:
+    async def source() -> AsyncIterator[StreamEvent]:
         for number in range(call.arguments.steps):
-            yield Event(Step(number), "step", str(number))
+            yield StreamEvent(Step(number), "step", str(number))
         if call.arguments.steps == 10:
             await asyncio.Event().wait()
 
@@ -96,7 +96,7 @@ class Bench:
         self, path: str, *, accept: str = "*/*", token: str | None = None, operated: bool = False
     ) -> httpx2.Response:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await self.app({**scope, OPERATOR: operated}, receive, send)
+            await self.app({**scope, OPERATOR_KEY: operated}, receive, send)
 
         headers = {"accept": accept}
         if shown := self.token if token is None else token:

@@ -11,7 +11,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from folkmoot.core.errors import BodyTooLarge, StoreOverloaded
-from folkmoot.transports.observe import LOGGED_PATH, RequestLines
+from folkmoot.transports.http import RequestLines
+from folkmoot.transports.limits import MAX_LOGGED_PATH
 from tests.harness import Answer, ask, read_answer, run, serving
 
 SECRET = "sk_" + "ab" * 32
@@ -304,4 +305,4 @@ def test_of_a_long_path_only_the_beginning_is_logged(caplog: pytest.LogCaptureFi
 
     run(main())
     (line,) = [record for record in caplog.records if record.getMessage() == "request"]
-    assert len(vars(line)["path"]) == LOGGED_PATH + 1
+    assert len(vars(line)["path"]) == MAX_LOGGED_PATH + 1

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.transports.memory import COLLECT_SOONER, collecting_seldom
+from folkmoot.transports.limits import COLLECT_AFTER_YOUNG
+from folkmoot.transports.server import collecting_seldom
 
 BODIES = """
 from pathlib import Path
-from folkmoot.transports.memory import return_large_buffers
+from folkmoot.transports.server import return_large_buffers
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
@@ -54,7 +55,7 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     async with collecting_seldom(0.001):
         assert gc.get_freeze_count() > frozen
-        assert gc.get_threshold()[2] in (COLLECT_SOONER, 0)
+        assert gc.get_threshold()[2] in (COLLECT_AFTER_YOUNG, 0)
         node = Node()
         gc.collect()
         gone = asyncio.Event()

@@ -34,8 +34,7 @@ from folkmoot.operations.operator.hub import HubStatus
 from folkmoot.store import SqliteStore, find_faults
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from folkmoot.transports import protocol
-from folkmoot.transports.operator_app import operator_app
-from folkmoot.transports.operator_socket import OperatorSocket
+from folkmoot.transports.operator_socket import OperatorSocket, operator_app
 from tests.harness import run
 
 STATUS = HubStatus(1, "1.2", 5.0, "http://127.0.0.1:1/")
@@ -387,7 +386,7 @@ def test_a_data_folder_with_a_very_long_path_works(tmp_path: Path) -> None:
 def test_where_the_system_offers_no_way_around_a_long_path_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("folkmoot.datafolder.sockets.DESCRIPTORS", tmp_path / "none")
+    monkeypatch.setattr("folkmoot.datafolder.proxies.DESCRIPTORS", tmp_path / "none")
     with pytest.raises(ControlError, match="too long for a socket"):
         OperatorSocket(tmp_path / ("d" * 120) / "control.sock").listen()
 

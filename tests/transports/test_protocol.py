@@ -12,8 +12,8 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from folkmoot.transports import protocol
-from folkmoot.transports.away import TurnedAway
-from folkmoot.transports.connections import Connections
+from folkmoot.transports.accept import TurnedAway
+from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.protocol import HubProtocol
 from tests.harness import ask, read_answer, run, serving
 
@@ -198,7 +198,7 @@ def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
         loop = HandLoop()
         transport = Trickle(loop, answer, rate)
         in_hand: Any = loop
-        house = Connections(10, TurnedAway())
+        house = OpenConnections(10, TurnedAway())
         # Without one it sets up the loggers of the whole process.
         config = Config(Response(), log_config=None)
         connection = HubProtocol(config, ServerState(), {}, in_hand, house=house)

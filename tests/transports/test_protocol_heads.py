@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from folkmoot.transports.protocol import MOST_JOINED, Joining
+from folkmoot.transports.limits import MAX_JOINED_BYTES
+from folkmoot.transports.protocol import JoinedWrites
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -28,9 +29,9 @@ class Connection:
         self.closed = True
 
 
-def joined() -> tuple[Joining, Connection]:
+def joined() -> tuple[JoinedWrites, Connection]:
     connection = Connection()
-    return Joining(cast("Any", connection)), connection
+    return JoinedWrites(cast("Any", connection)), connection
 
 
 def test_a_head_leaves_with_the_first_part_of_its_body() -> None:
@@ -68,7 +69,7 @@ def test_whoever_waits_to_send_a_body_is_told_at_once_to_go_on() -> None:
 
 def test_a_long_body_is_not_copied() -> None:
     answer, connection = joined()
-    body = b"x" * (MOST_JOINED + 1)
+    body = b"x" * (MAX_JOINED_BYTES + 1)
     answer.write(HEAD)
     answer.write(body)
     assert connection.written == [HEAD, body]

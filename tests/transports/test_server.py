@@ -59,6 +59,17 @@ def test_stopping_finishes_what_is_in_flight() -> None:
     run(main())
 
 
+def test_whoever_has_nothing_in_flight_stops_at_once() -> None:
+    async def main() -> None:
+        # uvicorn alone would take a fifth of a second for each.
+        async with asyncio.timeout(9):
+            for _ in range(50):
+                async with serving() as hub:
+                    assert (await ask(hub.port)).status == 200
+
+    run(main())
+
+
 def test_stopping_ends_what_does_not_finish_in_time() -> None:
     async def main() -> None:
         slow = Slow()

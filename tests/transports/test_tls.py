@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.settings import TlsSettings
-from folkmoot.transports.tls import load_tls
+from folkmoot.transports.listen import load_tls
 from tests.certificates import certificate
 
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from folkmoot.transports.protocol import HEAD_BYTES
+from folkmoot.transports.limits import MAX_HEAD_BYTES
 from tests.harness import ask, read_answer, run, serving
 
 CHUNKED = b"POST %b HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -45,7 +45,7 @@ def test_trailers_without_end_lose_their_connection(path: bytes, start: bytes, m
                     writer.write(more)
                     await writer.drain()
                     sent += len(more)
-                    assert sent < 400 * HEAD_BYTES
+                    assert sent < 400 * MAX_HEAD_BYTES
                     await asyncio.sleep(0)
             with suppress(OSError):
                 await ended

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from folkmoot.transports import connections
-from folkmoot.transports.connections import BEGUN_AT_ONCE, Metered, Turns
+from folkmoot.transports.connections import Metered, Turns
+from folkmoot.transports.limits import MIN_BEGUN_PER_TURN, USE_HALF_LIFE_SECONDS
 from folkmoot.transports.listen import listen
 from folkmoot.transports.server import HttpServer
 
@@ -44,7 +45,7 @@ async def test_whoever_used_much_waits_behind_whoever_used_little() -> None:
         waiting.begin("mallory", lambda number=number: begun.append(f"mallory {number}"))  # type: ignore[misc]
     waiting.begin("ann", lambda: begun.append("ann"))
     await turned(MANY)
-    assert begun.index("ann") == BEGUN_AT_ONCE
+    assert begun.index("ann") == MIN_BEGUN_PER_TURN
     assert begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
 
 
@@ -65,7 +66,7 @@ async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
     begun: list[str] = []
     waiting = Turns()
     waiting.used["mallory"] = 0.5
-    for _ in range(BEGUN_AT_ONCE):
+    for _ in range(MIN_BEGUN_PER_TURN):
         waiting.begin("ann", lambda: None)
     waiting.begin("mallory", lambda: begun.append("mallory"))
     now += 0.6
@@ -80,7 +81,7 @@ async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPa
     waiting = Turns()
     waiting.used |= {"mallory": 0.5, "ann": 0.0005}
     for _ in range(2):
-        now += connections.FORGET_SECONDS
+        now += USE_HALF_LIFE_SECONDS
         waiting.begin("ann", lambda: None)
         await turned(3)
     assert waiting.used == {"mallory": 0.125}

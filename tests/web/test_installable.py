@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.web.installable import Installable, Shell
+from folkmoot.web.discovery import Installable, Shell
 from folkmoot.web.pages import APP, CONSOLE, Pages
 from tests.harness import Answer, ask, run, serving
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from starlette.routing import Route
 
-from folkmoot.accounts import Invitation
+from folkmoot.accounts import HubInvitation
 from folkmoot.app import Hub
 from folkmoot.telemetry import logs
 from folkmoot.web.clients import CLIENTS
@@ -26,15 +26,15 @@ CLAIMED = "Zz4kd93mPqk2LsQxVt7y8B"
 class Desk:
     """Answers for two codes, and remembers what it was asked."""
 
-    def __init__(self, known: Invitation | None = None) -> None:
+    def __init__(self, known: HubInvitation | None = None) -> None:
         self.asked: list[str] = []
-        self.known = known or Invitation("valid", opens=True)
+        self.known = known or HubInvitation("valid", opens=True)
 
-    async def invitation(self, code: str) -> Invitation:
+    async def invitation(self, code: str) -> HubInvitation:
         self.asked.append(code)
         if code == CODE:
             return self.known
-        return Invitation("claimed" if code == CLAIMED else "unknown")
+        return HubInvitation("claimed" if code == CLAIMED else "unknown")
 
 
 def open_invite(code: str, desk: Desk | None = None, **request: str) -> Answer:
@@ -144,16 +144,16 @@ def test_the_three_texts_are_those_of_the_protocol() -> None:
 @pytest.mark.requirement("invite.page-inviter")
 def test_the_page_says_who_invites_and_what_they_wrote() -> None:
     hostile = "<script>alert(1)</script> $code\nCome!"
-    known = Invitation("valid", inviter="ada", inviter_name="Ada <b>L", message=hostile)
+    known = HubInvitation("valid", inviter="ada", inviter_name="Ada <b>L", message=hostile)
     text = open_invite(CODE, Desk(known)).text
     assert "Ada &lt;b&gt;L (@ada) invites you" in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt; $code\nCome!" in text
     assert text.count("<script>") == 1
-    plain = Invitation("valid", inviter="ada", inviter_name="ada", message=" \n")
+    plain = HubInvitation("valid", inviter="ada", inviter_name="ada", message=" \n")
     text = open_invite(CODE, Desk(plain)).text
     assert ">@ada invites you" in text
     assert "blockquote" not in text.partition("</style>")[2]
-    long = Invitation("valid", inviter="ada", message="x" * 5_000)
+    long = HubInvitation("valid", inviter="ada", message="x" * 5_000)
     assert f"{'x' * 2_000}…<" in open_invite(CODE, Desk(long)).text
     assert "The operator of this hub invites you." in open_invite(CODE).text
 

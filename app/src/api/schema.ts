@@ -497,8 +497,6 @@ export type Invitation = {
   expires_at?: string;
 };
 
-export type Invite = unknown;
-
 export type InviteFor = {
   days?: number | null;
 };
@@ -508,6 +506,8 @@ export type InviteMade = {
   invite_url: string;
   message: string;
 };
+
+export type InviteParticipant = unknown;
 
 export type InvitedHandle = {
   handle: string;

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from folkmoot.accounts.handles import HANDLE, REDIRECT_SECONDS, RESERVED, parse_handle
+from folkmoot.accounts.handles import (
+    HANDLE,
+    RESERVED,
+    parse_handle,
+)
+from folkmoot.accounts.limits import MAX_FORMATS, REDIRECT_SECONDS
 from folkmoot.accounts.model import (
-    MOST_FORMATS,
     Account,
     AccountType,
     Belongings,
@@ -23,11 +27,12 @@ from folkmoot.accounts.model import (
     ContactPage,
     Credential,
     CredentialKind,
-    Found,
+    Farewell,
+    FoundAccount,
     HandleChange,
     HandleInvite,
+    HubInvitation,
     Identity,
-    Invitation,
     InviteRecord,
     InviteState,
     NewToken,
@@ -36,33 +41,31 @@ from folkmoot.accounts.model import (
     Privacy,
     Recovered,
     Registered,
+    Sealer,
     SessionTimes,
+    Welcome,
 )
 from folkmoot.lazily import loading
 
 if TYPE_CHECKING:
     from folkmoot.accounts.accounts import Accounts
-    from folkmoot.accounts.credentials import hash_token, is_token
-    from folkmoot.accounts.keypairs import check_public_key
+    from folkmoot.accounts.credentials import check_public_key, hash_token, is_token
     from folkmoot.accounts.people import access_recipient
-    from folkmoot.accounts.ports import Farewell, Sealer, Welcome
-    from folkmoot.accounts.reserved import ReservedNames, Standing
+    from folkmoot.accounts.registration import ReservedNames, Standing
 else:
     __getattr__ = loading(
         __name__,
         {
             "accounts": "Accounts",
-            "credentials": "hash_token is_token",
-            "keypairs": "check_public_key",
+            "credentials": "check_public_key hash_token is_token",
             "people": "access_recipient",
-            "ports": "Farewell Sealer Welcome",
-            "reserved": "ReservedNames Standing",
+            "registration": "ReservedNames Standing",
         },
     )
 
 __all__ = [
     "HANDLE",
-    "MOST_FORMATS",
+    "MAX_FORMATS",
     "REDIRECT_SECONDS",
     "RESERVED",
     "Account",
@@ -74,11 +77,11 @@ __all__ = [
     "Credential",
     "CredentialKind",
     "Farewell",
-    "Found",
+    "FoundAccount",
     "HandleChange",
     "HandleInvite",
+    "HubInvitation",
     "Identity",
-    "Invitation",
     "InviteRecord",
     "InviteState",
     "NewToken",

@@ -6,7 +6,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from folkmoot import audit
-from folkmoot.accounts import people, profiles, queries, queries_people, registration
+from folkmoot.accounts import (
+    people,
+    profiles,
+    queries,
+    queries_people,
+    registration,
+)
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
 from folkmoot.accounts.browsers import BrowserSessions
@@ -19,37 +25,39 @@ from folkmoot.accounts.credentials import (
 )
 from folkmoot.accounts.handles import parse_handle
 from folkmoot.accounts.invites import (
-    INVITE_SECONDS,
     access_invitation,
     check_pending,
     do_invite,
     do_invite_for,
 )
+from folkmoot.accounts.limits import INVITE_SECONDS, MAX_NICKNAMES_SEALED, MAX_PEOPLE_PAGE
 from folkmoot.accounts.model import (
     Account,
     AccountType,
     Belongings,
     BlockedPage,
     ContactPage,
-    Found,
+    Farewell,
+    FoundAccount,
     HandleChange,
     HandleInvite,
+    HubInvitation,
     Identity,
-    Invitation,
     InviteState,
     OpenInvite,
     PersonRow,
     Policy,
     Recovered,
     Registered,
+    Sealer,
     SessionTimes,
+    Welcome,
 )
-from folkmoot.accounts.ports import Farewell, Sealer, Welcome
+from folkmoot.accounts.profiles import check_text
 from folkmoot.accounts.queries_invites import INVITE_ID, open_invites, remove_open, state_of_invite
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.reserved import ReservedNames
+from folkmoot.accounts.registration import ReservedNames
 from folkmoot.accounts.search import search
-from folkmoot.accounts.texts import check_text
 from folkmoot.core.errors import (
     AccountSuspended,
     CannotSend,
@@ -64,10 +72,6 @@ from folkmoot.quotas import Quotas, used_by
 
 Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]
 """Joins the transaction of a change of an account."""
-
-
-SEALED_AT_ONCE = 500
-"""Nicknames that one transaction seals."""
 
 
 class Accounts:
@@ -269,12 +273,12 @@ class Accounts:
         now = self._now()
         return await self._store.read(lambda tx: people.access_profile(tx, viewer, handle, now))
 
-    async def search(self, viewer: Account, query: str) -> list[Found]:
+    async def search(self, viewer: Account, query: str) -> list[FoundAccount]:
         """At most fifty users whose handle or display name contains the query."""
         return await self._store.read(lambda tx: search(tx, viewer, query))
 
     async def contacts(
-        self, viewer: Account, limit: int = people.MOST_LISTED, cursor: str | None = None
+        self, viewer: Account, limit: int = MAX_PEOPLE_PAGE, cursor: str | None = None
     ) -> ContactPage:
         """The viewer's contacts by handle, a page at a time."""
         after = people.check_page(limit, cursor)
@@ -294,7 +298,7 @@ class Accounts:
     async def seal_nicknames(self) -> None:
         """Seal the nicknames that an earlier version stored readable, some at a time."""
         while await self._store.write(
-            lambda tx: people.do_seal_nicknames(tx, self._nicknames, SEALED_AT_ONCE)
+            lambda tx: people.do_seal_nicknames(tx, self._nicknames, MAX_NICKNAMES_SEALED)
         ):
             pass
 
@@ -316,7 +320,7 @@ class Accounts:
         return await self._store.write(lambda tx: people.do_unblock(tx, viewer.id, handle, now))
 
     async def blocked(
-        self, viewer: Account, limit: int = people.MOST_LISTED, cursor: str | None = None
+        self, viewer: Account, limit: int = MAX_PEOPLE_PAGE, cursor: str | None = None
     ) -> BlockedPage:
         """The handles of those whom the viewer blocks, a page at a time."""
         after = people.check_page(limit, cursor)
@@ -372,11 +376,11 @@ class Accounts:
         now = self._now()
         return await self._store.read(lambda tx: state_of_invite(tx, code_hash, now))
 
-    async def invitation(self, code: str) -> Invitation:
+    async def invitation(self, code: str) -> HubInvitation:
         """What whoever has the code of an invite may know: who invites, and with which words."""
         code_hash = hash_invite_code(code.strip())
         if code_hash is None:
-            return Invitation("unknown")
+            return HubInvitation("unknown")
         now = self._now()
         return await self._store.read(
             lambda tx: access_invitation(tx, code_hash, now, self._sealer, self._policy)
@@ -439,7 +443,7 @@ class Accounts:
         credential_id: str | None = None,
     ) -> list[audit.Entry]:
         """What the viewer did, as the audit log has it, the newest first."""
-        wanted = audit.Wanted(
+        wanted = audit.AuditQuery(
             limit=limit, before=before, account=viewer.id, credential_id=credential_id
         )
         return await self._store.read(lambda tx: audit.read(tx, wanted), long=True)

@@ -14,9 +14,14 @@ from msgspec import Struct
 
 from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.credentials import hash_browser_secret, hash_secret, new_token
+from folkmoot.accounts.limits import (
+    MAX_CACHED_IDENTITIES,
+    MAX_EXPIRED_REMOVED,
+    MAX_LABEL,
+    MAX_TOKEN_SECONDS,
+    UPKEEP_SECONDS,
+)
 from folkmoot.accounts.model import (
-    LONGEST_LABEL,
-    LONGEST_LIFE,
     Account,
     Credential,
     Identity,
@@ -34,7 +39,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.scopes import ALL, OPERATE, WHOLE
 from folkmoot.core.scopes import scope as scope_of
-from folkmoot.telemetry.records import REQUEST, request_fields
+from folkmoot.telemetry.logs import REQUEST, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
@@ -43,14 +48,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.accounts")
 
-UPKEEP_SECONDS: Final = 300.0
-"""How often it is stored which credentials were used, and those whose time is over are removed."""
-REMOVED_AT_ONCE: Final = 500
 FIRST: Final = "first token"
 RECOVERED: Final = "recovered"
-
-
-MOST_KNOWN: Final = 10_000
 
 
 class Ready(Struct, frozen=True, gc=False):
@@ -64,7 +63,7 @@ class Ready(Struct, frozen=True, gc=False):
 class KnownIdentities:
     """Those seen last, by the hashes of their secrets; what was changed is never in it."""
 
-    def __init__(self, most: int = MOST_KNOWN) -> None:
+    def __init__(self, most: int = MAX_CACHED_IDENTITIES) -> None:
         self._most = most
         self._by_hash: OrderedDict[str, Identity] = OrderedDict()
         self._hashes: dict[str, str] = {}
@@ -214,13 +213,13 @@ class Authentication:
         without a `scope` it may do the same. Which scopes there are is not checked here. One that
         is `operated` is made by the operator; only such a one may run the hub.
         """
-        if len(label) > LONGEST_LABEL or not label.isprintable():
+        if len(label) > MAX_LABEL or not label.isprintable():
             raise ArgumentInvalid(
-                f"label must be at most {LONGEST_LABEL} characters on one line.", field="label"
+                f"label must be at most {MAX_LABEL} characters on one line.", field="label"
             )
-        if expires_in is not None and not 1 <= expires_in <= LONGEST_LIFE:
+        if expires_in is not None and not 1 <= expires_in <= MAX_TOKEN_SECONDS:
             raise ArgumentInvalid(
-                f"expires_in must be from 1 to {LONGEST_LIFE} seconds.", field="expires_in"
+                f"expires_in must be from 1 to {MAX_TOKEN_SECONDS} seconds.", field="expires_in"
             )
         self._quotas.check_disk()
         now, token = int(self._clock.now()), new_token()
@@ -257,7 +256,9 @@ class Authentication:
             return made
 
         made = await self._store.write(unit)
-        note("token.created", account, made.id, OPERATOR if operated else account.handle)
+        audit_credential(
+            "token.created", account, made.id, OPERATOR if operated else account.handle
+        )
         return NewToken(made, token)
 
     async def _latest(self, tx: Tx, asking: Credential) -> int | None:
@@ -289,9 +290,9 @@ class Authentication:
 
         await self._store.write(unit)
         if not operated or by is not None:
-            note("token.revoked", account, credential_id, (by or account).handle, by)
+            audit_credential("token.revoked", account, credential_id, (by or account).handle, by)
         else:
-            note("token.revoked", account, credential_id, OPERATOR)
+            audit_credential("token.revoked", account, credential_id, OPERATOR)
 
     async def end(self, account_id: str, credential_id: str) -> None:
         """End the credential of a session that is over; one that is gone is no error."""
@@ -346,7 +347,7 @@ class Authentication:
 
         try:
             if used:
-                await self._store.write(lambda tx: queries.note_used(tx, used, now))
+                await self._store.write(lambda tx: queries.store_last_use(tx, used, now))
             if browsers:
                 await self._store.write(renew)
                 # What is known of them says when they would have ended.
@@ -354,12 +355,14 @@ class Authentication:
                     self.known.forget(credential_id, account_id)
             # A hub that has nothing to remove writes nothing.
             while await self._store.read(lambda tx: queries.any_expired(tx, now)):
-                await self._store.write(lambda tx: queries.remove_expired(tx, now, REMOVED_AT_ONCE))
+                await self._store.write(
+                    lambda tx: queries.remove_expired(tx, now, MAX_EXPIRED_REMOVED)
+                )
         except StoreError as error:
             logger.warning("the upkeep of credentials failed", extra={"error": error.code})
 
 
-def note(
+def audit_credential(
     action: str, account: Account, credential_id: str, by: str, operator: Account | None = None
 ) -> None:
     """Have in the audit log what someone did to a credential of an account.

@@ -6,17 +6,23 @@ not used for a while, and at the latest some time after it was opened.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from folkmoot.accounts import queries_credentials as queries
-from folkmoot.accounts.authentication import note
+from folkmoot.accounts.authentication import audit_credential
 from folkmoot.accounts.credentials import (
     hash_one_time_code,
     hash_secret,
     new_browser_secret,
     new_one_time_code,
 )
-from folkmoot.accounts.model import Account, Credential, NewToken, OneTimeCode
+from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, MAX_ONE_TIME_CODES, ONE_TIME_CODE_SECONDS
+from folkmoot.accounts.model import (
+    Account,
+    Credential,
+    NewToken,
+    OneTimeCode,
+)
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import OPERATOR
 from folkmoot.core.errors import AccountSuspended, OneTimeCodeInvalid, TokenInvalid
@@ -26,14 +32,6 @@ if TYPE_CHECKING:
     from folkmoot.accounts.model import SessionTimes
     from folkmoot.core.ports import Clock, Store, Tx
     from folkmoot.quotas import Quotas
-
-CODE_SECONDS: Final = 120
-"""How long a one-time code can be used."""
-MOST_SESSIONS: Final = 20
-"""Browser sessions that an account may have; one more ends the one that was not used for longest.
-"""
-MOST_CODES: Final = 20
-"""One-time codes of an account that may wait to be used; one more ends the oldest."""
 
 
 class BrowserSessions:
@@ -72,7 +70,7 @@ class BrowserSessions:
                 return None
             if replaces:
                 await queries.remove(tx, account_id, replaces)
-            await queries.remove_oldest_browsers(tx, account_id, MOST_SESSIONS - 1)
+            await queries.remove_oldest_browsers(tx, account_id, MAX_BROWSER_SESSIONS - 1)
             made = Credential(
                 id=queries.new_id(),
                 kind="browser",
@@ -94,13 +92,13 @@ class BrowserSessions:
         if opened is None:
             return None
         account, made = opened
-        note("browser.signed_in", account, made.id, account.handle)
+        audit_credential("browser.signed_in", account, made.id, account.handle)
         return NewToken(made, secret)
 
     async def close(self, account: Account, credential_id: str) -> None:
         """End a session that its browser signs out of; one that is gone is no error."""
         if await self._store.write(lambda tx: queries.remove(tx, account.id, credential_id)):
-            note("browser.signed_out", account, credential_id, account.handle)
+            audit_credential("browser.signed_out", account, credential_id, account.handle)
 
     async def create_code(self, account: Account, by: str = "", scope: str = "") -> OneTimeCode:
         """A code that opens one session soon; `by` is the credential that it is made with.
@@ -116,13 +114,13 @@ class BrowserSessions:
                 raise TokenInvalid
             if current.suspended_at is not None:
                 raise AccountSuspended
-            await queries.remove_codes(tx, account.id, now, MOST_CODES - 1)
-            made = queries.Code(account.id, by or None, now + CODE_SECONDS, scope or None)
+            await queries.remove_codes(tx, account.id, now, MAX_ONE_TIME_CODES - 1)
+            made = queries.Code(account.id, by or None, now + ONE_TIME_CODE_SECONDS, scope or None)
             await queries.insert_code(tx, hash_secret(code), made)
 
         await self._store.write(unit)
-        note("browser.code_created", account, by, account.handle if by else OPERATOR)
-        return OneTimeCode(code, now + CODE_SECONDS)
+        audit_credential("browser.code_created", account, by, account.handle if by else OPERATOR)
+        return OneTimeCode(code, now + ONE_TIME_CODE_SECONDS)
 
     async def use_code(self, code: str) -> tuple[Account, str, str]:
         """Take a code: whose it is, the credential it was made with, and the session's scope.
@@ -135,7 +133,7 @@ class BrowserSessions:
             raise OneTimeCodeInvalid
 
         async def unit(tx: Tx) -> tuple[Account, str, str] | None:
-            found = await queries.take_code(tx, hashed)
+            found = await queries.consume_code(tx, hashed)
             account = None if found is None else await account_by_id(tx, found.account_id)
             if found is None or account is None or found.expires_at <= now:
                 return None

@@ -1,10 +1,22 @@
-"""Tokens, codes and the secrets of browser sessions: how they are made, read and hashed."""
+"""Tokens, codes, secrets of browser sessions and key pairs: how they are made, read and hashed."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import re
 import secrets
+from functools import lru_cache
 from hashlib import sha256
+from typing import NamedTuple
+
+from nacl.bindings import crypto_box_beforenm
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey
+
+from folkmoot.accounts.limits import MAX_CACHED_KEYS, MAX_RECOVERY_CODE
+from folkmoot.core.errors import ArgumentInvalid
 
 TOKEN = re.compile(r"sk_[0-9a-f]{64}")
 TOKEN_BYTES = 32
@@ -13,7 +25,6 @@ CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 CODE_GROUPS = 3
 GROUP_LETTERS = 4
 CODE = re.compile(f"[{CODE_ALPHABET}]{{{CODE_GROUPS * GROUP_LETTERS}}}")
-LONGEST_CODE = 64
 
 INVITE_BYTES = 16
 INVITE = re.compile(f"[0-9a-f]{{{INVITE_BYTES * 2}}}")
@@ -80,7 +91,7 @@ def hash_invite_code(code: str) -> str | None:
 
 def hash_recovery_code(text: str) -> str | None:
     """The hash of a recovery code, in any case, with or without dashes; nothing if it is none."""
-    if len(text) > LONGEST_CODE or not text.isascii():
+    if len(text) > MAX_RECOVERY_CODE or not text.isascii():
         return None
     letters = text.strip().replace("-", "").upper()
     return hash_secret(grouped(letters)) if CODE.fullmatch(letters) else None
@@ -90,3 +101,55 @@ def grouped(letters: str) -> str:
     """The letters of a recovery code as `XXXX-XXXX-XXXX`."""
     starts = range(0, len(letters), GROUP_LETTERS)
     return "-".join(letters[start : start + GROUP_LETTERS] for start in starts)
+
+
+KEY_BYTES = 32
+KEY_CHARACTERS = 44
+
+_PROBE = hashlib.sha256(b"folkmoot: is this a key?").digest()
+"""Any private key shows whether a public one is of low order; this one is nobody's."""
+
+
+class KeyPair(NamedTuple):
+    """A public key as it is told, and its private key, which is only ever stored sealed."""
+
+    public: str
+    private: bytes
+
+    def __repr__(self) -> str:
+        return f"<KeyPair {self.public}>"
+
+
+def new_key_pair() -> KeyPair:
+    """A fresh key pair."""
+    private = PrivateKey.generate()
+    return KeyPair(base64.b64encode(bytes(private.public_key)).decode(), bytes(private))
+
+
+@lru_cache(MAX_CACHED_KEYS)
+def keeps_secrets(key: bytes) -> bool:
+    """Whether a box for a public key is secret: not so for zeros and other points of low order."""
+    try:
+        crypto_box_beforenm(key, _PROBE)
+    except CryptoError:
+        return False
+    return True
+
+
+def check_public_key(field: str, text: str) -> str:
+    """The key itself, if it is one: 32 bytes in base64; else an error that names the field."""
+    try:
+        key = base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    # Only one text stands for a key: its last character may hide no further bits.
+    if len(key) != KEY_BYTES or base64.b64encode(key).decode() != text:
+        raise ArgumentInvalid(
+            f"{field} must be {KEY_BYTES} bytes in base64 ({KEY_CHARACTERS} characters).",
+            field=field,
+        )
+    if not keeps_secrets(key):
+        raise ArgumentInvalid(
+            f"{field} must be a public key; with this value no box would be secret.", field=field
+        )
+    return text

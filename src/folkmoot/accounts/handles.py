@@ -7,19 +7,12 @@ from folkmoot.names.grammar import HANDLE, HERE, parse_handle
 __all__ = [
     "HANDLE",
     "HERE",
-    "MOST_REDIRECTS",
     "OFFICIAL",
-    "REDIRECT_SECONDS",
     "RESERVED",
     "is_official",
     "parse_handle",
 ]
 
-REDIRECT_SECONDS = 2_592_000
-"""30 days: how long an old handle leads to its owner, and a deleted one stays reserved."""
-
-MOST_REDIRECTS = 10
-"""Old handles that may lead to one account at once, so that nobody hoards names by renaming."""
 
 RESERVED = frozenset(
     {

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
 
 from folkmoot.accounts import queries
-from folkmoot.accounts.model import Invitation, Policy
-from folkmoot.accounts.ports import Sealer
+from folkmoot.accounts.model import HubInvitation, Policy, Sealer
 from folkmoot.accounts.queries_invites import (
     PURPOSE,
     count_open,
@@ -16,14 +14,10 @@ from folkmoot.accounts.queries_invites import (
     state_of_invite,
     waiting_invite,
 )
-from folkmoot.accounts.registration import access_own
-from folkmoot.accounts.reserved import ReservedNames, Standing, standing
+from folkmoot.accounts.registration import ReservedNames, Standing, access_own, standing
 from folkmoot.core.errors import ArgumentInvalid, HandleTaken
 from folkmoot.core.ports import Tx
 from folkmoot.quotas import Quotas
-
-INVITE_SECONDS: Final = 7 * 86_400
-"""How long an invite for a handle can be claimed unless the operator says otherwise."""
 
 
 def check_pending(message: str, most: int) -> bytes:
@@ -60,17 +54,17 @@ async def do_invite(
 
 async def access_invitation(
     tx: Tx, code_hash: str, now: int, sealer: Sealer, policy: Policy
-) -> Invitation:
+) -> HubInvitation:
     """What an invite tells whoever has its code."""
     state = await state_of_invite(tx, code_hash, now)
     claim = await waiting_invite(tx, code_hash) if state == "valid" else None
     if claim is None:
-        return Invitation(state)
+        return HubInvitation(state)
     inviter = await queries.by_id(tx, claim.inviter_id) if claim.inviter_id else None
     message = None
     if claim.pending is not None:
         message = sealer.open(PURPOSE, code_hash, claim.pending).decode()
-    return Invitation(
+    return HubInvitation(
         state,
         handle=claim.handle,
         inviter=None if inviter is None else inviter.handle,

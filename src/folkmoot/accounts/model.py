@@ -1,13 +1,23 @@
-"""The nouns: what an account is and what its actions answer. None of them holds a stored secret."""
+"""The nouns: what an account is, what its actions answer, and the event about its changes.
+
+None of them holds a stored secret.
+"""
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias, get_args
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
+import msgspec
 from msgspec import Struct
 
+from folkmoot.core.events import ACCOUNTS, subject
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import ALL
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Event, Tx
+
 
 Policy: TypeAlias = Literal["open", "invite", "closed"]
 Privacy: TypeAlias = Literal["public", "contacts_only", "private"]
@@ -15,15 +25,9 @@ CredentialKind: TypeAlias = Literal["token", "browser", "app", "device", "guest"
 AccountType: TypeAlias = Literal["person", "agent"]
 InviteState: TypeAlias = Literal["unknown", "claimed", "expired", "valid"]
 
-MOST_FORMATS = 8
-"""Formats of payloads that one account names."""
 
 PRIVACY_LEVELS: tuple[str, ...] = get_args(Privacy)
 ACCOUNT_TYPES: tuple[str, ...] = get_args(AccountType)
-
-LONGEST_LABEL: Final = 100
-LONGEST_LIFE: Final = 10 * 365 * 24 * 3600
-"""Seconds until a token may expire at the latest; one without an end is another thing."""
 
 
 class Account(Struct, frozen=True, gc=False):
@@ -160,7 +164,7 @@ class HandleChange(Struct, frozen=True, gc=False):
     redirects_until: int
 
 
-class Found(Struct, frozen=True, gc=False):
+class FoundAccount(Struct, frozen=True, gc=False):
     """A user whom a search found; of one who is `contacts_only` the rest is not told."""
 
     handle: str
@@ -203,7 +207,7 @@ class HandleInvite(Struct, frozen=True, gc=False):
         return f"<HandleInvite {self.handle}>"
 
 
-class Invitation(Struct, frozen=True, gc=False):
+class HubInvitation(Struct, frozen=True, gc=False):
     """What whoever has an invite's link may know of it; of one that is over, only that."""
 
     state: InviteState
@@ -252,3 +256,71 @@ class Belongings(Struct, frozen=True, gc=False):
     contacts: list[Contact]
     blocked: list[str]
     invites: list[InviteRecord]
+
+
+class Sealer(Protocol):
+    """Seals what must not lie readable in the database, each for its purpose and its row."""
+
+    def seal(self, purpose: str, row: str, plaintext: bytes) -> str:
+        """The sealed text, which opens only with the same purpose and row."""
+        ...
+
+    def open(self, purpose: str, row: str, sealed: str) -> bytes:
+        """What was sealed; raises when it was changed or belongs elsewhere."""
+        ...
+
+
+Welcome: TypeAlias = "Callable[[Tx, Account, str | None, str | None], Awaitable[None]]"
+"""Joins a registration's transaction: the new account, its inviter's id, the pending message."""
+
+Farewell: TypeAlias = "Callable[[Tx, Account], Awaitable[None]]"
+"""Joins a deletion's transaction, before the account itself is gone."""
+
+
+Change: TypeAlias = Literal["profile", "handle", "restored", "suspended", "recovered", "deleted"]
+
+ENDING: Final = frozenset({"suspended", "recovered", "deleted"})
+"""Changes after which no token that was valid before is."""
+CLOSING: Final = frozenset({"suspended", "deleted"})
+"""Changes after which nobody can use the account."""
+
+
+class AccountChange(Struct, frozen=True):
+    """A change of an account, and who it is since."""
+
+    id: str
+    change: Change
+    handle: str
+    type: str
+    redirects: dict[str, int] = {}
+    """After a change of the handle: those before it that still lead here, and until when."""
+
+    @property
+    def ends_tokens(self) -> bool:
+        """Whether no token that was valid before is valid now."""
+        return self.change in ENDING
+
+    @property
+    def closes(self) -> bool:
+        """Whether nobody can use the account now."""
+        return self.change in CLOSING
+
+    @property
+    def principal(self) -> Principal:
+        """Whose account it is, as policy knows them."""
+        return Principal(self.id, self.handle, PrincipalType(self.type))
+
+
+def publish_change(
+    tx: Tx, account: Account, change: Change, redirects: dict[str, int] | None = None
+) -> None:
+    """Within a unit: have everyone told of a change once it is committed."""
+    changed = AccountChange(
+        account.id, change, account.handle, account.account_type, redirects or {}
+    )
+    tx.publish(subject(ACCOUNTS, account.id), changed)
+
+
+def read_change(event: Event) -> AccountChange:
+    """The change that an event tells of."""
+    return msgspec.convert(event.data, AccountChange)

@@ -7,8 +7,15 @@ from msgspec.structs import replace
 from folkmoot.accounts import queries
 from folkmoot.accounts import queries_people as people
 from folkmoot.accounts.handles import HANDLE, parse_handle
-from folkmoot.accounts.model import Account, Belongings, BlockedPage, Contact, ContactPage
-from folkmoot.accounts.ports import Sealer
+from folkmoot.accounts.limits import MAX_PEOPLE_PAGE
+from folkmoot.accounts.model import (
+    Account,
+    Belongings,
+    BlockedPage,
+    Contact,
+    ContactPage,
+    Sealer,
+)
 from folkmoot.accounts.queries_invites import invites_of
 from folkmoot.accounts.registration import access_own
 from folkmoot.core.errors import (
@@ -22,7 +29,6 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import CONTACTS, subject
 from folkmoot.core.ports import Tx
 
-MOST_LISTED = 100
 NICKNAME = "nickname"
 """What a nickname is sealed for; its row is its owner's id and the contact's."""
 START = ""
@@ -147,8 +153,8 @@ def publish_people(tx: Tx, user_id: str, other: Account, change: str) -> None:
 
 def check_page(limit: int, cursor: str | None) -> str:
     """The handle after which a page of people begins, if limit and cursor are ones to go by."""
-    if not 1 <= limit <= MOST_LISTED:
-        raise ArgumentInvalid(f"limit must be 1 to {MOST_LISTED}.", field="limit")
+    if not 1 <= limit <= MAX_PEOPLE_PAGE:
+        raise ArgumentInvalid(f"limit must be 1 to {MAX_PEOPLE_PAGE}.", field="limit")
     if cursor is None:
         return START
     handle = cursor.removeprefix(AFTER)

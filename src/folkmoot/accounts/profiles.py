@@ -1,19 +1,22 @@
-"""How an account changes: its profile and its handle."""
+"""How an account changes: its profile, its handle, and what the texts in them may have."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from folkmoot.accounts import queries
-from folkmoot.accounts.events import publish_change
-from folkmoot.accounts.handles import MOST_REDIRECTS, REDIRECT_SECONDS, parse_handle
-from folkmoot.accounts.keypairs import check_public_key
-from folkmoot.accounts.model import MOST_FORMATS, PRIVACY_LEVELS, Account, HandleChange
-from folkmoot.accounts.registration import access_own
-from folkmoot.accounts.reserved import ReservedNames, takes_back
-from folkmoot.accounts.texts import TEXTS, check_text
+from folkmoot.accounts.credentials import check_public_key
+from folkmoot.accounts.handles import parse_handle
+from folkmoot.accounts.limits import MAX_FORMATS, MAX_REDIRECTS, REDIRECT_SECONDS
+from folkmoot.accounts.model import (
+    PRIVACY_LEVELS,
+    Account,
+    HandleChange,
+    publish_change,
+)
+from folkmoot.accounts.registration import ReservedNames, access_own, takes_back
 from folkmoot.core.errors import (
     ArgumentInvalid,
     HandleInvalid,
@@ -24,6 +27,48 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.ports import SqlValue, Tx
 
+
+class TextLimits(NamedTuple):
+    """How many characters a text may have, and whether it may have several lines."""
+
+    least: int
+    most: int
+    lines: bool = False
+
+
+TEXTS: dict[str, TextLimits] = {
+    "display_name": TextLimits(1, 100),
+    "bio": TextLimits(0, 500, lines=True),
+    "status": TextLimits(0, 100),
+    "nickname": TextLimits(0, 100),
+}
+
+# Controls, line separators, and what turns the direction of the text around it: with these one
+# name can be made to look like another. Halves of surrogate pairs are not text at all.
+UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+LINES = re.compile(r"[\t\n\r]")
+
+
+def check_text(field: str, text: str) -> str:
+    """The text, if the field may hold it; else an error that names the field."""
+    limits = TEXTS[field]
+    if not limits.least <= len(text) <= limits.most:
+        raise ArgumentInvalid(
+            f"{field} must have {limits.least} to {limits.most} characters.", field=field
+        )
+    if not is_plain(LINES.sub("", text) if limits.lines else text):
+        raise ArgumentInvalid(f"{field} must not have control characters.", field=field)
+    if limits.least and not any(map(str.isprintable, text.replace(" ", ""))):
+        raise ArgumentInvalid(f"{field} must not be blank.", field=field)
+    return text
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is free of control characters."""
+    return UNFIT.search(text) is None
+
+
 SEARCHED = frozenset({"display_name", "privacy"})
 KEY: Final = "client_public_key"
 FORMATS: Final = "payload_formats"
@@ -32,9 +77,9 @@ FORMAT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 
 def check_formats(formats: Sequence[str]) -> str:
     """The names of formats as they are stored."""
-    if len(formats) > MOST_FORMATS or not all(map(FORMAT.fullmatch, formats)):
+    if len(formats) > MAX_FORMATS or not all(map(FORMAT.fullmatch, formats)):
         raise ArgumentInvalid(
-            f"{FORMATS} must be at most {MOST_FORMATS} names of lowercase letters, digits, dots, "
+            f"{FORMATS} must be at most {MAX_FORMATS} names of lowercase letters, digits, dots, "
             "dashes and underscores, each of at most 40 characters.",
             field=FORMATS,
         )
@@ -98,9 +143,9 @@ async def do_change_handle(
     until = now + REDIRECT_SECONDS
     # An account has one live handle at a time: the old one is given up before the new one is taken.
     before = await queries.give_up_handle(tx, user_id, handle, until)
-    if before is None or not await queries.take_handle(tx, handle, user_id, now):
+    if before is None or not await queries.claim_handle(tx, handle, user_id, now):
         raise HandleTaken
-    if len(redirects.keys() - {handle}) >= MOST_REDIRECTS:
+    if len(redirects.keys() - {handle}) >= MAX_REDIRECTS:
         raise TooManyHandleChanges(retry_at=min(redirects.values()))
     if not await queries.rename(tx, user_id, before, handle, now):
         raise HandleTaken("Your handle was changed at the same moment. Try again.")

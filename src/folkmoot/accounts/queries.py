@@ -1,13 +1,37 @@
-"""The SQL of users, their names and their credentials. Everything here runs within a unit."""
+"""The SQL of users, their names, and the index that finds them. All of it runs within a unit."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from folkmoot.accounts.grams import grams_of
+from folkmoot.accounts.limits import MAX_GRAM, MAX_QUERY_GRAMS
 from folkmoot.accounts.model import Account, PersonRow
 from folkmoot.audit import like
 from folkmoot.core.ports import SqlValue, Tx
+
+
+def fold(text: str) -> str:
+    """The text without its case. It folds character by character, so what contained still does."""
+    return text.casefold()
+
+
+def grams_of(*names: str) -> set[str]:
+    """Every gram of these names."""
+    return {
+        folded[start : start + length]
+        for folded in map(fold, names)
+        for length in range(1, MAX_GRAM + 1)
+        for start in range(len(folded) - length + 1)
+    }
+
+
+def grams_in_query(folded: str) -> list[str]:
+    """The grams a name must hold to contain the query: a few, spread over the whole of it."""
+    if len(folded) <= MAX_GRAM:
+        return [folded]
+    grams = sorted({folded[at : at + MAX_GRAM] for at in range(len(folded) - MAX_GRAM + 1)})
+    return grams[:: -(-len(grams) // MAX_QUERY_GRAMS)]
+
 
 ACCOUNT = (
     "u.id, u.handle, u.display_name, u.bio, u.privacy, u.status, u.account_type, u.public_key, "
@@ -109,7 +133,7 @@ async def delete_user(tx: Tx, user_id: str, until: int) -> None:
     await count_users(tx, -await tx.execute("DELETE FROM users WHERE id = ?", (user_id,)))
 
 
-async def take_handle(tx: Tx, handle: str, user_id: str, now: int) -> bool:
+async def claim_handle(tx: Tx, handle: str, user_id: str, now: int) -> bool:
     """Make a handle the user's, unless it is someone's, leads to someone else or is reserved."""
     taken = await tx.execute(
         "INSERT INTO handles (handle, user_id, kind, until) VALUES (?, ?, 'live', NULL) "

@@ -10,7 +10,13 @@ from collections.abc import Iterable
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
-from folkmoot.accounts.model import Account, Credential, Identity, SessionTimes, principal_of
+from folkmoot.accounts.model import (
+    Account,
+    Credential,
+    Identity,
+    SessionTimes,
+    principal_of,
+)
 from folkmoot.accounts.queries import ACCOUNT
 from folkmoot.core.events import CREDENTIALS, TOKENS, subject
 from folkmoot.core.policy import NOBODY
@@ -162,7 +168,7 @@ async def remove_expired(tx: Tx, now: int, most: int) -> None:
         publish_end(tx, credential_id, account_id)
 
 
-async def note_used(tx: Tx, credential_ids: Iterable[str], now: int) -> None:
+async def store_last_use(tx: Tx, credential_ids: Iterable[str], now: int) -> None:
     """Note when these were used last."""
     for credential_id in credential_ids:
         await tx.execute("UPDATE credentials SET used_at = ? WHERE id = ?", (now, credential_id))
@@ -207,7 +213,7 @@ async def has_code(tx: Tx, hashed: str) -> bool:
     return row is not None
 
 
-async def take_code(tx: Tx, hashed: str) -> Code | None:
+async def consume_code(tx: Tx, hashed: str) -> Code | None:
     """Remove a one-time code, and answer what it was; of two who try, one gets it."""
     rows = await tx.fetch(
         "DELETE FROM browser_codes WHERE hash = ? "

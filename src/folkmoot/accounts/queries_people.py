@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from folkmoot.accounts.limits import MAX_USERS_COUNTED
 from folkmoot.accounts.model import Account, Contact
 from folkmoot.accounts.queries import ACCOUNT, LED_TO
 from folkmoot.core.ports import Row, Tx
 
 BLOCKS = "EXISTS (SELECT 1 FROM blocks b WHERE b.user_id = u.id AND b.blocked_id = ?)"
 KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_id = ?)"
-
-MOST_COUNTED = 800
-"""How many users are counted to find the rarest of a few grams: some 7,000 steps of SQLite's."""
 
 
 async def put_contact(tx: Tx, user_id: str, contact_id: str, sealed: str, now: int) -> None:
@@ -139,7 +137,7 @@ async def rarest_first(tx: Tx, grams: Sequence[str]) -> list[str]:
     """The grams in the order of how many users have them, as far as they are counted."""
     if len(grams) == 1:
         return list(grams)
-    most = MOST_COUNTED // len(grams)
+    most = MAX_USERS_COUNTED // len(grams)
     counts: dict[str, int] = {}
     for gram in grams:
         row = await tx.fetch_one(

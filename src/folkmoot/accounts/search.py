@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from folkmoot.accounts.grams import fold, grams_in_query
 from folkmoot.accounts.handles import HERE, parse_handle
-from folkmoot.accounts.model import Account, Found
-from folkmoot.accounts.queries import by_handle
+from folkmoot.accounts.limits import MAX_USERS_FOUND
+from folkmoot.accounts.model import Account, FoundAccount
+from folkmoot.accounts.profiles import TEXTS, is_plain
+from folkmoot.accounts.queries import by_handle, fold, grams_in_query
 from folkmoot.accounts.queries_people import (
     has_contact,
     not_private,
@@ -23,14 +24,12 @@ from folkmoot.accounts.queries_people import (
     rarest_first,
     with_grams,
 )
-from folkmoot.accounts.texts import TEXTS, is_plain
 from folkmoot.core.ports import Tx
 
-MOST_FOUND = 50
 LONGEST_QUERY = TEXTS["display_name"].most
 
 
-async def search(tx: Tx, viewer: Account, query: str) -> list[Found]:
+async def search(tx: Tx, viewer: Account, query: str) -> list[FoundAccount]:
     """At most fifty users whose handle or display name contains the query, best match first."""
     if len(query) > LONGEST_QUERY or not is_plain(query):
         return []  # no name is like that
@@ -40,14 +39,14 @@ async def search(tx: Tx, viewer: Account, query: str) -> list[Found]:
     for account in await everyone(tx, wanted):
         found.setdefault(account.id, account)
     ranked = sorted(found.values(), key=lambda account: rank(account, wanted))
-    return [await shown(tx, account, viewer) for account in ranked[:MOST_FOUND]]
+    return [await shown(tx, account, viewer) for account in ranked[:MAX_USERS_FOUND]]
 
 
 async def acquainted(tx: Tx, viewer: Account, wanted: str) -> list[Account]:
     """The matching private users who may be seen by the viewer, and the viewer."""
 
     async def page(after: str) -> list[Account]:
-        return await private_who_know(tx, viewer.id, after=after, limit=MOST_FOUND)
+        return await private_who_know(tx, viewer.id, after=after, limit=MAX_USERS_FOUND)
 
     found = await matching(page, wanted)
     return [viewer, *found] if matches(viewer, wanted) else found
@@ -56,14 +55,14 @@ async def acquainted(tx: Tx, viewer: Account, wanted: str) -> list[Account]:
 async def everyone(tx: Tx, wanted: str) -> list[Account]:
     """The matching users whom everyone may find; the one with that very handle is among them."""
     if not wanted:
-        return await not_private(tx, limit=MOST_FOUND)
+        return await not_private(tx, limit=MAX_USERS_FOUND)
     handle = parse_handle(wanted)
     exact = await by_handle(tx, handle, now=NO_REDIRECTS) if handle else None
     first = [exact] if exact and exact.privacy != "private" else []
     grams = await rarest_first(tx, grams_in_query(wanted))
 
     async def page(after: str) -> list[Account]:
-        return await with_grams(tx, grams, after=after, limit=MOST_FOUND)
+        return await with_grams(tx, grams, after=after, limit=MAX_USERS_FOUND)
 
     return first + await matching(page, wanted)
 
@@ -82,8 +81,8 @@ async def matching(page: Callable[[str], Awaitable[list[Account]]], wanted: str)
     while True:
         candidates = await page(after)
         found += [account for account in candidates if matches(account, wanted)]
-        if len(found) >= MOST_FOUND or len(candidates) < MOST_FOUND:
-            return found[:MOST_FOUND]
+        if len(found) >= MAX_USERS_FOUND or len(candidates) < MAX_USERS_FOUND:
+            return found[:MAX_USERS_FOUND]
         after = candidates[-1].id
 
 
@@ -98,7 +97,7 @@ def rank(account: Account, wanted: str) -> tuple[int, str]:
     return (0 if handle == wanted else 1 if handle.startswith(wanted) else 2, handle)
 
 
-async def shown(tx: Tx, account: Account, viewer: Account) -> Found:
+async def shown(tx: Tx, account: Account, viewer: Account) -> FoundAccount:
     """What a search tells of a user.
 
     Of one who is `contacts_only` that is the two names alone, unless the viewer is a contact of
@@ -109,5 +108,5 @@ async def shown(tx: Tx, account: Account, viewer: Account) -> Found:
         and account.id != viewer.id
         and not await has_contact(tx, account.id, viewer.id)
     ):
-        return Found(account.handle, account.display_name, None, None)
-    return Found(account.handle, account.display_name, account.bio, account.account_type)
+        return FoundAccount(account.handle, account.display_name, None, None)
+    return FoundAccount(account.handle, account.display_name, account.bio, account.account_type)

@@ -10,8 +10,8 @@ from typing import Any, Final, Self, TypeAlias
 import aiohttp
 import msgspec
 
-from folkmoot import __version__
 from folkmoot.bridge.limits import HUB_ANSWER_SECONDS, MAX_ANSWER_BYTES, MAX_REASON
+from folkmoot.client.http import tool_request, tool_result
 from folkmoot.core import strict
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import (
@@ -26,17 +26,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.strict import Limits
 from folkmoot.core.verdict import Block, Mock, Modify, Verdict
-from folkmoot.mcp.wire import (
-    ACCEPT_BOTH,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    EVENT_STREAM,
-    METHOD_HEADER,
-    NAME_HEADER,
-    TOOLS_CALL,
-    VERSION_HEADER,
-    VERSION_KEY,
-)
+from folkmoot.mcp.wire import EVENT_STREAM, TOOLS_CALL
 
 TEXT_LIMITS: Final = Limits(message_bytes=64 * 1024 * 1024, nesting=64)
 
@@ -164,12 +154,6 @@ def error_result(error: FolkmootError) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-PROTOCOL: Final = "2026-07-28"
-META: Final = {
-    VERSION_KEY: PROTOCOL,
-    CLIENT_KEY: {"name": "folkmoot-bridge", "version": __version__},
-    CAPABILITIES_KEY: {},
-}
 UNAUTHORISED: Final = 401
 NO_ACCOUNT: Final = "Authentication required."
 
@@ -207,19 +191,15 @@ class SideHub:
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The result of a tool; its refusal is raised as `ToolRefused`, in the hub's own words."""
-        params = {"name": tool, "arguments": arguments, "_meta": META}
-        request = {"jsonrpc": "2.0", "id": 1, "method": TOOLS_CALL, "params": params}
-        headers = {
-            "accept": ACCEPT_BOTH,
-            "content-type": "application/json",
-            VERSION_HEADER: PROTOCOL,
-            METHOD_HEADER: TOOLS_CALL,
-            NAME_HEADER: tool,
-            "authorization": f"Bearer {self._token}",
-            "user-agent": f"folkmoot/{__version__}",
-        }
-        status, body = await self._exchange(msgspec.json.encode(request), headers)
-        return self._result(status, body)
+        body, headers = tool_request("folkmoot-bridge", tool, arguments, self._token)
+        status, content = await self._exchange(body, headers)
+        try:
+            payload, reason = tool_result(msgspec.json.decode(content))
+        except (ValueError, RecursionError):
+            raise AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.") from None
+        if reason is not None:
+            raise refusal(reason, unauthorised=status == UNAUTHORISED)
+        return payload
 
     async def _exchange(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         try:
@@ -230,7 +210,7 @@ class SideHub:
                 async for chunk in answer.content.iter_any():
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
-                        raise self._not_understood()
+                        raise AnswerInvalid(f"{self.url}: the hub's answer is too long.")
         except TimeoutError:
             raise HubUnreachable(
                 f"{self.url}: no answer within {HUB_ANSWER_SECONDS:g} seconds."
@@ -240,29 +220,6 @@ class SideHub:
         if answer.content_type == EVENT_STREAM:
             return answer.status, last_event(bytes(content))
         return answer.status, bytes(content)
-
-    def _result(self, status: int, body: bytes) -> dict[str, Any]:
-        try:
-            answer = msgspec.json.decode(body)
-            error = answer.get("error")
-            if error is not None:
-                raise refusal(str(error["message"]), unauthorised=status == UNAUTHORISED)
-            result = answer["result"]
-            payload = json.loads(result["content"][0]["text"])
-            failed = result.get("isError", False)
-        except (
-            msgspec.DecodeError, TypeError, KeyError, IndexError, ValueError, AttributeError,
-            RecursionError,
-        ):  # fmt: skip
-            raise self._not_understood() from None
-        if not isinstance(payload, dict):
-            raise self._not_understood()
-        if failed:
-            raise refusal(str(payload.get("error", "The hub refused without a reason.")))
-        return payload
-
-    def _not_understood(self) -> AnswerInvalid:
-        return AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.")
 
 
 def last_event(stream: bytes) -> bytes:

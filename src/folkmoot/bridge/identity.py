@@ -113,19 +113,19 @@ class Device:
         """Know the account and have its key published, if that has not been done."""
         async with self._lock:
             if self._keys is None:
-                await self._settle(await self._hub.call("msg/whoami"))
+                await self._resolve(await self._hub.call("msg/whoami"))
 
     async def look_again(self) -> None:
         """Ask the hub anew who we are: the handle may have changed elsewhere."""
         async with self._lock:
-            await self._settle(await self._hub.call("msg/whoami"))
+            await self._resolve(await self._hub.call("msg/whoami"))
 
     def check_usable(self) -> None:
         """Raise if what this device seals could not be verified by its reader."""
         if self.problem:
             raise DeviceKeyUnusable(self.problem)
 
-    async def _settle(self, profile: dict[str, Any]) -> None:
+    async def _resolve(self, profile: dict[str, Any]) -> None:
         handle, published = profile.get("handle"), profile.get("client_public_key")
         if not isinstance(handle, str) or not isinstance(published, str | None):
             raise AnswerInvalid("The hub's answer to 'who am I' cannot be understood.")

@@ -261,7 +261,7 @@ class KeyStore:
             entry.current = keep(key, now, keyring=entry.current.keyring)
         return self._opened(entry)
 
-    def take(
+    def adopt(
         self, hub: str, handle: str, keys: list[DeviceKey], now: float, *, keyring: bool = False
     ) -> Keys:
         """Keep keys that were brought from elsewhere; what was the present one reads old mail."""

@@ -53,7 +53,7 @@ ALTER TABLE letters ADD COLUMN sent INTEGER NOT NULL DEFAULT 0
 """What each later format changes."""
 
 
-class Database:
+class LedgerFile:
     """Every change is one transaction, on the disk when it is done."""
 
     def __init__(self, path: Path) -> None:
@@ -170,7 +170,7 @@ _PINS: Final = "SELECT handle, key, since, until, letters, verified FROM pins "
 _SEEN: Final = "SELECT digest, message_id, thread_id, peer, outgoing, peer_key FROM letters "
 
 
-class Ledger(Database):
+class Ledger(LedgerFile):
     """What one device remembers. `owner` is everywhere the public key of its account there."""
 
     def __init__(self, path: Path, *, most_letters: int = MAX_LETTERS) -> None:

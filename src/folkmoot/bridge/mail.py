@@ -87,7 +87,7 @@ class MailEncryption(CallInterceptor):
             return Modify(call.with_arguments(arguments))
         response, sent = answer_in(envelope), notes.get(self)
         if response is not None and sent is not None:
-            return await self._tell(response, sent)
+            return await self._describe_sent(response, sent)
         return CONTINUE
 
     async def _sealed(self, given: dict[str, Any]) -> tuple[dict[str, Any], SentLetter]:
@@ -160,7 +160,7 @@ class MailEncryption(CallInterceptor):
             message_id=message_id,
         )
 
-    async def _tell(self, response: Response, sent: SentLetter) -> Verdict:
+    async def _describe_sent(self, response: Response, sent: SentLetter) -> Verdict:
         payload = payload_of(response)
         if payload is None:
             return CONTINUE
@@ -218,7 +218,7 @@ class MailDecryption(CallInterceptor):
         call, notes = tool_call(envelope), envelope.context.notes
         if call is not None and call.tool in PAGES:
             await self._device.ready()
-            await self._marker.settled()
+            await self._marker.wait_marked()
             peek = call.arguments.get("peek")
             notes[self] = MailRequest(marks=peek is None or peek is False)
             return Modify(call.with_arguments({**call.arguments, "peek": True}))

@@ -355,7 +355,7 @@ class Marker:
         except asyncio.QueueFull:
             self._warn("too much is to be marked as read at once; some mail stays unread.")
 
-    async def settled(self) -> None:
+    async def wait_marked(self) -> None:
         """Wait until everything handed over is marked, for a while."""
         try:
             async with asyncio.timeout(MARK_SECONDS):

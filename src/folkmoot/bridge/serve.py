@@ -123,7 +123,7 @@ async def open_bridge(
             finally:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LAST_MARK_SECONDS):
-                        await marker.settled()
+                        await marker.wait_marked()
                 marking.cancel()
 
 

@@ -191,7 +191,7 @@ class ToolDescriptions(CallInterceptor):
         call = tool_call(envelope)
         if call is not None:
             if call.tool in SETTLES:
-                await self._marker.settled()
+                await self._marker.wait_marked()
             if call.tool in self._tellers:
                 notes[self] = call.tool
         elif isinstance(message, Request) and message.method == LIST:
@@ -199,7 +199,9 @@ class ToolDescriptions(CallInterceptor):
         response, about = answer_in(envelope), notes.get(self)
         if response is None or about is None:
             return CONTINUE
-        return self._list(response) if about == LIST else await self._tell(response, about)
+        return (
+            self._list(response) if about == LIST else await self._rewrite_answer(response, about)
+        )
 
     def _list(self, response: Response) -> Verdict:
         result = response.result
@@ -211,7 +213,7 @@ class ToolDescriptions(CallInterceptor):
         listed = [described(tool) for tool in tools if offered(tool)]
         return Modify(replace(response, result={**result, "tools": listed}))
 
-    async def _tell(self, response: Response, tool: str) -> Verdict:
+    async def _rewrite_answer(self, response: Response, tool: str) -> Verdict:
         payload = payload_of(response)
         if payload is None:
             return CONTINUE

@@ -1,7 +1,9 @@
 """The `folkmoot` command: one module per command group, over `folkmoot.app` and the control socket.
 
-`program` assembles the commands and decides how a run ends; `exits` is the table of exit codes;
-`options` holds the options commands share; `output` is how anything is shown.
+`program` assembles the commands and decides how a run ends. `commands` makes a function a command:
+it adds the options that say as whom it runs, and shows its `Output` as text or as JSON. `options`
+holds the options that commands share, `credentials` the accounts saved here, `operator` the hub as
+its operator uses it; `show` and `output` write to the terminal, and `output` has the exit codes.
 """
 
 from __future__ import annotations

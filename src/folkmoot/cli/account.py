@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from folkmoot.cli.backup import export_own
+from folkmoot.cli.commands import Fields, Output, Table, account_command, group
 from folkmoot.cli.credentials import (
     AsOption,
     HandleArgument,
@@ -18,34 +19,35 @@ from folkmoot.cli.credentials import (
     Keyring,
     Login,
     UrlOption,
+    YesOption,
     changing,
+    confirm_name,
     credentials_path,
     handle_argument,
     hub_at,
     hub_for,
     read_keyring,
-    signed_in,
 )
 from folkmoot.cli.options import (
     JsonOption,
-    check_place,
+    argument,
     choice,
     flag,
+    option,
 )
-from folkmoot.cli.output import ExitCode, aligned, complain, say, say_data
-from folkmoot.cli.show import Column, tell_fields, tell_table
-from folkmoot.client.address import hub_url
+from folkmoot.cli.output import aligned, say, say_data
+from folkmoot.cli.show import Column
+from folkmoot.client.http import hub_url
 from folkmoot.core.errors import CredentialsUnusable
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
 
 INVITE_PATH = "/invite/"
 
 InviteOption = Annotated[
-    str | None,
-    typer.Option(
-        "--invite", metavar="LINK", help="The link you were sent, or the code at its end.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--invite", "LINK", "The link you were sent, or the code at its end.")
+]
 AgentOption = Annotated[bool, flag("--agent", "The account is for a program.")]
 WantedArgument = Annotated[
     str, handle_argument("The handle you want: 3 to 20 letters, digits and underscores.")
@@ -58,17 +60,7 @@ PrivacyOption = Annotated[
         "public, contacts_only or private.",
     ),
 ]  # fmt: skip
-YesOption = Annotated[
-    bool, typer.Option("--yes", help="Do not ask for confirmation.", show_default=False)
-]
-NewHandleArgument = Annotated[
-    str, typer.Argument(metavar="NEW", help="The new handle.", show_default=False)
-]
-
-
-def field(name: str, metavar: str, what: str) -> Any:
-    """An option that changes one field of the profile."""
-    return typer.Option(name, metavar=metavar, help=what, show_default=False)
+NewHandleArgument = Annotated[str, argument("NEW", "The new handle.")]
 
 
 def register(
@@ -94,7 +86,7 @@ def register(
 
     login = enter(create, url, as_json=as_json)
     if not as_json:
-        chosen = tell_kept(read_keyring(), login)
+        chosen = show_saved_place(read_keyring(), login)
         say(
             "Next: give the token to the program: "
             f"FOLKMOOT_TOKEN=$(folkmoot account token {login.handle})"
@@ -136,7 +128,7 @@ def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption 
 
     login = enter(get_back, hub, as_json=as_json)
     if not as_json:
-        chosen = tell_kept(read_keyring(), login)
+        chosen = show_saved_place(read_keyring(), login)
         say(
             "The old token no longer works. Next: "
             f"'folkmoot connect CLIENT{chosen} --force' gives an assistant the new one."
@@ -184,7 +176,7 @@ def show_secrets(login: Login, *, as_json: bool, kept: bool) -> None:
     say(f"Keep both in a safe place: anyone who has one can act as you.{once}")
 
 
-def tell_kept(keyring: Keyring, login: Login) -> str:
+def show_saved_place(keyring: Keyring, login: Login) -> str:
     """Say where the account is kept and how to use it; return the option that chooses it."""
     say(f"They are also saved in {credentials_path()}, which only you can read.")
     say(
@@ -201,49 +193,43 @@ def tell_kept(keyring: Keyring, login: Login) -> str:
     return f" --as {login.handle}"
 
 
-def whoami(url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False) -> None:
+@account_command
+def whoami(hub: HubClient, login: Login) -> Output:
     """Show your account as the hub knows it."""
-    hub, login = signed_in(url, handle)
+    return own_account(hub, login)
+
+
+def own_account(hub: HubClient, login: Login) -> Output:
+    """Someone's own account."""
     own = hub.get_account()
-    if as_json:
-        say_data({"hub": login.hub, **msgspec.to_builtins(own)})
-        return
-    tell_fields(
-        [
-            ("Handle", f"@{own.handle}"),
-            ("Hub", login.hub),
-            ("Name", own.display_name),
-            ("Bio", own.bio),
-            ("Status", own.status),
-            ("Privacy", own.privacy),
-            ("Account", own.account_type),
-        ]
+    shown = Fields(
+        ("Handle", f"@{own.handle}"),
+        ("Hub", login.hub),
+        ("Name", own.display_name),
+        ("Bio", own.bio),
+        ("Status", own.status),
+        ("Privacy", own.privacy),
+        ("Account", own.account_type),
     )
+    return Output({"hub": login.hub, **msgspec.to_builtins(own)}, shown)
 
 
+@account_command
 def profile(
-    name: Annotated[str | None, field("--name", "TEXT", "The name others see.")] = None,
-    bio: Annotated[str | None, field("--bio", "TEXT", "A few words about you.")] = None,
-    status: Annotated[str | None, field("--status", "TEXT", "What you are doing.")] = None,
+    hub: HubClient,
+    login: Login,
+    name: Annotated[str | None, option("--name", "TEXT", "The name others see.")] = None,
+    bio: Annotated[str | None, option("--bio", "TEXT", "A few words about you.")] = None,
+    status: Annotated[str | None, option("--status", "TEXT", "What you are doing.")] = None,
     privacy: PrivacyOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Change your profile, or show it."""
     changes: dict[str, Any] = {
         "display_name": name, "bio": bio, "status": status, "privacy": privacy
     }  # fmt: skip
     if all(value is None for value in changes.values()):
-        whoami(url, handle, as_json=as_json)
-        return
-    hub, _ = signed_in(url, handle)
-    changed = hub.change_profile(**changes)
-    if as_json:
-        say_data(changed)
-    else:
-        say("Profile updated.")
+        return own_account(hub, login)
+    return Output(hub.change_profile(**changes), "Profile updated.")
 
 
 def change_handle(
@@ -262,10 +248,8 @@ def change_handle(
         answer = hub_at(login.hub, login.token).change_handle(new)
         changed = msgspec.structs.replace(login, handle=answer.new_handle)
         keyring.accounts = [changed if kept == login else kept for kept in keyring.accounts]
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"You are now @{changed.handle}. @{login.handle} redirects to you for 30 days.")
+    told = f"You are now @{changed.handle}. @{login.handle} redirects to you for 30 days."
+    Output(answer, told).show(as_json=as_json)
 
 
 def delete_account(
@@ -278,50 +262,29 @@ def delete_account(
     """
     login = read_keyring().find(url, handle)
     if not yes:
-        confirm(login)
+        confirm_name(
+            login.handle,
+            f"this deletes {login.name} and all its mail permanently.",
+            "Type the handle to confirm",
+            "Nothing was deleted.",
+        )
     with changing() as keyring:
         hub_at(login.hub, login.token).delete_account(login.handle)
         keyring.drop(login)
     say(f"Deleted {login.name}. Older backups of the hub still contain your mail.")
 
 
-def confirm(login: Login) -> None:
-    """Let only someone go on who types the handle."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("--yes is needed when there is no terminal to ask on")
-    complain(f"this deletes {login.name} and all its mail permanently.", kind="warning")
-    typed = str(
-        typer.prompt("Type the handle to confirm", default="", show_default=False, err=True)
-    )
-    if typed.strip().removeprefix("@").lower() != login.handle:
-        say("Nothing was deleted.", err=True)
-        raise typer.Exit(ExitCode.FAILED)
-
-
-app = typer.Typer(help="Show, change, recover or delete your accounts.", rich_markup_mode=None)
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
-    """Show, change, recover or delete your accounts. Without a command, list them."""
-    if ctx.invoked_subcommand is None:
-        list_accounts(as_json=as_json)
-    else:
-        check_place(ctx, as_json)
-
-
 def list_accounts(*, as_json: JsonOption = False) -> None:
     """List the accounts saved on this computer."""
     kept = read_keyring().accounts
-    if as_json:
-        say_data([{"handle": login.handle, "hub": login.hub} for login in kept])
-        return
     rows = [
         (f"@{login.handle}", login.hub, "" if number else "default")
         for number, login in enumerate(kept)
     ]
     columns = (Column("Handle", "bold"), Column("Hub"), Column(""))
-    tell_table(columns, rows, "No account is saved here. 'folkmoot register HANDLE' creates one.")
+    nothing = "No account is saved here. 'folkmoot register HANDLE' creates one."
+    data = [{"handle": login.handle, "hub": login.hub} for login in kept]
+    Output(data, Table(columns, rows, nothing)).show(as_json=as_json)
 
 
 def use(handle: HandleArgument, url: UrlOption = None) -> None:
@@ -348,21 +311,21 @@ def token(handle: HandleArgument, url: UrlOption = None) -> None:
     say(read_keyring().find(url, handle).token)
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "list": list_accounts,
-    "use": use,
-    "forget": forget,
-    "token": token,
-    "whoami": whoami,
-    "profile": profile,
-    "change-handle": change_handle,
-    "recover": recover,
-    "export": export_own,
-    "delete": delete_account,
-}
-"""Every command of the group by its name."""
-
-for name, what in COMMANDS.items():
-    app.command(name)(what)
+app = group(
+    {
+        "list": list_accounts,
+        "use": use,
+        "forget": forget,
+        "token": token,
+        "whoami": whoami,
+        "profile": profile,
+        "change-handle": change_handle,
+        "recover": recover,
+        "export": export_own,
+        "delete": delete_account,
+    },
+    "Show, change, recover or delete your accounts. Without a command, list them.",
+    list_accounts,
+)
 # Whoever looks for the earlier name inside the group finds it.
 app.command("delete-account", hidden=True)(delete_account)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import typer
 from typer.core import TyperCommand
 
 from folkmoot.cli.backends_add import add, remove
@@ -18,7 +17,7 @@ from folkmoot.cli.backends_show import (
     configured,
     counted,
     diff,
-    tell_views,
+    show_views,
     views_if_running,
 )
 from folkmoot.cli.backends_test import BackendCommand, NameArgument, find_spec, try_out
@@ -33,13 +32,15 @@ from folkmoot.cli.call import (
     perform,
     split,
 )
+from folkmoot.cli.commands import group
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     JsonOption,
+    argument,
     settings_from,
 )
-from folkmoot.cli.output import ExitCode, complain, run_until_stopped, say, say_data
+from folkmoot.cli.output import complain, run_until_stopped, say, say_data
 
 if TYPE_CHECKING:
     from folkmoot.operations.operator.servers import Reloaded
@@ -47,12 +48,12 @@ if TYPE_CHECKING:
 
 ToolArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="WORD", show_default=False,
-        help="The tool, by the backend's name for it or by the hub's, and its arguments. "
-        "Without a tool, lists what the backend offers.",
+    argument(
+        "WORD",
+        "The tool, by the backend's name for it or by the hub's, and its arguments. Without a "
+        "tool, lists what the backend offers.",
     ),
-]  # fmt: skip
+]
 
 
 class CallBackend(TyperCommand):
@@ -130,7 +131,7 @@ def list_backends(
     if running is None:
         say(f"No hub is running on {hub.folder}. This is what is configured.", err=True)
     if views:
-        tell_views(views, time.time())
+        show_views(views, time.time())
     else:
         say(NONE, err=True)
 
@@ -147,10 +148,10 @@ def reload(
     if as_json:
         say_data(msgspec.to_builtins(done))
         return
-    tell_reloaded(done)
+    show_reloaded(done)
 
 
-def tell_reloaded(done: Reloaded) -> None:
+def show_reloaded(done: Reloaded) -> None:
     """What reading the settings came to, for people."""
     say(f"{done.file or 'Without a settings file'}: {counted(done.backends, 'backend')}.")
     for what, names in (
@@ -189,14 +190,4 @@ CLASSES: dict[str, type[TyperCommand]] = {
 }
 """Those that read their arguments, or show their usage, in a way of their own."""
 
-app = typer.Typer(help="The MCP servers behind the hub.", rich_markup_mode=None)
-for name, what in COMMANDS.items():
-    app.command(name, cls=CLASSES.get(name))(what)
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context) -> None:
-    """The MCP servers behind the hub."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+app = group(COMMANDS, "The MCP servers behind the hub.", classes=CLASSES)

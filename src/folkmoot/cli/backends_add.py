@@ -20,14 +20,18 @@ from folkmoot.cli.backends_test import (
     checked_spec,
     command_behind,
     find_spec,
-    tell_tried,
+    show_tried,
     try_backend,
     variables,
 )
+from folkmoot.cli.limits import REACH_SECONDS
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     HeaderOption,
+    argument,
+    flag,
+    option,
     settings_from,
     written_headers,
 )
@@ -36,48 +40,33 @@ from folkmoot.cli.show import word
 from folkmoot.core.errors import FolkmootError, HubNotRunning, SettingsError, SettingsUnwritable
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings import BackendSpec, Loaded
-from folkmoot.settings.editing import edit, is_in_file, same_file
+from folkmoot.settings.editing import edit, is_in_file, same_file, with_backend, without_backend
 from folkmoot.settings.files import FileUnreadable
-from folkmoot.settings.tomledit import with_backend, without_backend
 
 if TYPE_CHECKING:
     from folkmoot.gateway.trial import Tried
 
-SETTLE_SECONDS = 5.0
-"""How much longer than a server may take to be reached the hub is asked whether it was."""
 LOOK_SECONDS = 0.1
 
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NAME [-- COMMAND...]", show_default=False,
-        help="Its name, and the command that starts it; with --from, the servers to import.",
+    argument(
+        "NAME [-- COMMAND...]",
+        "Its name, and the command that starts it; with --from, the servers to import.",
     ),
-]  # fmt: skip
+]
 FromOption = Annotated[
     Path | None,
-    typer.Option(
-        "--from", metavar="FILE", show_default=False,
-        help="Import servers from a file with mcpServers in it, such as an MCP client's: "
-             "all of them, or those you name.",
+    option(
+        "--from", "FILE",
+        "Import servers from a file with mcpServers in it, such as an MCP client's: all of them, "
+        "or those you name.",
     ),
 ]  # fmt: skip
-EveryoneOption = Annotated[
-    bool, typer.Option("--everyone", help="Let every account use it.", show_default=False)
-]
-TrustedOption = Annotated[
-    bool,
-    typer.Option("--trusted", help="Do not hold back tools that change.", show_default=False),
-]
-PerUserOption = Annotated[
-    bool,
-    typer.Option(
-        "--per-user", help="Keep a separate connection for each person.", show_default=False
-    ),
-]
-NoTestOption = Annotated[
-    bool, typer.Option("--no-test", help="Do not test the connection first.", show_default=False)
-]
+EveryoneOption = Annotated[bool, flag("--everyone", "Let every account use it.")]
+TrustedOption = Annotated[bool, flag("--trusted", "Do not hold back tools that change.")]
+PerUserOption = Annotated[bool, flag("--per-user", "Keep a separate connection for each person.")]
+NoTestOption = Annotated[bool, flag("--no-test", "Do not test the connection first.")]
 
 
 def add(
@@ -182,7 +171,7 @@ def put(loaded: Loaded, tables: Mapping[str, dict[str, Any]], *, tested: bool) -
     # Before anything is reached: what cannot be written need not be tried.
     edit(loaded, change, pretend=True)
     refuse_handles(loaded, [spec.namespace for spec in specs])
-    reached = (tells_well(try_backend(spec, loaded)) for spec in specs if spec.enabled)
+    reached = (show_trial(try_backend(spec, loaded)) for spec in specs if spec.enabled)
     if tested and not all(reached):
         say("Nothing was written. --no-test adds it anyway.", err=True)
         raise typer.Exit(ExitCode.FAILED)
@@ -208,12 +197,11 @@ def refuse_present(loaded: Loaded, name: str) -> None:
 def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
     """Refuse what is someone's handle: a hub would read no such settings."""
     from folkmoot.cli.doctor import handles_among
-    from folkmoot.datafolder import Paths
 
     # A database that cannot be asked is no reason; `doctor` says what is wrong with it.
     taken: list[str] = []
     with suppress(FolkmootError):
-        taken = handles_among(Paths(loaded.settings.data_folder), namespaces)
+        taken = handles_among(loaded.settings, namespaces)
     if taken:
         told = ", ".join(taken)
         raise SettingsUnwritable(
@@ -222,9 +210,9 @@ def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
         )
 
 
-def tells_well(tried: Tried) -> bool:
+def show_trial(tried: Tried) -> bool:
     """Say what came of a test, and whether it went well."""
-    tell_tried(tried)
+    show_tried(tried)
     return tried.ok
 
 
@@ -245,8 +233,8 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
         read = done.file or "no settings file"
         complain(f"The running hub reads {read}, not {loaded.place}.", kind="warning")
         return False
-    patience = max((spec.connect_seconds for spec in specs), default=0) + SETTLE_SECONDS
-    views = settled(hub, {spec.namespace for spec in specs if spec.enabled}, patience)
+    patience = max((spec.connect_seconds for spec in specs), default=0) + REACH_SECONDS
+    views = wait_until_reached(hub, {spec.namespace for spec in specs if spec.enabled}, patience)
     for view in views:
         if view.state == "up":
             say(f"{view.namespace} is up: {', '.join(offers(view))}.")
@@ -261,7 +249,7 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
     return True
 
 
-def settled(hub: RunningHub, wanted: set[str], seconds: float) -> list[BackendView]:
+def wait_until_reached(hub: RunningHub, wanted: set[str], seconds: float) -> list[BackendView]:
     """How these backends are, once each was reached or could not be, or the time is over."""
     ends = time.monotonic() + seconds
     while True:

@@ -11,11 +11,14 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from folkmoot.cli.operator import ANSWER_SECONDS, ask_running, understood
+from folkmoot.cli.limits import MAX_FAULTS, RELOAD_SECONDS, SOCKET_ANSWER_SECONDS
+from folkmoot.cli.operator import ask_running, understood
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     JsonOption,
+    argument,
+    flag,
     settings_from,
 )
 from folkmoot.cli.output import (
@@ -37,9 +40,6 @@ from folkmoot.settings.fields import masked_arguments, without_query
 if TYPE_CHECKING:
     from folkmoot.cli.show import Paper
     from folkmoot.operations.operator.servers import ChangedTool, ChangedTools, Reloaded
-
-
-RELOAD_SECONDS = 60.0
 
 
 class Views(Struct, frozen=True):
@@ -91,7 +91,7 @@ class RunningHub:
         self,
         name: str,
         arguments: dict[str, Any] | None = None,
-        timeout: float = ANSWER_SECONDS,
+        timeout: float = SOCKET_ANSWER_SECONDS,
     ) -> Any:
         return ask_running(self._paths, name, arguments, timeout)
 
@@ -107,8 +107,6 @@ def views_if_running(hub: RunningHub) -> list[BackendView] | None:
 INDENT = "  "
 STYLES = {"up": "green", "starting": "yellow", "down": "red", "broken": "bold red", "off": "dim"}
 CONFIGURED = "configured"
-MOST_FAULTS = 10
-"""How many sentences about what cannot be shown people are told of one backend."""
 
 
 def target_of(spec: BackendSpec) -> str:
@@ -130,7 +128,7 @@ def configured(spec: BackendSpec) -> BackendView:
     )
 
 
-def tell_views(views: Sequence[BackendView], now: float) -> None:
+def show_views(views: Sequence[BackendView], now: float) -> None:
     """All of them, as the output takes it."""
     if on_terminal():
         from folkmoot.cli.show import Paper
@@ -197,10 +195,10 @@ def details(view: BackendView) -> Iterator[tuple[str, str]]:
     if view.held:
         told = f"{counted(len(view.held), 'tool')} held back; see: folkmoot backends diff"
         yield f"{told} {view.namespace}", "yellow"
-    for fault in view.faults[:MOST_FAULTS]:
+    for fault in view.faults[:MAX_FAULTS]:
         yield word(fault), "yellow"
-    if len(view.faults) > MOST_FAULTS:
-        yield f"And {len(view.faults) - MOST_FAULTS} more of these; --json shows all.", "yellow"
+    if len(view.faults) > MAX_FAULTS:
+        yield f"And {len(view.faults) - MAX_FAULTS} more of these; --json shows all.", "yellow"
 
 
 def offers(view: BackendView) -> Iterable[str]:
@@ -232,21 +230,16 @@ def counted(count: int, noun: str) -> str:
 NOTHING = "No tool is held back."
 DIFFERENCE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
-WhichArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="NAME", show_default=False, help="One backend.  [default: all]"),
-]
+WhichArgument = Annotated[str | None, argument("NAME", "One backend.  [default: all]")]
 ToolsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NAME[:TOOL]...", show_default=False,
-        help="A backend, to accept all of its tools that are held back; or one tool, as "
-             "'diff' shows it.",
+    argument(
+        "NAME[:TOOL]...",
+        "A backend, to accept all of its tools that are held back; or one tool, as 'diff' shows "
+        "it.",
     ),
-]  # fmt: skip
-AllOption = Annotated[
-    bool, typer.Option("--all", help="Accept everything that is held back.", show_default=False)
 ]
+AllOption = Annotated[bool, flag("--all", "Accept everything that is held back.")]
 
 
 def diff(
@@ -269,19 +262,19 @@ def diff(
         say_data({"tools": tools, "starting": found.starting})
         return
     if not found.tools:
-        tell_nothing(found)
+        show_nothing(found)
         return
     for number, tool in enumerate(found.tools):
         if number:
             say()
-        tell_difference(tool)
+        show_difference(tool)
     if found.count > len(found.tools):
         left = found.count - len(found.tools)
         say(f"\n{counted(left, 'tool')} more; accept these first, or name a backend.", err=True)
     warn_of_starting(found)
 
 
-def tell_nothing(found: ChangedTools) -> None:
+def show_nothing(found: ChangedTools) -> None:
     """Say that nothing is held back, as far as the servers were reached."""
     warn_of_starting(found)
     if not found.starting:
@@ -295,7 +288,7 @@ def warn_of_starting(found: ChangedTools) -> None:
         complain(told, kind="warning")
 
 
-def tell_difference(tool: ChangedTool) -> None:
+def show_difference(tool: ChangedTool) -> None:
     """How one tool differs from what it was."""
     from folkmoot.cli.show import Paper
 
@@ -351,7 +344,7 @@ def accept(
         say(f"Accepted {', '.join(map(word, accepted))}.")
         warn_of_starting(found)
     else:
-        tell_nothing(found)
+        show_nothing(found)
 
 
 def meant(name: str, found: ChangedTools) -> list[ChangedTool]:

@@ -12,11 +12,14 @@ import typer
 from typer.core import TyperCommand
 
 from folkmoot.cli.backends_show import counted, wrapped
+from folkmoot.cli.limits import MAX_NAMES
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     HeaderOption,
     JsonOption,
+    argument,
+    option,
     settings_from,
     written_headers,
 )
@@ -99,47 +102,33 @@ def checked_spec(name: str, table: dict[str, Any]) -> tuple[BackendSpec, list[st
 
 UrlOption = Annotated[
     str | None,
-    typer.Option(
-        "--url", metavar="URL", show_default=False,
-        help="The server's address; without it, the server is the COMMAND after --.",
-    ),
-]  # fmt: skip
+    option("--url", "URL", "The server's address; without it, the server is the COMMAND after --."),
+]
 NamespaceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace", metavar="NS", show_default=False,
-        help="The prefix of its tools' names.  [default: NAME]",
-    ),
-]  # fmt: skip
+    str | None, option("--namespace", "NS", "The prefix of its tools' names.  [default: NAME]")
+]
 EnvOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--env", metavar="NAME=VALUE", show_default=False,
-        help="An environment variable for the command; a value of env:VARIABLE or file:PATH "
-             "refers to a secret of the hub. May be repeated.",
+    option(
+        "--env", "NAME=VALUE",
+        "An environment variable for the command; a value of env:VARIABLE or file:PATH refers to "
+        "a secret of the hub. May be repeated.",
     ),
 ]  # fmt: skip
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", show_default=False, help="The backend, by its name or its namespace."
-    ),
-]  # fmt: skip
+NameArgument = Annotated[str, argument("NAME", "The backend, by its name or its namespace.")]
 
 
 NAMELESS = "tested"
 """The namespace of a server that is only tried out."""
-MOST_NAMES = 50
-"""Names of each sort that people are shown; programs get all."""
 
 
 WhichArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[NAME | -- COMMAND...]", show_default=False,
-        help="A backend of the settings, or the command that starts another server.",
+    argument(
+        "[NAME | -- COMMAND...]",
+        "A backend of the settings, or the command that starts another server.",
     ),
-]  # fmt: skip
+]
 
 
 def try_out(
@@ -180,7 +169,7 @@ def try_out(
     if as_json:
         say_data(found)
     else:
-        tell_tried(found)
+        show_tried(found)
     if not found.ok:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -214,7 +203,7 @@ async def reach(spec: BackendSpec, loaded: Loaded | None) -> Tried:
     return await tried(spec, await Fleet(unseen, SystemClock(), hidden=lambda: hidden).test(spec))
 
 
-def tell_tried(tried: Tried) -> None:
+def show_tried(tried: Tried) -> None:
     """What came of a test, for people."""
     if not tried.ok:
         who = "" if tried.namespace == NAMELESS else f"{tried.namespace}: "
@@ -245,7 +234,7 @@ def tell_tried(tried: Tried) -> None:
 
 def name_lines(named: list[Named], width: int | None) -> Iterator[str]:
     """The names of things, with the server's own where that is another."""
-    for each in named[:MOST_NAMES]:
+    for each in named[:MAX_NAMES]:
         _, _, short = each.name.partition(":")
         line = f"  {word(each.name)}"
         own = "" if each.own in (short, each.name) else f"(there: {word(each.own)})"
@@ -256,5 +245,5 @@ def name_lines(named: list[Named], width: int | None) -> Iterator[str]:
             yield f"{line}  {own}".rstrip()
         if each.findings:
             yield f"    suspicious: {', '.join(each.findings)}"
-    if len(named) > MOST_NAMES:
-        yield f"  … and {len(named) - MOST_NAMES:,} more"
+    if len(named) > MAX_NAMES:
+        yield f"  … and {len(named) - MAX_NAMES:,} more"

@@ -21,7 +21,7 @@ from folkmoot.cli.credentials import (
     signed_in,
 )
 from folkmoot.cli.operator import OnProgress, OperatedHub, check_entry, understood
-from folkmoot.cli.options import ConfigOption, DataOption, settings_from
+from folkmoot.cli.options import ConfigOption, DataOption, argument, flag, option, settings_from
 from folkmoot.cli.output import complain, say, size
 from folkmoot.core.errors import (
     BackupFailed,
@@ -39,12 +39,10 @@ if TYPE_CHECKING:
     from folkmoot.store import DatabaseInfo
 
 
-FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The file to write.", show_default=False)
-]
-OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace FILE if it exists.", show_default=False)
-]
+NETWORKED = "The database is at a PostgreSQL server (store.url)."
+
+FileArgument = Annotated[Path, argument("FILE", "The file to write.")]
+OverwriteOption = Annotated[bool, flag("--overwrite", "Replace FILE if it exists.")]
 
 
 def backup(
@@ -64,6 +62,8 @@ def backup(
     from folkmoot.store import check_target
 
     hub = OperatedHub(config, data)
+    if hub.is_networked:
+        raise BackupFailed(f"{NETWORKED} Back it up with pg_dump, or by the server's archive.")
     target = file.absolute()
     check_target(hub.paths.database, target, overwrite=overwrite)
     hub.require_database("so there is nothing to back up.", BackupFailed)
@@ -93,14 +93,12 @@ def progress_bar(doing: str, done: str, total: str) -> Iterator[OnProgress]:
         )
 
 
-BackupArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)
-]
+BackupArgument = Annotated[Path, argument("FILE", "The backup.")]
 KeyOption = Annotated[
     Path | None,
-    typer.Option(
-        "--key", metavar="FILE", show_default=False,
-        help="The master key the backup needs.  [default: the matching key in the data folder]",
+    option(
+        "--key", "FILE",
+        "The master key the backup needs.  [default: the matching key in the data folder]",
     ),
 ]  # fmt: skip
 
@@ -120,6 +118,8 @@ def restore(
     the data folder is found automatically, any other needs --key.
     """
     settings = settings_from(config, data=data).settings
+    if settings.store.url:
+        raise RestoreFailed(f"{NETWORKED} Restore it with pg_restore while no hub runs.")
     paths = Paths(settings.data_folder)
     check_entry(paths)
     source = file.expanduser().absolute()

@@ -11,11 +11,13 @@ from folkmoot.cli.bridge_keys import (
     KeyFileOption,
     KeyringOption,
     OwnDevice,
+    device_command,
     key_path,
     ledger,
     ledger_path,
     now,
 )
+from folkmoot.cli.commands import Output, Table, group
 from folkmoot.cli.credentials import (
     AsOption,
     HandleArgument,
@@ -24,17 +26,15 @@ from folkmoot.cli.credentials import (
     confirm,
     read_keyring,
 )
-from folkmoot.cli.options import JsonOption, check_place, option
+from folkmoot.cli.options import check_place, option
 from folkmoot.cli.output import (
-    ExitCode,
     complain,
+    explain_waiting,
     moment,
     run_until_stopped,
     say,
-    say_json,
-    tell_waiting,
 )
-from folkmoot.cli.show import Column, tell_table
+from folkmoot.cli.show import Column
 from folkmoot.core.errors import PeerKeyChanged
 
 if TYPE_CHECKING:
@@ -46,35 +46,20 @@ NONE = "none"
 FingerprintOption = Annotated[
     str | None,
     option(
-        "--fingerprint",
-        "DIGITS",
+        "--fingerprint", "DIGITS",
         "Only if the key has this fingerprint; also marks it as verified.",
     ),
-]
+]  # fmt: skip
 
-peers_app = typer.Typer(help="The keys of your correspondents.", rich_markup_mode=None)
-
-
-@peers_app.callback(invoke_without_command=True)
-def peers(ctx: typer.Context) -> None:
-    """The keys of your correspondents."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+peers_app = group({}, "The keys of your correspondents.")
 
 
 @peers_app.command("list")
-def list_peers(
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@device_command
+def list_peers(own: OwnDevice) -> Output:
     """List whose keys are trusted here, and their earlier keys."""
-    owner = OwnDevice(url, handle, key_file).keys().current.public
     with ledger() as known:
-        pins = known.pins(owner)
+        pins = known.pins(own.keys().current.public)
     told: list[dict[str, Any]] = [
         {
             "handle": pin.handle,
@@ -85,16 +70,10 @@ def list_peers(
         }
         for pin in pins
     ]
-    if as_json:
-        say_json({"peers": told})
-        return
     columns = (
-        Column("Who", "bold"),
-        Column("Fingerprint"),
-        Column("Verified"),
-        Column("Since", "dim"),
+        Column("Who", "bold"), Column("Fingerprint"), Column("Verified"), Column("Since", "dim"),
         Column("Until"),
-    )
+    )  # fmt: skip
     rows = (
         (
             f"@{it['handle']}", it["fingerprint"], "verified" if it["verified"] else "-",
@@ -102,16 +81,15 @@ def list_peers(
         )
         for it in told
     )  # fmt: skip
-    tell_table(columns, rows, "Nobody's key is trusted here yet.")
+    return Output({"peers": told}, Table(columns, rows, "Nobody's key is trusted here yet."))
 
 
 @peers_app.command()
+@device_command
 def accept(
+    own: OwnDevice,
     peer: HandleArgument,
     fingerprint: FingerprintOption = None,
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     yes: YesOption = False,
 ) -> None:
@@ -123,7 +101,6 @@ def accept(
     from folkmoot.bridge.crypto import check_public
     from folkmoot.bridge.identity import plain_handle
 
-    own = OwnDevice(url, handle, key_file)
     owner = own.keys().current.public
     profile = own.hub.look_up(peer)
     current, offered = plain_handle(profile.handle), profile.client_public_key
@@ -158,12 +135,11 @@ def check_fingerprint(given: str, key: str, differs: str = "The hub names anothe
 
 
 @peers_app.command()
+@device_command
 def verify(
+    own: OwnDevice,
     peer: HandleArgument,
     fingerprint: FingerprintOption = None,
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     yes: YesOption = False,
 ) -> None:
@@ -172,7 +148,7 @@ def verify(
     Ask them, by telephone or in person, what 'folkmoot bridge key show' prints on their computer.
     From then on their messages are marked as verified.
     """
-    owner = OwnDevice(url, handle, key_file).keys().current.public
+    owner = own.keys().current.public
     with ledger() as known:
         pin = known.pin_of(owner, peer)
         if pin is None or not pin.key:
@@ -187,16 +163,10 @@ def verify(
 
 
 @peers_app.command()
-def forget(
-    peer: HandleArgument,
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    yes: YesOption = False,
-) -> None:
+@device_command
+def forget(own: OwnDevice, peer: HandleArgument, *, yes: YesOption = False) -> None:
     """Forget someone's keys; the next key from the hub is trusted."""
-    owner = OwnDevice(url, handle, key_file).keys().current.public
+    owner = own.keys().current.public
     confirm(f"The next key that the hub names for @{peer} will be trusted. Continue?", yes=yes)
     with ledger() as known:
         count = known.forget(owner, peer)
@@ -246,12 +216,12 @@ def bridge(
 def run(account: BridgeAccount, places: BridgeFiles) -> None:
     """Serve until the client leaves."""
     from folkmoot.bridge.serve import serve_bridge
-    from folkmoot.coredumps import forbid_dumps
+    from folkmoot.keys import forbid_dumps
 
     forbid_dumps()
 
     def warn(message: str) -> None:
         complain(message, kind="warning")
 
-    tell_waiting("'folkmoot connect' sets up a client for the hub itself")
+    explain_waiting("'folkmoot connect' sets up a client for the hub itself")
     run_until_stopped(serve_bridge(account, places, warn))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from folkmoot.cli.commands import Command, Output, WhenUsed, group, shown, with_options
 from folkmoot.cli.credentials import (
     AsOption,
     Login,
@@ -21,14 +23,13 @@ from folkmoot.cli.credentials import (
     hub_at,
     read_keyring,
 )
-from folkmoot.cli.options import JsonOption, number
+from folkmoot.cli.limits import MAX_PASSPHRASE_BYTES
+from folkmoot.cli.options import argument, flag, number, option
 from folkmoot.cli.output import (
-    ExitCode,
     aligned,
     complain,
     moment,
     say,
-    say_json,
 )
 from folkmoot.core.errors import DeviceKeyUnusable, FolkmootError, HubUnreachable
 
@@ -39,18 +40,14 @@ if TYPE_CHECKING:
 
 KeyFileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--key-file", metavar="FILE", show_default=False,
-        help="The file of device keys.  [default: device-keys.json beside your credentials]",
+    option(
+        "--key-file", "FILE",
+        "The file of device keys.  [default: device-keys.json beside your credentials]",
     ),
 ]  # fmt: skip
 KeyringOption = Annotated[
-    bool,
-    typer.Option(
-        "--keyring", show_default=False,
-        help="Keep a new key in the computer's keyring, not in the file.",
-    ),
-]  # fmt: skip
+    bool, flag("--keyring", "Keep a new key in the computer's keyring, not in the file.")
+]
 
 
 class OwnDevice:
@@ -82,6 +79,16 @@ class OwnDevice:
         from folkmoot.bridge.crypto import VERSION
 
         self.hub.change_profile(client_public_key=public, payload_formats=[VERSION])
+
+
+def device_command(function: Command) -> Command:
+    """A command that uses the keys of one of the accounts saved here."""
+
+    def opens(chosen: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
+        return {"own": WhenUsed(cache(lambda: OwnDevice(**chosen)))}
+
+    options = {"key_file": KeyFileOption, "url": UrlOption, "handle": AsOption}
+    return shown(with_options(function, options, ("own",), opens))
 
 
 def key_path(given: Path | None) -> Path:
@@ -130,7 +137,6 @@ def now() -> float:
 
 
 PASSPHRASE = "FOLKMOOT_PASSPHRASE"  # noqa: S105 - the variable's name
-LONGEST = 4096
 NAMED = {
     "this": "this device's",
     "other": "another device's key: see 'folkmoot bridge key publish --help'",
@@ -138,40 +144,20 @@ NAMED = {
     "unknown": "unknown: the hub does not answer",
 }
 
-ExportArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The file to write; it must not exist.")
-]
-ImportArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A file that 'key export' wrote.")
-]
+ExportArgument = Annotated[Path, argument("FILE", "The file to write; it must not exist.")]
+ImportArgument = Annotated[Path, argument("FILE", "A file that 'key export' wrote.")]
 DescriptorOption = Annotated[
     int | None,
-    number("--passphrase-fd", 0, 1_000_000, "Read the passphrase from this file descriptor."),
+    number("--passphrase-fd", 0, 1000000, "Read the passphrase from this file descriptor."),
 ]
-ReplaceOption = Annotated[
-    bool,
-    typer.Option("--replace", help="Replace another key.", show_default=False),
-]
+ReplaceOption = Annotated[bool, flag("--replace", "Replace another key.")]
 
-app = typer.Typer(help="The key of this device.", rich_markup_mode=None)
-
-
-@app.callback(invoke_without_command=True)
-def key(ctx: typer.Context) -> None:
-    """The key of this device."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+app = group({}, "The key of this device.")
 
 
 @app.command()
-def show(
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@device_command
+def show(own: OwnDevice) -> Output:
     """Show the public key, its fingerprint and where it is kept.
 
     The fingerprint is what correspondents compare with what 'folkmoot bridge peers list' shows
@@ -179,7 +165,6 @@ def show(
     """
     from folkmoot.bridge.crypto import fingerprint
 
-    own = OwnDevice(url, handle, key_file)
     keys = own.keys()
     kept = keys.entry.current
     told: dict[str, Any] = {
@@ -192,9 +177,6 @@ def show(
         "earlier_keys": len(keys.entry.previous),
         "published": named_by_hub(own, kept.public),
     }
-    if as_json:
-        say_json(told)
-        return
     rows = [
         ("Account", own.login.name),
         ("Fingerprint", told["fingerprint"]),
@@ -204,8 +186,7 @@ def show(
         ("Earlier keys", str(told["earlier_keys"])),
         ("The hub names", NAMED[told["published"]]),
     ]
-    for line in aligned(rows):
-        say(line)
+    return Output(told, *aligned(rows))
 
 
 def named_by_hub(own: OwnDevice, public: str) -> str:
@@ -218,12 +199,9 @@ def named_by_hub(own: OwnDevice, public: str) -> str:
 
 
 @app.command("export")
+@device_command
 def export_key(
-    file: ExportArgument,
-    passphrase_fd: DescriptorOption = None,
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
+    own: OwnDevice, file: ExportArgument, passphrase_fd: DescriptorOption = None
 ) -> None:
     """Write the keys of an account into a file, under a passphrase.
 
@@ -232,7 +210,6 @@ def export_key(
     """
     from folkmoot.bridge.keys import check_passphrase, pack, put_new
 
-    own = OwnDevice(url, handle, key_file)
     keys, path = own.keys(), absolute(file)
     if path.exists():
         raise DeviceKeyUnusable(f"{path}: already exists.")
@@ -267,7 +244,7 @@ def import_key(
     keys = brought.opened()
     store = key_store(key_file)
     before = store.find(brought.hub, brought.handle)
-    taken = store.take(brought.hub, brought.handle, keys, now(), keyring=keyring)
+    taken = store.adopt(brought.hub, brought.handle, keys, now(), keyring=keyring)
     owner = taken.current.public
     with ledger() as known:
         if before is not None and before.current.public != owner:
@@ -279,20 +256,14 @@ def import_key(
 
 
 @app.command()
-def publish(
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    replace: ReplaceOption = False,
-) -> None:
+@device_command
+def publish(own: OwnDevice, *, replace: ReplaceOption = False) -> None:
     """Publish this device's key on the hub as yours.
 
     'folkmoot bridge' does this by itself if the hub names no key. If the hub names another device's
     key, --replace is needed: the other device can then no longer read new mail, and your
     correspondents are notified that your key has changed.
     """
-    own = OwnDevice(url, handle, key_file)
     public, named = own.keys().current.public, own.published()
     if named == public:
         say("The hub already names this device's key.")
@@ -307,13 +278,8 @@ def publish(
 
 
 @app.command()
-def rotate(
-    key_file: KeyFileOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    yes: YesOption = False,
-) -> None:
+@device_command
+def rotate(own: OwnDevice, *, yes: YesOption = False) -> None:
     """Replace this device's key, here and on the hub.
 
     The old key is kept to read old mail. Every correspondent is notified that your key has changed,
@@ -321,7 +287,6 @@ def rotate(
     """
     from folkmoot.bridge.crypto import DeviceKey, fingerprint
 
-    own = OwnDevice(url, handle, key_file)
     keys = own.keys()
     if own.published() not in ("", keys.current.public):
         raise DeviceKeyUnusable("The hub names another device's key as yours: rotate it there.")
@@ -344,7 +309,7 @@ def asked_passphrase(descriptor: int | None, *, twice: bool) -> str:
     """The passphrase: never an argument, which every process could read."""
     if descriptor is not None:
         try:
-            read = os.read(descriptor, LONGEST)
+            read = os.read(descriptor, MAX_PASSPHRASE_BYTES)
         except OSError:
             raise typer.BadParameter(f"file descriptor {descriptor} cannot be read") from None
         return read.decode("utf-8", "surrogateescape").rstrip("\r\n")

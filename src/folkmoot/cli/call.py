@@ -15,8 +15,10 @@ from folkmoot.cli.backends_test import BackendCommand, command_behind
 from folkmoot.cli.options import (
     HeaderOption,
     JsonOption,
+    argument,
     choice,
     number,
+    option,
     sent_headers,
     typed_arguments,
 )
@@ -58,8 +60,8 @@ UpstreamTransportOption = Annotated[
     str,
     choice(
         "--upstream-transport", "KIND", ("auto", "http", "sse"),
-        "The server's transport: Streamable HTTP (http) or the older HTTP+SSE (sse).  "
-        "[default: auto, detected]",
+        "The server's transport: Streamable HTTP (http) or the older HTTP+SSE (sse).  [default: "
+        "auto, detected]",
     ),
 ]  # fmt: skip
 
@@ -68,31 +70,23 @@ WEB: Final = ("http://", "https://")
 
 WordsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="WORD", show_default=False,
-        help="The server's URL, unless there is a COMMAND after --; then the TOOL and its "
-        "arguments. Without a tool, lists what the server offers.",
+    argument(
+        "WORD",
+        "The server's URL, unless there is a COMMAND after --; then the TOOL and its arguments. "
+        "Without a tool, lists what the server offers.",
     ),
-]  # fmt: skip
+]
 ReadOption = Annotated[
-    str | None,
-    typer.Option(
-        "--read", metavar="URI", help="Read this resource instead of calling a tool.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--read", "URI", "Read this resource instead of calling a tool.")
+]
 PromptOption = Annotated[
-    str | None,
-    typer.Option(
-        "--prompt", metavar="NAME", help="Get this prompt instead; KEY=VALUE are its arguments.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--prompt", "NAME", "Get this prompt instead; KEY=VALUE are its arguments.")
+]
 WholeOption = Annotated[
     str | None,
-    typer.Option(
-        "--arguments", metavar="JSON", show_default=False,
-        help="All arguments as one JSON object: the JSON itself, @FILE, or - for standard input.",
+    option(
+        "--arguments", "JSON",
+        "All arguments as one JSON object: the JSON itself, @FILE, or - for standard input.",
     ),
 ]  # fmt: skip
 EraOption = Annotated[
@@ -209,20 +203,20 @@ def finish(done: bool | None) -> None:  # noqa: FBT001
 
 async def perform(connect: Connect, wanted: CallOptions) -> bool:
     """Do what is wanted at one server; whether the answer was no error."""
-    from folkmoot.cli.call_show import tell_notice, tell_offer, tell_result
+    from folkmoot.cli.call_show import show_notice, show_offer, show_result
     from folkmoot.relay.caller import calling
 
     wish: Wish = wanted.era  # type: ignore[assignment]
     began = time.monotonic()
     async with calling(
-        connect, era=wish, seconds=float(wanted.seconds), on_notice=tell_notice
+        connect, era=wish, seconds=float(wanted.seconds), on_notice=show_notice
     ) as caller:
         if not (wanted.tool or wanted.uri or wanted.prompt):
             offer = await offered(caller)
             if wanted.as_json:
                 say_data(offer)
             else:
-                tell_offer(offer, time.monotonic() - began)
+                show_offer(offer, time.monotonic() - began)
             return True
         method, params, what = await request_for(caller, wanted)
         began = time.monotonic()
@@ -231,7 +225,7 @@ async def perform(connect: Connect, wanted: CallOptions) -> bool:
         if wanted.as_json:
             say_data(result)
         else:
-            tell_result(result, what, seconds, caller)
+            show_result(result, what, seconds, caller)
     failed = result.get("isError") is True
     if failed and not wanted.as_json:
         complain(f"{word(what)} failed; what it says is above.")

@@ -59,7 +59,7 @@ LISTS: Final = (
 """Each list of an offer: how it is asked for, the member it is in, and its heading."""
 
 
-def tell_offer(offer: ServerOffer, seconds: float) -> None:
+def show_offer(offer: ServerOffer, seconds: float) -> None:
     """A server and its lists: on a terminal with room, in a pipe one thing in a line."""
     paper = Paper()
     name = " ".join(word(offer.server[key]) for key in ("name", "version") if offer.server.get(key))
@@ -107,7 +107,7 @@ def draw_entry(entry: dict[str, Any], paper: Paper) -> None:
             paper.put(f"{INDENT * 2}{paper.styled(line, style)}")
 
 
-def tell_result(result: dict[str, Any], what: str, seconds: float, caller: PlainClient) -> None:
+def show_result(result: dict[str, Any], what: str, seconds: float, caller: PlainClient) -> None:
     """What a tool, resource or prompt came to."""
     paper = Paper()
     for line in result_lines(result):
@@ -208,7 +208,7 @@ def says(block: Any, structured: Any) -> bool:
     return opened(text) == structured or (len(structured) == 1 and text == plain)
 
 
-def tell_notice(notice: Notification) -> None:
+def show_notice(notice: Notification) -> None:
     """What a server says while it works, on standard error."""
     params = notice.params if isinstance(notice.params, dict) else {}
     if notice.method == LOGGED:

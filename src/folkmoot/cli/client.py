@@ -6,15 +6,13 @@ answer, nothing to open or to close.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from folkmoot import __version__
 from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
+from folkmoot.cli.limits import MAX_REASON
 from folkmoot.cli.output import one_line
-from folkmoot.client.http import MAX_ANSWER, PATIENCE
+from folkmoot.client.http import REQUEST_ID, tool_request, tool_result
+from folkmoot.client.limits import ANSWER_SECONDS, MAX_ANSWER
 from folkmoot.client.methods import Hub
 from folkmoot.core.errors import (
     AccountSuspended,
@@ -22,29 +20,11 @@ from folkmoot.core.errors import (
     NotSignedIn,
     ToolRefused,
 )
-from folkmoot.mcp.wire import (
-    ACCEPT_BOTH,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    EVENT_STREAM,
-    METHOD_HEADER,
-    NAME_HEADER,
-    TOOLS_CALL,
-    VERSION_HEADER,
-    VERSION_KEY,
-)
+from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
-PROTOCOL = "2026-07-28"
-META = {
-    VERSION_KEY: PROTOCOL,
-    CLIENT_KEY: {"name": "folkmoot-cli", "version": __version__},
-    CAPABILITIES_KEY: {},
-}
-REQUEST_ID = 1
-MAX_REASON = 500
 NO_ACCOUNT = "Authentication required."
 UNAUTHORISED = 401
 SUSPENDED = "This account is suspended. Ask the operator of the hub."
@@ -63,20 +43,15 @@ class HubClient(Hub):
         `wait` is how long the hub was asked to wait before it answers.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        params = {"name": tool, "arguments": given, "_meta": META}
-        request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": TOOLS_CALL, "params": params}
-        headers = {
-            "accept": ACCEPT_BOTH,
-            "content-type": "application/json",
-            VERSION_HEADER: PROTOCOL,
-            METHOD_HEADER: TOOLS_CALL,
-            NAME_HEADER: tool,
-            "user-agent": f"folkmoot/{__version__}",
-        }
-        if self.token:
-            headers["authorization"] = f"Bearer {self.token}"
-        body = msgspec.json.encode(request)
-        return self._result(*self.exchange("POST", "/mcp", body, headers, PATIENCE + wait))
+        body, headers = tool_request("folkmoot-cli", tool, given, self.token)
+        status, answer = self.exchange("POST", "/mcp", body, headers, ANSWER_SECONDS + wait)
+        try:
+            payload, reason = tool_result(answer)
+        except ValueError:
+            raise self.not_understood() from None
+        if reason is not None:
+            raise refusal(reason, unauthorised=status == UNAUTHORISED)
+        return payload
 
     def read(self, response: Any) -> Any:
         """What an answer holds; a hub streams when it has to keep us waiting."""
@@ -99,25 +74,6 @@ class HubClient(Hub):
                     return message
                 data.clear()
         raise self.broke()
-
-    def _result(self, status: int, answer: Any) -> dict[str, Any]:
-        """What the tool returned, or its error."""
-        if not isinstance(answer, dict):
-            raise self.not_understood()
-        error = answer.get("error")
-        if isinstance(error, dict) and isinstance(error.get("message"), str):
-            raise refusal(error["message"], unauthorised=status == 401)
-        result = answer.get("result")
-        try:
-            payload = json.loads(result["content"][0]["text"])  # type: ignore[index]
-            failed = result.get("isError", False)  # type: ignore[union-attr]
-        except (TypeError, KeyError, IndexError, ValueError, AttributeError, RecursionError):
-            raise self.not_understood() from None
-        if not isinstance(payload, dict):
-            raise self.not_understood()
-        if failed:
-            raise refusal(str(payload.get("error", "The hub refused without a reason.")))
-        return payload
 
     def refused(self, status: int, answer: Any) -> FolkmootError:
         """The hub's reason, made safe to show; with what is allowed where rights were missing."""

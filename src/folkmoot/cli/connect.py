@@ -14,14 +14,15 @@ from typing import Annotated, Any
 
 import typer
 
-from folkmoot.cli import jsonfile, tomlfile
+from folkmoot.cli.client_files import put_json_entry, put_toml_entry
 from folkmoot.cli.credentials import AsOption, HubOption, Login, fits, hub_for, read_keyring
+from folkmoot.cli.limits import MAX_CLIENT_FILE_BYTES
+from folkmoot.cli.options import flag, option
 from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.core.errors import ClientFileUnusable
 from folkmoot.staging import staged
 from folkmoot.web.clients import CLIENTS, NAME, Client
 
-MAX_BYTES = 32 * 1024 * 1024
 MASKED = "sk_…"
 """Stands for the token wherever an entry is shown."""
 
@@ -79,41 +80,22 @@ ClientArgument = Annotated[
 ]
 FileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--file",
-        metavar="FILE",
-        help="The client's settings file.  [default: where the client keeps it]",
-        show_default=False,
-    ),
+    option("--file", "FILE", "The client's settings file.  [default: where the client keeps it]"),
 ]
-NameOption = Annotated[
-    str, typer.Option("--name", metavar="NAME", help="What the client calls the hub.")
-]
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Show the change, but do not write it.", show_default=False),
-]
-NoTokenOption = Annotated[
-    bool, typer.Option("--no-token", help="Do not include your token.", show_default=False)
-]
+NameOption = Annotated[str, option("--name", "NAME", "What the client calls the hub.")]
+DryRunOption = Annotated[bool, flag("--dry-run", "Show the change, but do not write it.")]
+NoTokenOption = Annotated[bool, flag("--no-token", "Do not include your token.")]
 SearchOption = Annotated[
     bool,
-    typer.Option(
-        "--search", show_default=False,
-        help="List only two tools to the client: one finds the other tools, one calls them.",
+    flag(
+        "--search", "List only two tools to the client: one finds the other tools, one calls them."
     ),
-]  # fmt: skip
+]
 BridgeOption = Annotated[
     bool,
-    typer.Option(
-        "--bridge", show_default=False,
-        help="Have the client start 'folkmoot bridge', which encrypts mail end to end.",
-    ),
-]  # fmt: skip
-ForceOption = Annotated[
-    bool,
-    typer.Option("--force", help="Replace an existing entry of that name.", show_default=False),
+    flag("--bridge", "Have the client start 'folkmoot bridge', which encrypts mail end to end."),
 ]
+ForceOption = Annotated[bool, flag("--force", "Replace an existing entry of that name.")]
 
 
 def connect(
@@ -187,7 +169,7 @@ def paste(client: Client, file: Path | None, entries: dict[str, Any], *, has_tok
     say("Then restart the client.", err=True)
 
 
-PUT = {"json": jsonfile.put_entry, "toml": tomlfile.put_entry}
+PUT = {"json": put_json_entry, "toml": put_toml_entry}
 """What puts an entry into a file of each format; an entry of YAML is printed, to be pasted."""
 
 
@@ -244,13 +226,13 @@ def read(path: Path) -> str | None:
     """The text of a file; None when there is none."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            raw = file.read(MAX_CLIENT_FILE_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ClientFileUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from None
     try:
-        if len(raw) <= MAX_BYTES:
+        if len(raw) <= MAX_CLIENT_FILE_BYTES:
             return raw.decode("utf-8")
     except UnicodeDecodeError:
         raise ClientFileUnusable(f"{path}: it is not UTF-8 text, so it was not changed.") from None

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from folkmoot.cli.options import flag, option
-from folkmoot.client.address import hub_url
+from folkmoot.cli.limits import MAX_CREDENTIALS_BYTES, MAX_TYPED_TEXT
+from folkmoot.cli.options import argument, flag, option
+from folkmoot.cli.output import ExitCode, complain, say
+from folkmoot.client.http import hub_url
 from folkmoot.core.errors import CredentialsUnusable, NotSignedIn
 from folkmoot.settings import FIELDS
 from folkmoot.staging import staged
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 
 VARIABLE = "FOLKMOOT_CREDENTIALS"
-MAX_BYTES = 1_048_576
 
 GUEST_UNKNOWN = "The hub no longer accepts this guest. Ask for a new invitation."
 ACCOUNT_UNKNOWN = (
@@ -142,13 +143,13 @@ def read_keyring() -> Keyring:
     if not path.exists():
         return Keyring()
     try:
-        with telling(path), path.open("rb") as file:
+        with file_errors(path), path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise CredentialsUnusable(
                     f"{path}: others can read it. Run 'chmod 600' on it; if they may have read it, "
                     "'folkmoot account recover' replaces the tokens."
                 )
-            return msgspec.json.decode(file.read(MAX_BYTES), type=Keyring)
+            return msgspec.json.decode(file.read(MAX_CREDENTIALS_BYTES), type=Keyring)
     except msgspec.DecodeError:
         raise CredentialsUnusable(
             f"{path}: is not a valid credentials file. Fix it or move it away."
@@ -164,19 +165,19 @@ def changing() -> Iterator[Keyring]:
     """
     path = credentials_path()
     with ExitStack() as stack:
-        with telling(path):
+        with file_errors(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = stack.enter_context(path.with_name(f"{path.name}.lock").open("wb"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             keyring = read_keyring()
             write(path, keyring)
         yield keyring
-        with telling(path):
+        with file_errors(path):
             write(path, keyring)
 
 
 @contextmanager
-def telling(path: Path) -> Iterator[None]:
+def file_errors(path: Path) -> Iterator[None]:
     """Turn what the system says of the file into one clear line."""
     try:
         yield
@@ -193,8 +194,6 @@ def write(path: Path, keyring: Keyring) -> None:
 
 
 LOCAL_HUB = f"http://{FIELDS['host'].default}:{FIELDS['port'].default}"
-MAX_TEXT = 4 * 1024 * 1024
-"""Characters read from the standard input; the hub's own limit is lower, and it says so itself."""
 
 
 def checked_url(value: str | None) -> Any:
@@ -215,8 +214,7 @@ def checked_handle(value: str | None) -> Any:
 
 
 UrlOption = Annotated[
-    str | None,
-    option("--url", "URL", "The hub.  [default: that of your account]", checked_url),
+    str | None, option("--url", "URL", "The hub.  [default: that of your account]", checked_url)
 ]
 AsOption = Annotated[
     str | None,
@@ -237,12 +235,8 @@ def handle_argument(what: str) -> Any:
 
 HandleArgument = Annotated[str, handle_argument("Who.")]
 TextArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TEXT", help="What to write; - reads it from the standard input.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str, argument("TEXT", "What to write; - reads it from the standard input.")
+]
 
 
 def signed_in(url: str | None, handle: str | None) -> tuple[HubClient, Login]:
@@ -270,6 +264,17 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
+def confirm_name(name: str, warning: str, prompt: str, otherwise: str) -> None:
+    """Let only someone go on who types a name, for what cannot be undone."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise typer.BadParameter("there is no terminal to ask for confirmation; use --yes")
+    complain(warning, kind="warning")
+    typed = str(typer.prompt(prompt, default="", show_default=False, err=True))
+    if typed.strip().removeprefix("@").lower() != name:
+        say(otherwise, err=True)
+        raise typer.Exit(ExitCode.FAILED)
+
+
 def hub_for(keyring: Keyring, url: str | None) -> str:
     """The hub for someone who may have no account yet."""
     return url or (keyring.accounts[0].hub if keyring.accounts else LOCAL_HUB)
@@ -280,10 +285,10 @@ def text_of(argument: str) -> str:
     if argument != "-":
         return argument
     try:
-        read = sys.stdin.buffer.read(MAX_TEXT + 1) if sys.stdin else b""
+        read = sys.stdin.buffer.read(MAX_TYPED_TEXT + 1) if sys.stdin else b""
         text = read.decode("utf-8")
     except UnicodeDecodeError:
         raise typer.BadParameter("the standard input is not UTF-8 text") from None
-    if len(read) > MAX_TEXT:
+    if len(read) > MAX_TYPED_TEXT:
         raise typer.BadParameter("the standard input is larger than 4 MiB")
     return text.removesuffix("\n").removesuffix("\r")

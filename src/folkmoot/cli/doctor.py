@@ -27,11 +27,11 @@ from folkmoot.cli.options import (
     PortOption,
     settings_from,
 )
-from folkmoot.cli.output import PROGRAM, ExitCode, console, on_terminal, say, say_json, size
+from folkmoot.cli.output import PROGRAM, ExitCode, console, on_terminal, say, say_data, size
 from folkmoot.cli.show import word
 from folkmoot.core.errors import FolkmootError, SettingsError
 from folkmoot.datafolder import Finding, Paths
-from folkmoot.settings.backends import Secret
+from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
-def tell(findings: Sequence[Finding]) -> None:
+def show_findings(findings: Sequence[Finding]) -> None:
     """The findings, one each line, with the advice below what needs it, and the sum of it all."""
     width = max(len(finding.subject) for finding in findings)
     if on_terminal():
@@ -137,8 +137,8 @@ def check_backends(loaded: Loaded) -> Iterator[Finding]:
     """What is wrong with backends, each that something is wrong with; or how many there are."""
     specs = [spec for spec in loaded.gateway.backends.values() if spec.enabled]
     found = [finding for spec in specs for finding in check_backend(spec)]
-    found += check_handles(Paths(loaded.settings.data_folder), loaded.gateway.backends)
-    found += check_held(Paths(loaded.settings.data_folder), loaded.gateway.backends)
+    found += check_handles(loaded.settings, loaded.gateway.backends)
+    found += check_held(loaded.settings, loaded.gateway.backends)
     found += [Finding("backends", "warning", note) for note in loaded.notes]
     told = counted(len(specs), "backend") if specs else "none"
     yield from found or [Finding("backends", "ok", told)]
@@ -169,7 +169,7 @@ def secret_faults(spec: BackendSpec) -> Iterator[str]:
 
     for what, values in (("variable", spec.env), ("header", spec.headers)):
         for name, value in values.items():
-            if isinstance(value, Secret):
+            if isinstance(value, SecretReference):
                 try:
                     resolve(value, os.environ, f"the {what} {name}")
                 except FolkmootError as error:
@@ -206,10 +206,10 @@ def program_of(spec: BackendSpec) -> str | None:
     return shutil.which(program.name, path=path if isinstance(path, str) else None)
 
 
-def check_handles(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
+def check_handles(settings: Settings, namespaces: Collection[str]) -> list[Finding]:
     """Whether someone has a backend's name: the hub would not start."""
     try:
-        taken = handles_among(paths, namespaces) if namespaces else []
+        taken = handles_among(settings, namespaces) if namespaces else []
     except FolkmootError:
         # What is wrong with the database is told where it is checked.
         return []
@@ -222,7 +222,7 @@ def check_handles(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
     ]
 
 
-def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
+def check_held(settings: Settings, namespaces: Collection[str]) -> list[Finding]:
     """How many tools wait to be accepted."""
 
     async def query(tx: Tx) -> list[tuple[str, int]]:
@@ -230,7 +230,7 @@ def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
         return [(name, row[0]) for name, row in rows if row is not None and row[0]]
 
     try:
-        held = asked_of(paths, query)
+        held = asked_of(settings, query)
     except FolkmootError:
         return []
     return [
@@ -244,21 +244,21 @@ def check_held(paths: Paths, namespaces: Collection[str]) -> list[Finding]:
     ]
 
 
-def handles_among(paths: Paths, names: Collection[str]) -> list[str]:
+def handles_among(settings: Settings, names: Collection[str]) -> list[str]:
     """Which of these names are handles of people."""
     now = int(time.time())
 
     async def query(tx: Tx) -> list[str]:
         return [name for name in sorted(names) if await tx.fetch_one(TAKEN, (now, name))]
 
-    return asked_of(paths, query)
+    return asked_of(settings, query)
 
 
-def asked_of(paths: Paths, query: Unit[list[T]]) -> list[T]:
+def asked_of(settings: Settings, query: Unit[list[T]]) -> list[T]:
     """What a query answers on the database; nothing where there is none."""
-    from folkmoot.store import look_up
+    from folkmoot.storage import ask_once
 
-    return look_up(paths.database, query) if paths.database_exists() else []
+    return ask_once(settings, Paths(settings.data_folder), query) or []
 
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -305,7 +305,7 @@ def required() -> list[str]:
 
 def check_tls(settings: Settings) -> Finding:
     """Whether the port can be served with the certificate and the key that the settings name."""
-    from folkmoot.transports.tls import load_tls
+    from folkmoot.transports.listen import load_tls
 
     try:
         context = load_tls(settings.tls)
@@ -347,9 +347,9 @@ def doctor(
         findings.extend(check_data(loaded.settings))
     well = all(finding.level != "problem" for finding in findings)
     if as_json:
-        say_json({"ok": well, "findings": findings})
+        say_data({"ok": well, "findings": findings})
     else:
-        tell(findings)
+        show_findings(findings)
     if not well:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from folkmoot.core.ports import Row, Tx
     from folkmoot.operations.operator.hub import HubStatus
-    from folkmoot.quotas import Report, Use
+    from folkmoot.quotas import QuotaUse, Report
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
 
@@ -72,7 +72,7 @@ def check_data(settings: Settings) -> Iterator[Finding]:
     findings = examine(paths.folder)
     yield from findings
     usable = findings[0].level != "problem"
-    database, info = check_database(paths) if usable else (None, None)
+    database, info = check_database(settings, paths) if usable else (None, None)
     if usable or settings.master_key:
         yield check_master_key(settings, paths, info)
     if database is not None:
@@ -102,10 +102,27 @@ def runs(paths: Paths) -> bool:
         return False
 
 
-def check_database(paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
+def check_server(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
+    """Whether the database at a server can be used; the server sees to it that it is whole."""
+    from folkmoot.storage import inspect
+
+    try:
+        info = inspect(settings, paths)
+    except FolkmootError as error:
+        return Finding("database", "problem", error.message, "See store.url in the settings."), None
+    assert info is not None  # noqa: S101 - a server always tells something
+    told = f"{info.path}: {info.engine}, {size(info.size)}, schema {info.schema}"
+    if info.schema < info.newest_schema:
+        told += f", will be migrated to {info.newest_schema} at the next start"
+    return Finding("database", "ok", told), info
+
+
+def check_database(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
     """Whether the database can be read, is whole, and is of a schema this program knows."""
     from folkmoot.store import find_faults, inspect_database
 
+    if settings.store.url:
+        return check_server(settings, paths)
     name = paths.database.name
     try:
         if not paths.database_exists():
@@ -134,7 +151,7 @@ def check_quotas(settings: Settings, paths: Paths, info: DatabaseInfo) -> Findin
     """How much of the quotas is used, whether someone is near one, and whether it is kept right."""
     from folkmoot.clock import SystemClock
     from folkmoot.quotas import NEAR, Disk, differences, heaviest_in_rooms, heaviest_mail, report
-    from folkmoot.store import look_up
+    from folkmoot.storage import ask_once
 
     if info.schema != info.newest_schema:
         return Finding("quotas", "ok", "counted once the database has the newest schema")
@@ -149,7 +166,9 @@ def check_quotas(settings: Settings, paths: Paths, info: DatabaseInfo) -> Findin
         )
 
     try:
-        used, mail, rooms, wrong = look_up(paths.database, query)
+        found = ask_once(settings, paths, query)
+        assert found is not None  # noqa: S101 - the database is there
+        used, mail, rooms, wrong = found
         free = Disk(paths.folder, SystemClock()).free()
     except (FolkmootError, OSError) as error:
         return Finding("quotas", "problem", f"cannot be read: {error}", RESTORE)
@@ -173,7 +192,7 @@ def check_quotas(settings: Settings, paths: Paths, info: DatabaseInfo) -> Findin
     return Finding("quotas", "ok", told)
 
 
-def totals(used: Report) -> list[tuple[str, Use]]:
+def totals(used: Report) -> list[tuple[str, QuotaUse]]:
     """What the hub stores in all, by name."""
     return [("mail", used.mail), ("rooms", used.rooms)]
 

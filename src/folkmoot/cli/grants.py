@@ -9,40 +9,32 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from folkmoot.cli.commands import Note, Output, Table, opened_hub, operator_command
 from folkmoot.cli.credentials import HandleArgument, checked_handle
 from folkmoot.cli.operator import OperatedHub
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
+from folkmoot.cli.options import JsonOption, argument, flag
 from folkmoot.cli.output import (
     complain,
     moment,
     on_terminal,
     say,
-    say_json,
+    say_data,
 )
-from folkmoot.cli.show import Column, at, tell_table
+from folkmoot.cli.show import Column, at, show_table
 
 PatternsArgument = Annotated[
     list[str],
-    typer.Argument(
-        metavar="PATTERN…",
-        help="What they may do, such as 'files:read_*'; with a ! in front, what they may not.",
-        show_default=False,
+    argument(
+        "PATTERN…",
+        "What they may do, such as 'files:read_*'; with a ! in front, what they may not.",
     ),
 ]
-LeavingArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="PATTERN…", help="What to revoke, as granted.", show_default=False),
-]
-EverythingOption = Annotated[
-    bool, typer.Option("--all", help="Revoke everything that was granted.", show_default=False)
-]
+LeavingArgument = Annotated[list[str] | None, argument("PATTERN…", "What to revoke, as granted.")]
+EverythingOption = Annotated[bool, flag("--all", "Revoke everything that was granted.")]
 WhoseArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="HANDLE", help="Show this person's rights, and where each comes from.",
-        callback=checked_handle, show_default=False,
-    ),
-]  # fmt: skip
+    argument("HANDLE", "Show this person's rights, and where each comes from.", checked_handle),
+]
 
 FROM = {
     "default": "every account",
@@ -54,14 +46,8 @@ FROM = {
 """Where a capability is from, in words."""
 
 
-def grant(
-    handle: HandleArgument,
-    patterns: PatternsArgument,
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@operator_command
+def grant(hub: OperatedHub, handle: HandleArgument, patterns: PatternsArgument) -> Output:
     """Grant or deny someone rights at the hub.
 
     For the operator, on the hub's own machine. A pattern is a capability, such as
@@ -70,118 +56,81 @@ def grant(
     also be written as clients list them: 'files_read_file'. Takes effect at once, also on a running
     hub.
     """
-    hub = opened(config, data)
     answer = hub.ask("folkmoot/grant", {"handle": handle, "patterns": patterns})
-    if as_json:
-        say_json(answer)
-    else:
-        who = at(answer["handle"])
-        for pattern in answer["granted"]:
-            say(f"Granted to {who}: {pattern}")
-        for pattern in answer["already"]:
-            say(f"Already granted to {who}: {pattern}")
-        hub.tell_when()
     if answer["warnings"]:
         complain(*answer["warnings"], kind="warning")
+    who = at(answer["handle"])
+    granted = [f"Granted to {who}: {pattern}" for pattern in answer["granted"]]
+    already = [f"Already granted to {who}: {pattern}" for pattern in answer["already"]]
+    return Output(answer, *granted, *already, starting(hub))
 
 
+def starting(hub: OperatedHub) -> Note | None:
+    """From when on a change holds, where that is not at once."""
+    return None if hub.runs else Note("No hub is running. This takes effect at its next start.")
+
+
+@operator_command
 def revoke(
+    hub: OperatedHub,
     handle: HandleArgument,
     patterns: LeavingArgument = None,
-    data: DataOption = None,
-    config: ConfigOption = None,
     *,
     everything: EverythingOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Revoke what was granted with 'folkmoot grant'.
 
     Rights from the settings file are changed there. Takes effect at once, also on a running hub.
     """
     if bool(patterns) == everything:
         raise typer.BadParameter("give the patterns to revoke, or --all")
-    hub = opened(config, data)
     arguments = {"handle": handle, "patterns": patterns or [], "everything": everything}
     answer = hub.ask("folkmoot/revoke", arguments)
-    if as_json:
-        say_json(answer)
-        return
-    for pattern in answer["revoked"]:
-        say(f"Revoked from {at(answer['handle'])}: {pattern}")
-    if answer["revoked"]:
-        hub.tell_when()
-    else:
-        say(f"{at(answer['handle'])} was granted nothing.")
+    who = at(answer["handle"])
+    revoked = [f"Revoked from {who}: {pattern}" for pattern in answer["revoked"]]
+    if not revoked:
+        return Output(answer, f"{who} was granted nothing.")
+    return Output(answer, *revoked, starting(hub))
 
 
-def grants(
-    handle: WhoseArgument = None,
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@operator_command
+def grants(hub: OperatedHub, handle: WhoseArgument = None, *, as_json: JsonOption = False) -> None:
     """Show who has which rights at the hub, and from where.
 
     With a HANDLE, shows all capabilities of that account; without one, everyone with rights beyond
     the defaults.
     """
-    hub = opened(config, data)
     if handle is not None:
         answer = hub.ask("folkmoot/grants_of", {"handle": handle})
         if as_json:
-            say_json(answer)
+            say_data(answer)
         else:
-            tell_person(answer)
+            show_person(answer)
         return
-    people, everyone = everybody(hub)
-    if as_json:
-        say_json({"everyone": everyone, "people": people})
-        return
+    people = hub.every("folkmoot/grants", "people")
     rows = [(at(it["handle"]), how_much(it), note(it)) for it in people]
     columns = (Column("Handle", "bold"), Column("Holds", wide=True), Column("", "dim", wide=True))
-    tell_table(columns, rows, "Nobody has rights beyond the defaults.")
+    table = Table(columns, rows, "Nobody has rights beyond the defaults.")
+    everyone = hub.ask("folkmoot/grants", {})["everyone"] if as_json else []
+    Output({"everyone": everyone, "people": people}, table).show(as_json=as_json)
 
 
 def invite_for(
     handle: str, days: int, data: str | None, config: str | None, *, as_json: bool
 ) -> None:
     """Make the operator's invite for a handle, and show it this once."""
-    hub = opened(config, data)
+    hub = opened_hub(config, data)
     answer = hub.ask("folkmoot/invite_for", {"handle": handle, "days": days})
-    if as_json:
-        say_json(answer)
-        return
-    say(answer["invite_url"])
-    until = moment(answer["until"])
-    who = answer["handle"]
-    say(f"Anyone with this link can register as {at(who)}, once, until {until}.", err=True)
-    say(
-        f"It is not shown again. 'folkmoot invite --for {who}' replaces it with a new one.",
-        err=True,
-    )
+    who, until = answer["handle"], moment(answer["until"])
+    Output(
+        answer,
+        answer["invite_url"],
+        Note(f"Anyone with this link can register as {at(who)}, once, until {until}."),
+        Note(f"It is not shown again. 'folkmoot invite --for {who}' replaces it with a new one."),
+    ).show(as_json=as_json)
 
 
-def opened(config: str | None, data: str | None) -> OperatedHub:
-    """A hub that has run before, and so can have accounts."""
-    hub = OperatedHub(config, data)
-    hub.require_database()
-    return hub
-
-
-def everybody(hub: OperatedHub) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Everyone who holds something of their own, and what all hold."""
-    people: list[dict[str, Any]] = []
-    after: str | None = ""
-    while True:
-        page = hub.ask("folkmoot/grants", {"after": after or None})
-        people += page["people"]
-        after = page["next"]
-        if after is None:
-            return people, page["everyone"]
-
-
-def tell_person(answer: dict[str, Any]) -> None:
+def show_person(answer: dict[str, Any]) -> None:
     """What one handle holds."""
     rows = [
         (text_of(it["capability"]), FROM[it["origin"]].format(
@@ -194,7 +143,7 @@ def tell_person(answer: dict[str, Any]) -> None:
             say(capability)
             say(f"  {origin}")
     else:
-        tell_table((Column("Capability", wide=True), Column("From", "dim")), rows, "Nothing.")
+        show_table((Column("Capability", wide=True), Column("From", "dim")), rows, "Nothing.")
     if answer["account"] is None:
         who = answer["handle"]
         say(

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from folkmoot.cli.commands import group
+from folkmoot.cli.limits import MAX_KEY_BYTES
 from folkmoot.cli.operator import OperatedHub, understood
-from folkmoot.cli.options import ConfigOption, DataOption, JsonOption
-from folkmoot.cli.output import ExitCode, complain, say, say_json
+from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag, option, settings_from
+from folkmoot.cli.output import complain, say, say_data
 from folkmoot.core.errors import CommandFailed, FolkmootError
 
 if TYPE_CHECKING:
@@ -19,52 +21,58 @@ if TYPE_CHECKING:
 
 NO_KEY = "so it has no key."
 STANDARD_INPUT = "-"
-LONGEST = 256
 
 FromOption = Annotated[
     str | None,
-    typer.Option(
-        "--from", metavar="FILE", show_default=False,
-        help="Read the new key from FILE, or with - from the standard input.  [default: "
-             "generate one]",
+    option(
+        "--from", "FILE",
+        "Read the new key from FILE, or with - from the standard input.  [default: generate one]",
     ),
 ]  # fmt: skip
 ToOption = Annotated[
     Path | None,
-    typer.Option(
-        "--to", metavar="FILE", show_default=False,
-        help="Write a copy of the new key to FILE, which must not exist.",
-    ),
-]  # fmt: skip
+    option("--to", "FILE", "Write a copy of the new key to FILE, which must not exist."),
+]
 KeepOption = Annotated[
     Path | None,
-    typer.Option(
-        "--keep-old", metavar="FILE", show_default=False,
-        help="Keep the old key in FILE.  [default: master.key.ID.old in the data folder]",
+    option(
+        "--keep-old", "FILE",
+        "Keep the old key in FILE.  [default: master.key.ID.old in the data folder]",
     ),
 ]  # fmt: skip
 DiscardOption = Annotated[
     bool,
-    typer.Option(
-        "--discard-old", show_default=False,
-        help="Keep no copy of the old key: without your own copy, backups made with it are "
-             "lost.",
+    flag(
+        "--discard-old",
+        "Keep no copy of the old key: without your own copy, backups made with it are lost.",
     ),
-]  # fmt: skip
-CancelOption = Annotated[
-    bool,
-    typer.Option("--cancel", help="Cancel a pending rotation.", show_default=False),
 ]
+CancelOption = Annotated[bool, flag("--cancel", "Cancel a pending rotation.")]
 
-app = typer.Typer(help="Change the master key.", rich_markup_mode=None)
+app = group({}, "Change the master key.")
 
 
-@app.callback(invoke_without_command=True)
-def keys(ctx: typer.Context) -> None:
-    """Change the master key."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+@app.command("create")
+def create(data: DataOption = None, config: ConfigOption = None) -> None:
+    """Create a master key in the data folder.
+
+    A hub with its database in the data folder does this by itself at its first start. Hubs of one
+    PostgreSQL database share one key: create it once, and copy it to each data folder.
+    """
+    from folkmoot.datafolder import DataFolder, Paths
+    from folkmoot.keys import KEY_VARIABLE, fresh_key, put_key
+
+    settings = settings_from(config, data=data).settings
+    paths = Paths(settings.data_folder)
+    if settings.master_key:
+        raise CommandFailed(f"The hub gets its master key from {KEY_VARIABLE}. None was created.")
+    with DataFolder.open(paths.folder):
+        if paths.database_exists():
+            raise CommandFailed(f"{paths.database}: has a master key already. None was created.")
+        key = fresh_key()
+        put_key(paths.master_key, key)
+    say(f"Created the master key {key.id} in {paths.master_key}.")
+    complain("without this key nothing in the database can be read. Keep a copy.", kind="warning")
 
 
 @app.command("rotate-master")
@@ -96,7 +104,7 @@ def rotate_master(
     if cancel:
         told = understood(hub.ask("folkmoot/cancel_rotation"), CancelledRotation)
         if as_json:
-            say_json(told)
+            say_data(told)
         else:
             say(
                 f"The rotation to the master key {told.cancelled} is cancelled. Only the "
@@ -114,7 +122,7 @@ def rotate_master(
         answer = rotate_to(hub, arguments, to.expanduser().absolute())
     rotated = understood(answer, RotatedKey)
     if as_json:
-        say_json(rotated)
+        say_data(rotated)
     else:
         say(summary(rotated))
         if to is not None:
@@ -143,7 +151,7 @@ def given_key(file: str) -> str:
     if sys.stdin is not None and sys.stdin.isatty():
         text = str(typer.prompt("New master key", hide_input=True, err=True))
     else:
-        read = sys.stdin.buffer.read(LONGEST) if sys.stdin else b""
+        read = sys.stdin.buffer.read(MAX_KEY_BYTES) if sys.stdin else b""
         text = read.decode("ascii", errors="replace")
     return format_key(parse_key(text, "The standard input"))
 

@@ -6,21 +6,20 @@ Made by `make docs` from the table of operations: what is changed here is writte
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
-from folkmoot.cli.options import JsonOption
-from folkmoot.cli.show import tell_answer
+from folkmoot.cli.commands import Output, account_command, plain_answer
+
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
 
 
+@account_command
 def digest(
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+    hub: HubClient,
+) -> Output:
     """Read what is unread, in short."""
-    hub, _ = signed_in(url, handle)
-    tell_answer(hub.get_digest(), as_json=as_json)
+    return plain_answer(hub.get_digest())
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"digest": digest}

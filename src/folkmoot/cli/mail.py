@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from folkmoot.cli.commands import Note, Output, Table, account_command, every
 from folkmoot.cli.credentials import (
-    AsOption,
     TextArgument,
-    UrlOption,
     YesOption,
     checked_handle,
     confirm,
     handle_argument,
-    signed_in,
     text_of,
 )
-from folkmoot.cli.options import JsonOption, choice, flag, number
+from folkmoot.cli.options import JsonOption, argument, choice, flag, number, option
 from folkmoot.cli.output import moment, one_line, say, say_data
 from folkmoot.cli.show import (
     Column,
     at,
     short,
-    tell_messages,
-    tell_table,
+    show_messages,
     word,
 )
 from folkmoot.core.errors import ToolRefused
@@ -35,6 +32,7 @@ from folkmoot.core.uuids import is_beginning
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
+    from folkmoot.cli.credentials import Login
     from folkmoot.client.methods import MailMessage, Sent, Thread, ThreadDone, ThreadState
 
 
@@ -55,36 +53,20 @@ def checked_id(value: Any) -> Any:
 
 RecipientArgument = Annotated[str, handle_argument("The recipient.")]
 MessageArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID",
-        help="The message to reply to: its id as shown.",
-        callback=checked_id,
-        show_default=False,
-    ),
+    str, argument("ID", "The message to reply to: its id as shown.", checked_id)
 ]
 ThreadArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="HANDLE|ID", help="The other person, or the conversation's id as shown.",
-        show_default=False,
-    ),
-]  # fmt: skip
-PeekOption = Annotated[
-    bool, typer.Option("--peek", help="Leave everything unread.", show_default=False)
+    str, argument("HANDLE|ID", "The other person, or the conversation's id as shown.")
 ]
+PeekOption = Annotated[bool, flag("--peek", "Leave everything unread.")]
 WaitOption = Annotated[
     int,
     number("--wait", 0, 55, "Show only new mail, and wait up to N seconds for it (at most 55)."),
 ]
 LimitOption = Annotated[int | None, number("--limit", 1, 100, "How many (at most 100).")]
 CursorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cursor", metavar="CURSOR", help="Continue where an earlier page ended.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--cursor", "CURSOR", "Continue where an earlier page ended.")
+]
 PriorityOption = Annotated[
     str | None,
     choice(
@@ -100,11 +82,12 @@ StateOption = Annotated[
 ]  # fmt: skip
 
 
+@account_command
 def inbox(
+    hub: HubClient,
+    login: Login,
     limit: LimitOption = None,
     cursor: CursorOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     peek: PeekOption = False,
     wait: WaitOption = 0,
@@ -115,12 +98,11 @@ def inbox(
     Unread messages are marked as new. Each message shows how it was encrypted: e2e, which only the
     two of you can read, or server-assisted, which the hub could read.
     """
-    hub, login = signed_in(url, handle)
     page = hub.list_messages(limit=limit, cursor=cursor, wait=wait or None)
     if as_json:
         say_data(page)
     else:
-        tell_messages(page.messages, login.handle)
+        show_messages(page.messages, login.handle)
         if not page.messages:
             say("No new mail." if wait else "No mail.", err=True)
         if page.next_cursor:
@@ -139,12 +121,13 @@ def mark_read(hub: HubClient, messages: Iterable[MailMessage]) -> None:
         hub.mark_read(thread_id, message_ids=ids)
 
 
+@account_command
 def thread(
+    hub: HubClient,
+    login: Login,
     which: ThreadArgument,
     limit: LimitOption = None,
     cursor: CursorOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     peek: PeekOption = False,
     as_json: JsonOption = False,
@@ -153,14 +136,13 @@ def thread(
 
     Both sides are shown, and the latest message is at the end.
     """
-    hub, login = signed_in(url, handle)
     page = hub.read_thread(thread_id_of(hub, which), limit=limit, cursor=cursor)
     if as_json:
         say_data(page)
     else:
         if page.next_cursor:
             say(f"Earlier messages: --cursor {word(page.next_cursor)}\n", err=True)
-        tell_messages(reversed(page.messages), login.handle)
+        show_messages(reversed(page.messages), login.handle)
         if not page.messages:
             say("No messages yet.", err=True)
     if not peek:
@@ -174,7 +156,7 @@ def thread_id_of(hub: HubClient, which: str) -> str:
         return given
     handle, ids, begun = checked_handle(which), dict[str, str](), list[str]()
     maybe_id = is_beginning(given)
-    for found in all_threads(hub):
+    for found in every(hub.list_threads, "threads"):
         ids[found.other_handle] = found.id
         if maybe_id and found.id.startswith(given):
             begun.append(found.id)
@@ -193,37 +175,22 @@ def thread_id_of(hub: HubClient, which: str) -> str:
     raise ToolRefused(f"You have no conversation with @{one_line(handle)}.")
 
 
-def all_threads(hub: HubClient) -> Iterator[Thread]:
-    """Every conversation, page by page."""
-    page = hub.list_threads()
-    yield from page.threads
-    while page.next_cursor:
-        page = hub.list_threads(cursor=page.next_cursor)
-        yield from page.threads
-
-
+@account_command
 def threads(
+    hub: HubClient,
     state: StateOption = None,
     limit: LimitOption = None,
     cursor: CursorOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """List your conversations, the latest first."""
-    hub, _ = signed_in(url, handle)
     page = hub.list_threads(state=cast("Any", state), limit=limit, cursor=cursor)
-    if as_json:
-        say_data(page)
-        return
     columns = (
         Column("With", "bold"), Column("New", named=True), Column("When", "dim"),
         Column("State", "dim"), Column("Id", "dim"), Column("Last message", wide=True),
     )  # fmt: skip
-    tell_table(columns, map(thread_row, page.threads), "No conversations.")
-    if page.next_cursor:
-        say(f"More: --cursor {word(page.next_cursor)}", err=True)
+    table = Table(columns, map(thread_row, page.threads), "No conversations.")
+    more = Note(f"More: --cursor {word(page.next_cursor)}") if page.next_cursor else None
+    return Output(page, table, more)
 
 
 def thread_row(found: Thread) -> tuple[str, ...]:
@@ -241,118 +208,66 @@ def thread_row(found: Thread) -> tuple[str, ...]:
     )
 
 
+@account_command
 def send(
-    to: RecipientArgument,
-    text: TextArgument,
-    priority: PriorityOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+    hub: HubClient, to: RecipientArgument, text: TextArgument, priority: PriorityOption = None
+) -> Output:
     """Send a message."""
-    hub, _ = signed_in(url, handle)
-    tell_sent(
-        hub.send_message(to, body=text_of(text), priority=cast("Any", priority)), as_json=as_json
-    )
+    return sent(hub.send_message(to, body=text_of(text), priority=cast("Any", priority)))
 
 
+@account_command
 def reply(
-    message: MessageArgument,
-    text: TextArgument,
-    priority: PriorityOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+    hub: HubClient, message: MessageArgument, text: TextArgument, priority: PriorityOption = None
+) -> Output:
     """Reply to a message."""
-    hub, _ = signed_in(url, handle)
-    sent = hub.reply_to_message(message, body=text_of(text), priority=cast("Any", priority))
-    tell_sent(sent, as_json=as_json)
+    return sent(hub.reply_to_message(message, body=text_of(text), priority=cast("Any", priority)))
 
 
-def tell_sent(sent: Sent, *, as_json: bool) -> None:
-    """That it is on its way, and under which id."""
-    if as_json:
-        say_data(sent)
-    else:
-        say(f"Sent to {at(sent.to)}: {short(sent.message_id)}")
+def sent(message: Sent) -> Output:
+    """That a message is on its way, and under which id."""
+    return Output(message, f"Sent to {at(message.to)}: {short(message.message_id)}")
 
 
 UndoOption = Annotated[bool, flag("--undo", "Make it active again.")]
 MessagesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="ID", help="The ids of the messages, as shown.",
-        callback=checked_id, show_default=False,
-    ),
-]  # fmt: skip
+    list[str], argument("ID", "The ids of the messages, as shown.", checked_id)
+]
 
 
-def archive(
-    which: ThreadArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    undo: UndoOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def archive(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) -> Output:
     """Archive a conversation until a new message arrives.
 
     'folkmoot threads --state archived' lists archived ones.
     """
-    hub, _ = signed_in(url, handle)
-    do = hub.unarchive_thread if undo else hub.archive_thread
-    tell(do(thread_id_of(hub, which)), as_json=as_json)
+    return done((hub.unarchive_thread if undo else hub.archive_thread)(thread_id_of(hub, which)))
 
 
-def star(
-    which: ThreadArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    undo: UndoOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def star(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) -> Output:
     """Star a conversation, to find it again.
 
     'folkmoot threads --state starred' lists starred ones.
     """
-    hub, _ = signed_in(url, handle)
-    do = hub.unstar_thread if undo else hub.star_thread
-    tell(do(thread_id_of(hub, which)), as_json=as_json)
+    return done((hub.unstar_thread if undo else hub.star_thread)(thread_id_of(hub, which)))
 
 
-def mute(
-    which: ThreadArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    undo: UndoOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def mute(hub: HubClient, which: ThreadArgument, *, undo: UndoOption = False) -> Output:
     """Mute a conversation, so that it does not notify you.
 
     New messages still arrive, but do not end 'folkmoot inbox --wait'.
     """
-    hub, _ = signed_in(url, handle)
-    do = hub.unmute_thread if undo else hub.mute_thread
-    tell(do(thread_id_of(hub, which)), as_json=as_json)
+    return done((hub.unmute_thread if undo else hub.mute_thread)(thread_id_of(hub, which)))
 
 
-def delete(
-    messages: MessagesArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def delete(hub: HubClient, messages: MessagesArgument, *, as_json: JsonOption = False) -> None:
     """Delete your copy of messages.
 
     The other side keeps theirs.
     """
-    hub, _ = signed_in(url, handle)
     deleted: list[str] = []
     try:
         for message in messages:
@@ -365,27 +280,17 @@ def delete(
             say_data({"deleted": deleted})
 
 
-def delete_thread(
-    which: ThreadArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def delete_thread(hub: HubClient, which: ThreadArgument, *, yes: YesOption = False) -> Output:
     """Delete your copy of a whole conversation.
 
     The other side keeps theirs. Asks first, unless --yes is given.
     """
-    hub, _ = signed_in(url, handle)
     thread_id = thread_id_of(hub, which)
     confirm(f"Delete all your messages in {one_line(which)}? They cannot be restored.", yes=yes)
-    tell(hub.delete_thread(thread_id), as_json=as_json)
+    return done(hub.delete_thread(thread_id))
 
 
-def tell(answer: ThreadState | ThreadDone, *, as_json: bool) -> None:
-    """The answer for a program, or its sentence for a person."""
-    if as_json:
-        say_data(answer)
-    else:
-        say(word(answer.message))
+def done(answer: ThreadState | ThreadDone) -> Output:
+    """The hub's own sentence about a change."""
+    return Output(answer, word(answer.message))

@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
+from folkmoot.cli.limits import MAX_SOCKET_ANSWER, SOCKET_ANSWER_SECONDS, SOCKET_CONNECT_SECONDS
 from folkmoot.cli.options import settings_from
-from folkmoot.cli.output import say
 from folkmoot.core.errors import (
     ERRORS,
     CommandFailed,
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from folkmoot.settings import Loaded
 
 
-CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 10.0
-MAX_ANSWER = 16 * 1024 * 1024
 JSON = "application/json"
 WORDS = {True: "true", False: "false"}
 QUOTING = "Put patterns in single quotes: a shell reads * and ! itself."
@@ -62,6 +59,11 @@ class OperatedHub:
         check_entry(self.paths)
         self.runs = running_hub(self.paths.folder) is not None
 
+    @property
+    def is_networked(self) -> bool:
+        """Whether the database is at a server."""
+        return bool(self.loaded.settings.store.url)
+
     def ask(
         self,
         name: str,
@@ -77,26 +79,34 @@ class OperatedHub:
         except PatternSyntax as error:
             raise PatternSyntax(f"{error.message} {QUOTING}") from None
 
+    def every(self, name: str, member: str, **arguments: Any) -> list[dict[str, Any]]:
+        """All items of a list, page by page."""
+        found: list[dict[str, Any]] = []
+        after: str | None = None
+        while True:
+            page = self.ask(name, {"after": after, **arguments})
+            found += page[member]
+            after = page["next"]
+            if after is None:
+                return found
+
     def require_database(
         self,
         why: str = "so nobody has an account. Start the hub first.",
         error: type[FolkmootError] = CommandFailed,
     ) -> None:
         """Refuse a folder in which no hub has run."""
-        if not self.runs and not self.paths.database_exists():
+        if self.is_networked or self.runs:
+            return
+        if not self.paths.database_exists():
             raise error(f"{self.paths.database}: no database yet, {why}")
-
-    def tell_when(self) -> None:
-        """Say from when on a change holds, where that is not at once."""
-        if not self.runs:
-            say("No hub is running. This takes effect at its next start.", err=True)
 
 
 def ask_running(
     paths: Paths,
     name: str,
     arguments: dict[str, Any] | None = None,
-    timeout: float | None = ANSWER_SECONDS,
+    timeout: float | None = SOCKET_ANSWER_SECONDS,
 ) -> Any:
     """Ask the hub on a data folder; raises `HubNotRunning` when there is none."""
     check_entry(paths)
@@ -140,7 +150,7 @@ def ask_socket(
 def read_socket(socket: Path, path: str) -> tuple[int, bytes]:
     """What a hub answers at a path that is no operation: its status and its body."""
     answer = OperatorAnswer(None)
-    exchange(socket, OperatorRequest("GET", path, {}, b""), answer, ANSWER_SECONDS)
+    exchange(socket, OperatorRequest("GET", path, {}, b""), answer, SOCKET_ANSWER_SECONDS)
     return answer.status, answer.body
 
 
@@ -218,13 +228,13 @@ class OperatorAnswer:
     def feed(self, data: bytes) -> None:
         """Take a part of the body."""
         self.body += data
-        if len(self.body) > MAX_ANSWER:
+        if len(self.body) > MAX_SOCKET_ANSWER:
             raise CommandFailed("The hub's answer is too long.")
         while self._streams and b"\n\n" in self.body:
             event, self.body = self.body.split(b"\n\n", 1)
-            self._take(event)
+            self._read_event(event)
 
-    def _take(self, event: bytes) -> None:
+    def _read_event(self, event: bytes) -> None:
         members = dict(line.split(b": ", 1) for line in event.split(b"\n") if b": " in line)
         if b"data" not in members:
             return
@@ -299,11 +309,11 @@ def connected(path: Path) -> Any:
     """A connection to the hub that listens at a path."""
     import socket
 
-    from folkmoot.datafolder.sockets import socket_address
+    from folkmoot.datafolder.proxies import socket_address
 
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(CONNECT_SECONDS)
+        connection.settimeout(SOCKET_CONNECT_SECONDS)
         with socket_address(path) as address:
             connection.connect(address)
     except PermissionError as error:

@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from folkmoot.cli.credentials import checked_handle
+from folkmoot.cli.limits import FOLLOW_SECONDS, MAX_AUDIT_LINES
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     ConfigOption,
@@ -23,17 +24,14 @@ from folkmoot.cli.options import (
     option,
 )
 from folkmoot.cli.output import moment, on_terminal, one_line, say, say_data
-from folkmoot.cli.show import Column, tell_table, word
+from folkmoot.cli.show import Column, show_table, word
 from folkmoot.core.errors import ExportFailed
 
-MOST = 10_000
 PAGE = 500
-FOLLOW_SECONDS = 1.0
-"""How often the hub is asked for new lines."""
 SPAN = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
-LastOption = Annotated[int, number("--last", 1, MOST, "How many lines.  [default: 50]")]
+LastOption = Annotated[int, number("--last", 1, MAX_AUDIT_LINES, "How many lines.  [default: 50]")]
 
 
 def checked_span(value: str | None) -> Any:
@@ -132,7 +130,7 @@ def audit(
     ]
     columns = (Column("When", "dim"), Column("Action", "bold"), Column("By"),
                Column("About", wide=True), Column("", "dim", wide=True))  # fmt: skip
-    tell_table(columns, rows, "No audit lines match." if any(wanted.values()) else "Nothing yet.")
+    show_table(columns, rows, "No audit lines match." if any(wanted.values()) else "Nothing yet.")
 
 
 def newest(hub: OperatedHub, wanted: dict[str, Any], most: int) -> list[dict[str, Any]]:

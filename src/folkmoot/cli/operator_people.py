@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import msgspec
-import typer
 
-from folkmoot.cli.account import AgentOption, show_secrets, tell_kept
+from folkmoot.cli.account import AgentOption, show_saved_place, show_secrets
+from folkmoot.cli.commands import Output, Table, group, operator_command
 from folkmoot.cli.credentials import (
     HandleArgument,
     Login,
     YesOption,
     changing,
+    confirm_name,
     handle_argument,
     read_keyring,
 )
 from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import (
-    ConfigOption,
-    DataOption,
     JsonOption,
-    check_place,
     flag,
     option,
 )
 from folkmoot.cli.output import (
-    ExitCode,
     aligned,
-    complain,
     moment,
-    say,
-    say_data,
     size,
 )
 from folkmoot.cli.serve import reachable
 from folkmoot.cli.show import (
     Column,
     at,
-    tell_table,
     word,
 )
 from folkmoot.core.errors import CredentialsUnusable
@@ -49,47 +41,11 @@ NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
 NoKeepOption = Annotated[bool, flag("--no-keep", "Only show the token; do not save it here.")]
 ReasonOption = Annotated[str, option("--reason", "TEXT", "Why, for the audit log.")]
 
-app = typer.Typer(rich_markup_mode=None)
 
-
-@app.callback(invoke_without_command=True)
-def people(
-    ctx: typer.Context,
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    suspended: SuspendedOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """List, show, add, suspend, restore and remove people.
-
-    For the operator, on the hub's own machine, with or without a running hub.
-    """
-    if ctx.invoked_subcommand is None:
-        list_people(data, config, suspended=suspended, as_json=as_json)
-    else:
-        check_place(ctx, data, config, suspended, as_json)
-
-
-@app.command("list")
-def list_people(
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    suspended: SuspendedOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@operator_command
+def list_people(hub: OperatedHub, *, suspended: SuspendedOption = False) -> Output:
     """List everyone who has an account, and what they store."""
-    hub = opened(config, data)
-    found: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        page = hub.ask("folkmoot/people", {"after": after or None, "suspended": suspended})
-        found += page["people"]
-        after = page["next"]
-    if as_json:
-        say_data({"people": found})
-        return
+    found = hub.every("folkmoot/people", "people", suspended=suspended)
     rows = [
         (at(it["handle"]), it["account_type"], moment(it["created_at"]), str(it["rooms"]),
          size(it["mail_bytes"]), size(it["room_bytes"]), state(it))
@@ -99,23 +55,13 @@ def list_people(
                Column("Rooms", named=True), Column("Mail", named=True),
                Column("In rooms", named=True), Column("", "red", wide=True))  # fmt: skip
     nothing = "Nobody is suspended." if suspended else "Nobody has an account yet."
-    tell_table(columns, rows, nothing)
+    return Output({"people": found}, Table(columns, rows, nothing))
 
 
-@app.command()
-def show(
-    handle: HandleArgument,
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@operator_command
+def show(hub: OperatedHub, handle: HandleArgument) -> Output:
     """Show one account: its state, and how much of its quotas it uses."""
-    hub = opened(config, data)
     found = hub.ask("folkmoot/person", {"handle": handle})
-    if as_json:
-        say_data(found)
-        return
     rows = [
         ("Handle", at(found["handle"])),
         ("Name", word(found["display_name"])),
@@ -123,11 +69,9 @@ def show(
         ("Since", moment(found["created_at"])),
         ("Rooms", str(found["rooms"])),
         *((QUOTAS[name], used(name, use)) for name, use in found["quotas"].items()),
+        *([("State", state(found))] if found["suspended_at"] is not None else []),
     ]
-    if found["suspended_at"] is not None:
-        rows.append(("State", state(found)))
-    for line in aligned(rows):
-        say(line)
+    return Output(found, *aligned(rows))
 
 
 QUOTAS = {"mail": "Mail", "rooms": "In rooms", "tokens": "Tokens"}
@@ -140,24 +84,16 @@ def used(name: str, use: dict[str, int]) -> str:
     return f"{shown(use['used'])}{limit}"
 
 
-def opened(config: str | None, data: str | None) -> OperatedHub:
-    """A hub that has run before, and so can have accounts."""
-    hub = OperatedHub(config, data)
-    hub.require_database()
-    return hub
-
-
 def state(row: dict[str, Any]) -> str:
     """What is to be known about an account."""
     since = row["suspended_at"]
     return "" if since is None else f"suspended {moment(since)}"
 
 
-@app.command()
+@operator_command
 def add(
+    hub: OperatedHub,
     handle: NewArgument,
-    data: DataOption = None,
-    config: ConfigOption = None,
     *,
     agent: AgentOption = False,
     no_keep: NoKeepOption = False,
@@ -168,7 +104,6 @@ def add(
     Use this for the first account of a hub. The token and the recovery code are shown and saved
     here, as with 'folkmoot register'. To let someone else register, use 'folkmoot invite'.
     """
-    hub = opened(config, data)
     arguments = {"handle": handle, "account_type": "agent" if agent else "person"}
     login: Login | None = None
     try:
@@ -185,7 +120,7 @@ def add(
         raise
     show_secrets(login, as_json=as_json, kept=not no_keep)
     if not as_json and not no_keep:
-        tell_kept(read_keyring(), login)
+        show_saved_place(read_keyring(), login)
 
 
 def made(hub: OperatedHub, arguments: dict[str, str]) -> Login:
@@ -194,105 +129,71 @@ def made(hub: OperatedHub, arguments: dict[str, str]) -> Login:
     return msgspec.structs.replace(login, hub=reachable(login.hub))
 
 
-@app.command()
-def suspend(
-    handle: HandleArgument,
-    reason: ReasonOption = "",
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@operator_command
+def suspend(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "") -> Output:
     """Lock an account until it is restored.
 
     Its token stops working and its connections are closed immediately. Nothing is deleted, and mail
     to it still arrives.
     """
-    hub = opened(config, data)
     answer = hub.ask("folkmoot/suspend", {"handle": handle, "reason": reason})
     who = at(answer["handle"])
-    if as_json:
-        say_data(answer)
-    elif answer["changed"]:
-        say(f"{who} is suspended. 'folkmoot people restore {word(answer['handle'])}' undoes it.")
-    else:
-        say(f"{who} has been suspended since {moment(answer['suspended_at'])}.")
+    if answer["changed"]:
+        undo = f"'folkmoot people restore {word(answer['handle'])}' undoes it."
+        return Output(answer, f"{who} is suspended. {undo}")
+    return Output(answer, f"{who} has been suspended since {moment(answer['suspended_at'])}.")
 
 
-@app.command()
-def restore(
-    handle: HandleArgument,
-    reason: ReasonOption = "",
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@operator_command
+def restore(hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "") -> Output:
     """Unlock a suspended account; its token works again."""
-    hub = opened(config, data)
     answer = hub.ask("folkmoot/restore", {"handle": handle, "reason": reason})
     who = at(answer["handle"])
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"{who} is restored." if answer["changed"] else f"{who} is not suspended.")
+    done = f"{who} is restored." if answer["changed"] else f"{who} is not suspended."
+    return Output(answer, done)
 
 
-@app.command()
+@operator_command
 def remove(
-    handle: HandleArgument,
-    reason: ReasonOption = "",
-    data: DataOption = None,
-    config: ConfigOption = None,
-    *,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    hub: OperatedHub, handle: HandleArgument, reason: ReasonOption = "", *, yes: YesOption = False
+) -> Output:
     """Permanently delete an account and all its mail.
 
     Messages in rooms stay, and older backups of the hub still contain the mail. Asks for the handle
     first, unless --yes is given.
     """
-    hub = opened(config, data)
     if not yes:
-        confirm(handle)
+        confirm_name(
+            handle,
+            f"this permanently deletes {at(handle)} and all their mail.",
+            "Type the handle to go on",
+            "Nothing was removed.",
+        )
     answer = hub.ask("folkmoot/remove_person", {"handle": handle, "reason": reason or None})
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Removed {at(answer['handle'])}. Older backups still contain their data.")
+    return Output(
+        answer, f"Removed {at(answer['handle'])}. Older backups still contain their data."
+    )
 
 
-def confirm(handle: str) -> None:
-    """Let only someone go on who types the handle."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("there is no terminal to ask for confirmation; use --yes")
-    complain(f"this permanently deletes {at(handle)} and all their mail.", kind="warning")
-    typed = str(typer.prompt("Type the handle to go on", default="", show_default=False, err=True))
-    if typed.strip().removeprefix("@").lower() != handle:
-        say("Nothing was removed.", err=True)
-        raise typer.Exit(ExitCode.FAILED)
+app = group(
+    {"list": list_people, "show": show, "add": add, "suspend": suspend, "restore": restore,
+     "remove": remove},
+    """List, show, add, suspend, restore and remove people.
+
+    For the operator, on the hub's own machine, with or without a running hub.
+    """,
+    list_people,
+)  # fmt: skip
 
 
-def rooms(
-    data: DataOption = None, config: ConfigOption = None, *, as_json: JsonOption = False
-) -> None:
+@operator_command
+def rooms(hub: OperatedHub) -> Output:
     """List every room of the hub, including private ones.
 
     For the operator, on the hub's own machine, with or without a running hub. To use rooms, see
     'folkmoot room'.
     """
-    hub = OperatedHub(config, data)
-    hub.require_database()
-    found: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        page = hub.ask("folkmoot/rooms", {"after": after or None})
-        found += page["rooms"]
-        after = page["next"]
-    if as_json:
-        say_data({"rooms": found})
-        return
+    found = hub.every("folkmoot/rooms", "rooms")
     rows = [
         (word(it["name"]), at(it["owner"]) if it["owner"] else "-", access(it), str(it["members"]),
          str(it["present"]), f"{it['messages']:,}", size(it["bytes"]), last(it))
@@ -302,7 +203,7 @@ def rooms(
                Column("Members", named=True), Column("Here", named=True),
                Column("Messages", named=True), Column("Size"),
                Column("Last", "dim"))  # fmt: skip
-    tell_table(columns, rows, "There are no rooms yet.")
+    return Output({"rooms": found}, Table(columns, rows, "There are no rooms yet."))
 
 
 def access(row: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from folkmoot.cli.limits import MAX_SECRET_BYTES
 from folkmoot.cli.output import one_line
 from folkmoot.core import strict
 from folkmoot.core.errors import MessageError
@@ -46,9 +47,16 @@ def setting(path: str, *, metavar: str, help: str) -> Any:  # noqa: A002
     )
 
 
-def option(name: str, metavar: str, what: str, callback: Callable[..., Any] | None = None) -> Any:
+def option(
+    name: str, metavar: str | None, what: str, callback: Callable[..., Any] | None = None
+) -> Any:
     """An option that takes a value; of a list, it may be given several times."""
     return typer.Option(name, metavar=metavar, help=what, callback=callback, show_default=False)
+
+
+def argument(metavar: str, what: str, callback: Callable[..., Any] | None = None) -> Any:
+    """A word of the command line without dashes; of a list, all that are left."""
+    return typer.Argument(metavar=metavar, help=what, callback=callback, show_default=False)
 
 
 def flag(name: str, what: str) -> Any:
@@ -139,7 +147,6 @@ REFERENCE: Final = re.compile(
 """A secret that is kept elsewhere, as the last word of a value."""
 MISPLACED: Final = re.compile(r"(?<!\$)(?:\$\$)*\$[A-Za-z_{]")
 UNSENDABLE: Final = re.compile("[\r\n\0]")
-MOST_BYTES: Final = 65_536
 
 HeaderOption = Annotated[
     list[str] | None,
@@ -219,7 +226,7 @@ def from_file(path: str) -> Any:
     """What a file holds, without the white space around it."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(MOST_BYTES).decode().strip()
+            return file.read(MAX_SECRET_BYTES).decode().strip()
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
         raise typer.BadParameter(f"--header: {path}: {reason}") from None

@@ -34,15 +34,13 @@ from folkmoot.core.errors import (
     SettingsUnwritable,
     StoreError,
 )
-from folkmoot.telemetry.redaction import CONTROLS, visible
+from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 PROGRAM = "folkmoot"
-JSON_ESCAPES = {code: f"\\u{code:04x}" for code in CONTROLS if code >= 0x7F}
-"""Those characters that the encoder leaves in a string and a terminal would obey."""
 
 
 def say(text: str = "", *, err: bool = False) -> None:
@@ -67,12 +65,6 @@ class Complaints(logging.Handler):
         said = record.getMessage()
         with suppress(OSError, ValueError):
             complain(f"{said[:1].upper()}{said[1:].rstrip('.')}.", kind="warning")
-
-
-def say_json(value: Any) -> None:
-    """A value as indented JSON."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    typer.echo(text.translate(JSON_ESCAPES))
 
 
 def coloured(stream: IO[str]) -> bool:
@@ -319,7 +311,7 @@ def announce(what: str, url: str) -> None:
             say(line)
 
 
-def tell_waiting(otherwise: str) -> None:
+def explain_waiting(otherwise: str) -> None:
     """Say to a person at a terminal that this waits for a program, and what can be done instead."""
     if sys.stdin is not None and sys.stdin.isatty():
         with suppress(OSError):

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from msgspec import Struct
 
+from folkmoot.cli.commands import (
+    Fields,
+    Output,
+    Table,
+    account_command,
+    check_operators_own,
+    every,
+    group,
+    opened_hub,
+)
 from folkmoot.cli.credentials import (
     AsOption,
     HandleArgument,
@@ -16,201 +25,132 @@ from folkmoot.cli.credentials import (
     text_of,
 )
 from folkmoot.cli.grants import invite_for
+from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     JsonOption,
-    check_place,
+    argument,
+    flag,
     number,
+    option,
 )
-from folkmoot.cli.output import moment, say, say_data
-from folkmoot.cli.show import (
-    Column,
-    at,
-    tell_fields,
-    tell_table,
-    word,
-)
+from folkmoot.cli.output import moment, one_line, say
+from folkmoot.cli.show import Column, at, word
+from folkmoot.core.errors import InviteNotOpen
 
-NicknameOption = Annotated[
-    str | None,
-    typer.Option("--nickname", metavar="NAME", help="Your name for them.", show_default=False),
-]
-QueryArgument = Annotated[
-    str, typer.Argument(metavar="TEXT", help="A part of a handle or name.", show_default=False)
-]
+if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
+    from folkmoot.client.methods import OpenInvite
+
+INVITE_DAYS: Final = 7
+SHORT: Final = 10
+"""Characters of an id that are shown; every command takes such a beginning."""
+
+NicknameOption = Annotated[str | None, option("--nickname", "NAME", "Your name for them.")]
+QueryArgument = Annotated[str, argument("TEXT", "A part of a handle or name.")]
 GreetingOption = Annotated[
     str | None,
-    typer.Option(
-        "--message", metavar="TEXT", show_default=False,
-        help="A message they get when they register; - reads it from the standard input.",
+    option(
+        "--message", "TEXT",
+        "A message they get when they register; - reads it from the standard input.",
     ),
 ]  # fmt: skip
-
-INVITE_DAYS = 7
 ForOption = Annotated[
     str | None,
-    typer.Option(
-        "--for", metavar="HANDLE", callback=checked_handle, show_default=False,
-        help="As the operator: an invite for this handle, which nobody has yet.",
+    option(
+        "--for", "HANDLE", "As the operator: an invite for this handle, which nobody has yet.",
+        checked_handle,
     ),
 ]  # fmt: skip
 DaysOption = Annotated[
     int | None,
     number("--days", 1, 365, f"With --for: how long it is valid.  [default: {INVITE_DAYS}]"),
 ]
-
-contacts = typer.Typer(help="Show and change your contacts.", rich_markup_mode=None)
-
-
-@contacts.callback(invoke_without_command=True)
-def contacts_root(
-    ctx: typer.Context,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Show and change your contacts."""
-    if ctx.invoked_subcommand is None:
-        list_contacts(url, handle, as_json=as_json)
-    else:
-        check_place(ctx, url, handle, as_json)
+AllOption = Annotated[
+    bool, flag("--all", "As the operator, on the hub's own machine: those of everyone.")
+]
+InviteArgument = Annotated[str, argument("ID", "The id of the invitation, or how it begins.")]
 
 
-@contacts.command("list")
-def list_contacts(
-    url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
-) -> None:
+@account_command
+def list_contacts(hub: HubClient) -> Output:
     """List your contacts."""
-    hub, _ = signed_in(url, handle)
-    page = hub.list_contacts()
-    found = page.contacts
-    while page.next_cursor:
-        page = hub.list_contacts(cursor=page.next_cursor)
-        found += page.contacts
-    if as_json:
-        say_data({"contacts": found})
-        return
+    found = list(every(hub.list_contacts, "contacts"))
     rows = [
         (at(it.handle), word(it.display_name), word(it.nickname), moment(it.added_at))
         for it in found
     ]
     columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Nickname", wide=True),
                Column("Since", "dim"))  # fmt: skip
-    tell_table(columns, rows, "No contacts.")
+    return Output({"contacts": found}, Table(columns, rows, "No contacts."))
 
 
-@contacts.command("add")
-def add_contact(
-    who: HandleArgument,
-    nickname: NicknameOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def add_contact(hub: HubClient, who: HandleArgument, nickname: NicknameOption = None) -> Output:
     """Add someone to your contacts."""
-    hub, _ = signed_in(url, handle)
     added = hub.add_contact(who, nickname=nickname)
-    tell(added, f"Added {at(added.contact)} to your contacts.", as_json=as_json)
+    return Output(added, f"Added {at(added.contact)} to your contacts.")
 
 
-@contacts.command("remove")
-def remove_contact(
-    who: HandleArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def remove_contact(hub: HubClient, who: HandleArgument) -> Output:
     """Remove someone from your contacts."""
-    hub, _ = signed_in(url, handle)
     removed = hub.remove_contact(who)
-    tell(removed, f"Removed {at(removed.contact)} from your contacts.", as_json=as_json)
+    return Output(removed, f"Removed {at(removed.contact)} from your contacts.")
 
 
-def block(
-    who: HandleArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+contacts = group(
+    {"list": list_contacts, "add": add_contact, "remove": remove_contact},
+    "Show and change your contacts.",
+    list_contacts,
+)
+
+
+@account_command
+def block(hub: HubClient, who: HandleArgument) -> Output:
     """Block someone from writing to you."""
-    hub, _ = signed_in(url, handle)
     blocked = hub.block(who)
-    tell(blocked, f"{at(blocked.handle)} can no longer write to you.", as_json=as_json)
+    return Output(blocked, f"{at(blocked.handle)} can no longer write to you.")
 
 
-def unblock(
-    who: HandleArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def unblock(hub: HubClient, who: HandleArgument) -> Output:
     """Unblock someone."""
-    hub, _ = signed_in(url, handle)
     unblocked = hub.unblock(who)
-    tell(unblocked, f"{at(unblocked.handle)} can write to you again.", as_json=as_json)
+    return Output(unblocked, f"{at(unblocked.handle)} can write to you again.")
 
 
-def blocks(url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False) -> None:
+@account_command
+def blocks(hub: HubClient) -> Output:
     """List the people you block."""
-    hub, _ = signed_in(url, handle)
-    page = hub.list_blocks()
-    found = page.blocked
-    while page.next_cursor:
-        page = hub.list_blocks(cursor=page.next_cursor)
-        found += page.blocked
-    if as_json:
-        say_data({"blocked": found})
-        return
-    tell_table((Column("Handle", "bold"),), [(at(each),) for each in found], "You block nobody.")
+    found = list(every(hub.list_blocks, "blocked"))
+    rows = [(at(each),) for each in found]
+    return Output({"blocked": found}, Table((Column("Handle", "bold"),), rows, "You block nobody."))
 
 
-def lookup(
-    who: HandleArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def lookup(hub: HubClient, who: HandleArgument) -> Output:
     """Show someone's profile."""
-    hub, _ = signed_in(url, handle)
     found = hub.look_up(who)
-    if as_json:
-        say_data(found)
-        return
-    tell_fields(
-        [
-            ("Handle", f"@{found.handle}"),
-            ("Name", found.display_name),
-            ("Bio", found.bio),
-            ("Status", found.status),
-            ("Account", found.account_type),
-            ("Key", found.public_key),
-        ]
+    shown = Fields(
+        ("Handle", f"@{found.handle}"),
+        ("Name", found.display_name),
+        ("Bio", found.bio),
+        ("Status", found.status),
+        ("Account", found.account_type),
+        ("Key", found.public_key),
     )
+    return Output(found, shown)
 
 
-def search(
-    query: QueryArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def search(hub: HubClient, query: QueryArgument) -> Output:
     """Search for people by handle or name."""
-    hub, _ = signed_in(url, handle)
     found = hub.search_people(query)
-    if as_json:
-        say_data(found)
-        return
     rows = [(at(it.handle), word(it.display_name), word(it.bio)) for it in found.results]
     columns = (Column("Handle", "bold"), Column("Name", wide=True), Column("Bio", wide=True))
-    tell_table(columns, rows, "Nobody found.")
+    return Output(found, Table(columns, rows, "Nobody found."))
 
 
 def invite(
@@ -242,12 +182,87 @@ def invite(
     text = None if message is None else text_of(message)
     hub, _ = signed_in(url, handle)
     made = hub.create_invite(message=text)
-    tell(made, word(made.invite_url), as_json=as_json)
+    Output(made, word(made.invite_url)).show(as_json=as_json)
 
 
-def tell(answer: Struct, sentence: str, *, as_json: bool) -> None:
-    """The answer for a program, or a sentence for a person."""
-    if as_json:
-        say_data(answer)
+def list_invites(
+    url: UrlOption = None,
+    handle: AsOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    everyones: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the invitations that you made and nobody has used yet."""
+    found = open_invites(url, handle, data, config, everyones=everyones)
+    columns = (
+        Column("ID", "bold"), Column("For", wide=True), Column("By"),
+        Column("Created", named=True), Column("Until", named=True),
+    )  # fmt: skip
+    nothing = "No invitation is open. 'folkmoot invite' creates one."
+    Output({"invites": found}, Table(columns, map(invite_row, found), nothing)).show(
+        as_json=as_json
+    )
+
+
+def invite_row(invite: OpenInvite) -> list[str]:
+    """An invitation as a row of the table."""
+    return [
+        word(invite.id)[:SHORT],
+        at(invite.handle) if invite.handle else "anyone",
+        at(invite.invited_by) if invite.invited_by else "operator",
+        moment(invite.created_at),
+        "-" if invite.until is None else moment(invite.until),
+    ]
+
+
+def open_invites(
+    url: str | None, handle: str | None, data: str | None, config: str | None, *, everyones: bool
+) -> list[OpenInvite]:
+    """All open invitations of someone, or as the operator of everyone."""
+    from folkmoot.client.methods import OpenInvites
+
+    check_operators_own("--all", everyones, url, handle, data, config)
+    if not everyones:
+        return list(every(signed_in(url, handle)[0].list_my_invites, "invites"))
+    hub = opened_hub(config, data)
+
+    def page(cursor: str | None) -> OpenInvites:
+        return understood(hub.ask("folkmoot/invites", {"cursor": cursor}), OpenInvites)
+
+    return list(every(page, "invites"))
+
+
+def withdraw(
+    invite_id: InviteArgument,
+    url: UrlOption = None,
+    handle: AsOption = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    *,
+    everyones: AllOption = False,
+) -> None:
+    """Withdraw an invitation: its link stops working at once."""
+    found = open_invites(url, handle, data, config, everyones=everyones)
+    fit = [it for it in found if it.id.startswith(invite_id)]
+    if not fit:
+        raise InviteNotOpen
+    if len(fit) > 1:
+        raise InviteNotOpen(f"{len(fit)} invitations begin with {one_line(invite_id)}.")
+    if everyones:
+        OperatedHub(config, data).ask("folkmoot/withdraw_invite", {"invite": fit[0].id})
     else:
-        say(sentence)
+        signed_in(url, handle)[0].withdraw_my_invite(fit[0].id)
+    say(f"Withdrew the invitation {word(fit[0].id)[:SHORT]}.")
+
+
+invites = group(
+    {"withdraw": withdraw},
+    """List and withdraw open invitations.
+
+    Without a command, list those you made and nobody has used yet. Their links are not shown
+    again.
+    """,
+    list_invites,
+)

@@ -25,7 +25,6 @@ from folkmoot.cli import (
     connect,
     doctor,
     grants,
-    invites,
     keys,
     made,
     mail,
@@ -36,6 +35,7 @@ from folkmoot.cli import (
     proxy,
     room,
     serve,
+    store,
     tape,
     tokens,
 )
@@ -83,7 +83,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "unblock": people.unblock,
         "blocks": people.blocks,
         "invite": people.invite,
-        "invites": invites.app,
+        "invites": people.invites,
     },
     "Rooms and decisions": {
         "room": room.app,
@@ -102,6 +102,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "restore": backup.restore,
         "export": backup.export,
         "keys": keys.app,
+        "store": store.app,
     },
     "Tool servers and rights": {
         "backends": backends.app,

@@ -17,18 +17,20 @@ from folkmoot.cli.options import (
     LogLevelOption,
     check_place,
     choice,
+    flag,
     number,
+    option,
     sent_headers,
     settings_from,
 )
 from folkmoot.cli.output import (
     announce,
     complain,
+    explain_waiting,
     host_and_port,
     run_until_stopped,
-    tell_waiting,
 )
-from folkmoot.cli.proxy_held import held, tell_held
+from folkmoot.cli.proxy_held import held, show_held
 from folkmoot.cli.tape.options import places
 
 TAPE: Final = ("--record", "--record-dir")
@@ -67,50 +69,43 @@ def check_together(given: Mapping[str, object]) -> None:
 
 ListenOption = Annotated[
     str | None,
-    typer.Option(
-        "--listen", metavar="HOST:PORT", show_default=False,
-        help="Serve clients over HTTP at /mcp, and HTTP+SSE at /sse; port 0 takes a free one.  "
+    option(
+        "--listen", "HOST:PORT",
+        "Serve clients over HTTP at /mcp, and HTTP+SSE at /sse; port 0 takes a free one.  "
         "[default: one client on standard input and output]",
     ),
 ]  # fmt: skip
 PassOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--pass-header", metavar="NAME", show_default=False,
-        help="Also pass on this header of clients. May be repeated.",
-    ),
-]  # fmt: skip
+    option("--pass-header", "NAME", "Also pass on this header of clients. May be repeated."),
+]
 AllowHostOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow-host", metavar="NAME", show_default=False,
-        help="Also answer requests for this host name; *.NAME matches all its subdomains. "
-             "May be repeated.",
+    option(
+        "--allow-host", "NAME",
+        "Also answer requests for this host name; *.NAME matches all its subdomains. May be "
+        "repeated.",
     ),
 ]  # fmt: skip
 RecordOption = Annotated[
     Path | None,
-    typer.Option(
-        "--record", metavar="FILE", show_default=False,
-        help="Record on a tape; if FILE exists, on a numbered one beside it. One named .zst is "
+    option(
+        "--record", "FILE",
+        "Record on a tape; if FILE exists, on a numbered one beside it. One named .zst is "
         "compressed.",
     ),
 ]  # fmt: skip
 RecordDirOption = Annotated[
     Path | None,
-    typer.Option(
-        "--record-dir", metavar="DIR", show_default=False,
-        help="Record on tapes in this folder, each under a new name.",
-    ),
-]  # fmt: skip
+    option("--record-dir", "DIR", "Record on tapes in this folder, each under a new name."),
+]
 BestEffortOption = Annotated[
     bool,
-    typer.Option(
-        "--record-best-effort", show_default=False,
-        help="Keep going when the tape cannot be written; otherwise the proxy stops passing "
-             "messages.",
+    flag(
+        "--record-best-effort",
+        "Keep going when the tape cannot be written; otherwise the proxy stops passing messages.",
     ),
-]  # fmt: skip
+]
 RedactOption = Annotated[
     list[str] | None,
     places(
@@ -121,49 +116,44 @@ RedactOption = Annotated[
 ]  # fmt: skip
 NoRedactOption = Annotated[
     bool,
-    typer.Option(
-        "--no-redact", show_default=False,
-        help="Record secrets and mail unredacted: anyone with the tape can then use them.",
+    flag(
+        "--no-redact", "Record secrets and mail unredacted: anyone with the tape can then use them."
     ),
-]  # fmt: skip
+]
 KeyOption = Annotated[
     Path | None,
-    typer.Option(
-        "--redaction-key", metavar="FILE", show_default=False,
-        help="The key that placeholders are made with; created if it does not exist.  "
-             "[default: one in the folder of tapes, or your own]",
+    option(
+        "--redaction-key", "FILE",
+        "The key that placeholders are made with; created if it does not exist.  [default: one in "
+        "the folder of tapes, or your own]",
     ),
 ]  # fmt: skip
 RulesOption = Annotated[
     Path | None,
-    typer.Option(
-        "--rules", metavar="FILE", show_default=False,
-        help="Apply these rules to every message; reloaded when the file changes.",
+    option(
+        "--rules", "FILE", "Apply these rules to every message; reloaded when the file changes."
     ),
-]  # fmt: skip
+]
 PluginOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--interceptor", metavar="NAME", show_default=False,
-        help="Apply this interceptor, an entry point of an installed package, to every "
-             "message. May be repeated.",
+    option(
+        "--interceptor", "NAME",
+        "Apply this interceptor, an entry point of an installed package, to every message. May be "
+        "repeated.",
     ),
 ]  # fmt: skip
 HoldInOption = Annotated[
     str | None,
-    typer.Option(
-        "--hold-in", metavar="ROOM", show_default=False,
-        help="Let people in this room of a hub decide about held messages; everyone in the "
-             "room can read them.",
+    option(
+        "--hold-in", "ROOM",
+        "Let people in this room of a hub decide about held messages; everyone in the room can "
+        "read them.",
     ),
 ]  # fmt: skip
 RoomHubOption = Annotated[
     str | None,
-    typer.Option(
-        "--url", metavar="URL", callback=checked_url, show_default=False,
-        help="The hub of that room.  [default: that of your account]",
-    ),
-]  # fmt: skip
+    option("--url", "URL", "The hub of that room.  [default: that of your account]", checked_url),
+]
 RoomAsOption = Annotated[
     str | None,
     typer.Option(
@@ -176,17 +166,14 @@ ErasOption = Annotated[
     choice(
         "--eras", "HOW", ("bridge", "always", "pass"),
         "Translate between clients and servers of different MCP eras (bridge), also for clients "
-        "that ask which era it is (always), or pass everything unchanged (pass).  "
-        "[default: bridge]",
+        "that ask which era it is (always), or pass everything unchanged (pass).  [default: "
+        "bridge]",
     ),
 ]  # fmt: skip
 BytesOption = Annotated[
     int | None,
-    number(
-        "--max-message-bytes", 1024, 999_999_999,
-        "Refuse larger messages.  [default: 67108864]",
-    ),
-]  # fmt: skip
+    number("--max-message-bytes", 1024, 999999999, "Refuse larger messages.  [default: 67108864]"),
+]
 
 
 COMMAND: Final = "folkmoot.proxy.command"
@@ -318,12 +305,12 @@ def proxy(
                 headers=tuple(pass_header or ()),
                 allowed_hosts=tuple(allow_host or ()),
             ),
-            on_held=tell_held,
+            on_held=show_held,
         ) as made:
-            tell_where(record, made.steps.recorder)
+            show_place(record, made.steps.recorder)
             remember_place(record_dir, made.steps.recorder)
             if address is None:
-                tell_waiting("for HTTP clients, use --listen")
+                explain_waiting("for HTTP clients, use --listen")
                 await made.serve_stdio()
                 return
             async with made.listening(*address) as url:
@@ -333,7 +320,7 @@ def proxy(
     run_until_stopped(run())
 
 
-def tell_where(chosen: Path | None, recorder: Any) -> None:
+def show_place(chosen: Path | None, recorder: Any) -> None:
     """Say which tape is recorded on, where the chosen one is there already."""
     if chosen is not None and recorder.path != chosen:
         complain(f"{chosen} exists, so this recording goes to {recorder.path}.", kind="note")
@@ -342,6 +329,6 @@ def tell_where(chosen: Path | None, recorder: Any) -> None:
 def remember_place(folder: Path | None, recorder: Any) -> None:
     """Have a hub of this user find the tapes."""
     if recorder is not None:
-        from folkmoot.datafolder.recordings import remember
+        from folkmoot.datafolder.proxies import remember
 
         remember(folder or recorder.path)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 import typer
 
+from folkmoot.cli.limits import SOCKET_ANSWER_SECONDS
 from folkmoot.cli.operator import (
-    ANSWER_SECONDS,
     ask_socket,
     check_entry,
     understood,
 )
-from folkmoot.cli.options import JsonOption, settings_from
+from folkmoot.cli.options import JsonOption, argument, flag, option, settings_from
 from folkmoot.cli.output import (
     aligned,
     complain,
@@ -50,39 +50,22 @@ ARROWS = {"client_to_server": "→ server", "server_to_client": "→ client"}
 
 HubDataOption = Annotated[
     str | None,
-    typer.Option(
-        "--data", metavar="DIR", show_default=False,
-        help="Ask the hub of this data folder, instead of the running proxies.",
-    ),
-]  # fmt: skip
-IdArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="Which message, as 'list' shows it: 4711/3, or 3 if only one runs.",
-        show_default=False,
-    ),
-]  # fmt: skip
-ReasonOption = Annotated[
-    str,
-    typer.Option(
-        "--reason", metavar="TEXT", help="The reason, for whoever waits for the message.",
-        show_default=False,
-    ),
-]  # fmt: skip
-
-EditOption = Annotated[
-    bool,
-    typer.Option(
-        "--edit", help="Edit the message first, in $VISUAL or $EDITOR.", show_default=False
-    ),
+    option("--data", "DIR", "Ask the hub of this data folder, instead of the running proxies."),
 ]
+IdArgument = Annotated[
+    str, argument("ID", "Which message, as 'list' shows it: 4711/3, or 3 if only one runs.")
+]
+ReasonOption = Annotated[
+    str, option("--reason", "TEXT", "The reason, for whoever waits for the message.")
+]
+
+EditOption = Annotated[bool, flag("--edit", "Edit the message first, in $VISUAL or $EDITOR.")]
 WithOption = Annotated[
     str | None,
-    typer.Option(
-        "--with", metavar="FILE", show_default=False,
-        help="Release the message in this JSON file instead; - reads standard input.",
+    option(
+        "--with", "FILE", "Release the message in this JSON file instead; - reads standard input."
     ),
-]  # fmt: skip
+]
 
 held = typer.Typer(help="Messages that wait for a decision.", rich_markup_mode=None)
 
@@ -241,7 +224,7 @@ def as_message(text: str) -> dict[str, Any]:
         raise typer.BadParameter(f"the edited message is not valid JSON: {why}") from None
 
 
-def tell_held(change: str, message: Any) -> None:
+def show_held(change: str, message: Any) -> None:
     """Say on standard error that this proxy holds a message, and what became of one."""
     from folkmoot.proxy.held import what_of
 
@@ -258,7 +241,7 @@ def tell_held(change: str, message: Any) -> None:
 
 def places(data: str | None) -> list[HoldingProcess]:
     """The hub that was named, or every proxy that runs."""
-    from folkmoot.datafolder.sockets import running_proxies
+    from folkmoot.datafolder.proxies import running_proxies
 
     if data is not None:
         paths = Paths(settings_from(None, data=data).settings.data_folder)
@@ -300,7 +283,7 @@ def listed(place: HoldingProcess) -> list[HeldView]:
 def ask(place: HoldingProcess, command: str, arguments: dict[str, Any]) -> Any:
     """Have a proxy or a hub carry out a command."""
     try:
-        return ask_socket(place.socket, command, arguments, timeout=ANSWER_SECONDS)
+        return ask_socket(place.socket, command, arguments, timeout=SOCKET_ANSWER_SECONDS)
     except HubNotRunning as error:
         raise error if place.pid is None else HubNotRunning("The proxy has ended.") from None
 

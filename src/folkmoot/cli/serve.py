@@ -15,6 +15,7 @@ import typer
 
 from folkmoot import __version__
 from folkmoot.cli.backends_show import counted
+from folkmoot.cli.commands import group
 from folkmoot.cli.operator import (
     ask_running,
     decoded,
@@ -29,6 +30,7 @@ from folkmoot.cli.options import (
     LogFormatOption,
     LogLevelOption,
     PortOption,
+    argument,
     settings_from,
 )
 from folkmoot.cli.output import (
@@ -39,7 +41,7 @@ from folkmoot.cli.output import (
     duration,
     on_terminal,
     say,
-    say_json,
+    say_data,
     size,
 )
 from folkmoot.datafolder import Paths
@@ -53,23 +55,10 @@ if TYPE_CHECKING:
 
 
 FileArgument = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE",
-        help="The settings file.  [default: the one a hub would read]",
-        show_default=False,
-    ),
+    Path | None, argument("FILE", "The settings file.  [default: the one a hub would read]")
 ]
 
-app = typer.Typer(help="Show and check the settings.", rich_markup_mode=None)
-
-
-@app.callback(invoke_without_command=True)
-def config(ctx: typer.Context) -> None:
-    """Show and check the settings."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+app = group({}, "Show and check the settings.")
 
 
 @app.command()
@@ -88,7 +77,7 @@ def show(
     effect = list(in_effect(loaded))
     if as_json:
         told = {path: {"value": value, "origin": origin} for path, value, origin in effect}
-        say_json({"file": loaded.file, "settings": told})
+        say_data({"file": loaded.file, "settings": told})
         return
     rows = [(path, json.dumps(value, ensure_ascii=False), origin) for path, value, origin in effect]
     if on_terminal():
@@ -175,7 +164,7 @@ def status(
     hub = hub_status(paths)
     if ready:
         code, body = read_socket(paths.control_socket, "/health/ready")
-        say_json(decoded(body))
+        say_data(decoded(body))
         if code != READY:
             raise typer.Exit(ExitCode.FAILED)
         return
@@ -184,7 +173,7 @@ def status(
         say(body.decode(errors="replace").rstrip())
         return
     if as_json:
-        say_json(
+        say_data(
             {
                 "url": hub.url,
                 "version": hub.version,
@@ -247,11 +236,11 @@ def serve(
     logs.configure(loaded.settings.log.level, loaded.settings.log.format)
     for note in (*loaded.notes, *loaded.advice):
         logger.warning("%s", note)
-    run_hub(loaded, lambda url, accounts: tell(welcome(url, loaded, accounts)))
-    tell("Folkmoot has stopped.")
+    run_hub(loaded, lambda url, accounts: say_if_read(welcome(url, loaded, accounts)))
+    say_if_read("Folkmoot has stopped.")
 
 
-def tell(text: str) -> None:
+def say_if_read(text: str) -> None:
     """Say it if anyone listens: a hub does not end because its terminal did."""
     with suppress(OSError):
         say(text)

@@ -10,8 +10,6 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgspec
-
 from folkmoot.cli.output import (
     aligned,
     coloured,
@@ -22,7 +20,6 @@ from folkmoot.cli.output import (
     on_terminal,
     one_line,
     say,
-    say_data,
 )
 from folkmoot.core.uuids import SHORT, WHOLE
 
@@ -92,15 +89,15 @@ def at(handle: Any) -> str:
     return f"@{one_line(str(handle))}"
 
 
-def tell_messages(messages: Iterable[MailMessage], me: str) -> None:
+def show_messages(messages: Iterable[MailMessage], me: str) -> None:
     """Messages, each with who, when, how it was encrypted and the id one answers to."""
     for number, message in enumerate(messages):
         if number:
             say()
-        tell_message(message, me)
+        show_message(message, me)
 
 
-def tell_message(message: MailMessage, me: str) -> None:
+def show_message(message: MailMessage, me: str) -> None:
     """One message."""
     other = f" → {at(message.to_handle)}" if message.from_handle == me else ""
     who = f"{at(message.from_handle)}{other}"
@@ -134,7 +131,7 @@ def draw_message(who: str, when: str, notes: list[MessageNote], name: str, text:
     screen.print(Padding(Text("\n".join(text)), (0, 0, 0, 4)))
 
 
-def tell_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], nothing: str) -> None:
+def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], nothing: str) -> None:
     """Rows under headings on a terminal, without them in a pipe; a sentence when there are none."""
     table = [list(row) for row in rows]
     if not table:
@@ -194,7 +191,7 @@ def draw_entries(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> No
                 screen.print(Padding(Text(cell, style=column.style), (0, 0, 0, INDENT)))
 
 
-def tell_fields(fields: Iterable[tuple[str, Any]]) -> None:
+def show_fields(fields: Iterable[tuple[str, Any]]) -> None:
     """Names and values, one each line; what is empty is left out."""
     rows = [(name, word(value)) for name, value in fields if value not in (None, "")]
     for (_, value), line in zip(rows, aligned(rows), strict=True):
@@ -205,27 +202,6 @@ def tell_fields(fields: Iterable[tuple[str, Any]]) -> None:
             continue
         wrapped = wrap(value, width - begin, break_on_hyphens=False)
         say(line[:begin] + f"\n{' ' * begin}".join(wrapped))
-
-
-def tell_answer(answer: Any, *, as_json: bool) -> None:
-    """What an operation answers that no command shows in a way of its own."""
-    if as_json:
-        say_data(answer)
-        return
-    members = msgspec.to_builtins(answer)
-    rows = [(name.replace("_", " ").capitalize(), shown(it)) for name, it in members.items()]
-    for line in aligned(rows):
-        say(line)
-
-
-def shown(value: Any) -> str:
-    """A member of an answer in one line."""
-    if value is None or type(value) is bool:
-        return "yes" if value else "-" if value is None else "no"
-    if type(value) is list and all(type(each) is str for each in value):
-        return ", ".join(map(word, value)) or "-"
-    plain = isinstance(value, str | int | float)
-    return word(value if plain else msgspec.json.encode(value).decode())
 
 
 NARROW: Final = 60

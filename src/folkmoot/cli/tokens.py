@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from folkmoot.cli.commands import Output, Table, check_operators_own, group
 from folkmoot.cli.credentials import (
     AsOption,
     UrlOption,
@@ -15,19 +16,20 @@ from folkmoot.cli.credentials import (
     confirm,
     signed_in,
 )
+from folkmoot.cli.limits import MAX_TOKEN_DAYS
 from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     JsonOption,
-    check_place,
+    argument,
     flag,
     number,
     option,
 )
 from folkmoot.cli.output import aligned, moment, one_line, say, say_data
 from folkmoot.cli.serve import reachable
-from folkmoot.cli.show import Column, tell_table, word
+from folkmoot.cli.show import Column, word
 from folkmoot.core.errors import CommandFailed, CredentialNotFound
 from folkmoot.core.scopes import ALL
 
@@ -38,26 +40,20 @@ if TYPE_CHECKING:
 SHORT: Final = 10
 """Characters of an id that are shown; every command takes such a beginning."""
 DAY: Final = 24 * 3600
-MOST_DAYS: Final = 3650
 
 LabelOption = Annotated[
-    str,
-    typer.Option(
-        "--label", metavar="TEXT", help="What the token is for, such as the program that gets it.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str, option("--label", "TEXT", "What the token is for, such as the program that gets it.")
+]
 ScopeOption = Annotated[
     str,
-    typer.Option(
-        "--scope", metavar="SCOPES",
-        help="What it may do, such as 'mail.read rooms:square'.  [default: all that you may]",
-        show_default=False,
+    option(
+        "--scope", "SCOPES",
+        "What it may do, such as 'mail.read rooms:square'.  [default: all that you may]",
     ),
 ]  # fmt: skip
 ExpiresOption = Annotated[
     int | None,
-    number("--expires", 1, MOST_DAYS, "In how many days it expires.  [default: never]"),
+    number("--expires", 1, MAX_TOKEN_DAYS, "In how many days it expires.  [default: never]"),
 ]
 ForOption = Annotated[
     str | None,
@@ -73,10 +69,7 @@ WhoseOption = Annotated[
         help="As the operator, on the hub's own machine: those of this account.",
     ),
 ]  # fmt: skip
-IdArgument = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="The token's id, or how it begins.", show_default=False),
-]
+IdArgument = Annotated[str, argument("ID", "The token's id, or how it begins.")]
 
 
 def find(tokens: list[Credential], beginning: str, whose: str = "your") -> Credential:
@@ -92,23 +85,6 @@ def find(tokens: list[Credential], beginning: str, whose: str = "your") -> Crede
     return (exact or found)[0]
 
 
-app = typer.Typer(rich_markup_mode=None)
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
-    """List, create and revoke your tokens. Without a command, list them.
-
-    A token opens your account. Give each program its own, so that you can revoke one without the
-    others.
-    """
-    if ctx.invoked_subcommand is None:
-        list_tokens(as_json=as_json)
-    else:
-        check_place(ctx, as_json)
-
-
-@app.command("list")
 def list_tokens(
     url: UrlOption = None,
     handle: AsOption = None,
@@ -123,35 +99,18 @@ def list_tokens(
     Browsers that are signed in are among them: revoking one signs it out. The operator can list
     those of any account, with --for on the hub's own machine.
     """
-    check_whose(for_handle, url, handle, data, config)
+    check_operators_own("--for", for_handle, url, handle, data, config)
     if for_handle is not None:
         found = tokens_of(OperatedHub(config, data), for_handle)
     else:
         found = signed_in(url, handle)[0].list_credentials().credentials
-    if as_json:
-        say_data(found)
-        return
     columns = (
-        Column("ID", "bold"),
-        Column("Label", wide=True),
-        Column("Scope", named=True),
-        Column("Created", named=True),
-        Column("Used", named=True),
-        Column("Expires", named=True),
+        Column("ID", "bold"), Column("Label", wide=True), Column("Scope", named=True),
+        Column("Created", named=True), Column("Used", named=True), Column("Expires", named=True),
         Column(""),
-    )
+    )  # fmt: skip
     nothing = "You have no tokens." if for_handle is None else f"@{for_handle} has no tokens."
-    tell_table(columns, map(row, found), nothing)
-
-
-def check_whose(
-    whose: str | None, url: str | None, handle: str | None, data: str | None, config: str | None
-) -> None:
-    """Refuse options that do not fit together: those of an operator, and those of a client."""
-    if whose is not None and (url or handle):
-        raise typer.BadParameter("--for cannot be combined with --url or --as")
-    if whose is None and (data or config):
-        raise typer.BadParameter("--data and --config need --for")
+    Output(found, Table(columns, map(row, found), nothing)).show(as_json=as_json)
 
 
 def tokens_of(hub: OperatedHub, whose: str) -> list[Credential]:
@@ -176,7 +135,6 @@ def day(seconds: int | None) -> str:
     return "-" if seconds is None else moment(seconds).partition(" ")[0]
 
 
-@app.command("create")
 def create(
     scope: ScopeOption = "",
     label: LabelOption = "",
@@ -206,7 +164,7 @@ def create(
         "expires_in": lasts,
         "scope": scope or None,
     }
-    check_whose(for_handle, url, handle, data, config)
+    check_operators_own("--for", for_handle, url, handle, data, config)
     if for_handle is not None:
         made = create_for(OperatedHub(config, data), {**wanted, "handle": for_handle})
         who = for_handle
@@ -214,23 +172,20 @@ def create(
         hub, login = signed_in(url, handle)
         made = hub.create_credential(**wanted)
         who = login.handle
-    if as_json:
-        say_data(made)
-        return
-    until = made.expires_at
     rows = [
         ("Token", word(made.token)),
         ("ID", word(made.id)[:SHORT]),
         ("Scope", word(made.scope)),
-        *([] if until is None else [("Expires", moment(until))]),
+        *([] if made.expires_at is None else [("Expires", moment(made.expires_at))]),
     ]
-    for line in aligned(rows):
-        say(line)
-    say()
     limits = "" if made.scope == ALL else " within its scope"
-    say(f"Anyone who has the token can act as @{who}{limits}. It is not shown again.")
-    if for_handle is None:
-        say(f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.")
+    Output(
+        made,
+        *aligned(rows),
+        "",
+        f"Anyone who has the token can act as @{who}{limits}. It is not shown again.",
+        None if for_handle else f"'folkmoot tokens revoke {word(made.id)[:SHORT]}' revokes it.",
+    ).show(as_json=as_json)
 
 
 def create_for(hub: OperatedHub, wanted: dict[str, Any]) -> CreatedCredential:
@@ -241,7 +196,6 @@ def create_for(hub: OperatedHub, wanted: dict[str, Any]) -> CreatedCredential:
     return understood(hub.ask("folkmoot/create_token_for", wanted), CreatedCredential)
 
 
-@app.command("revoke")
 def revoke(
     token_id: IdArgument,
     url: UrlOption = None,
@@ -258,7 +212,7 @@ def revoke(
     saved here, unless --yes is given. The operator can revoke one of any account, with --for on the
     hub's own machine.
     """
-    check_whose(for_handle, url, handle, data, config)
+    check_operators_own("--for", for_handle, url, handle, data, config)
     if for_handle is not None:
         hub_here = OperatedHub(config, data)
         found = find(tokens_of(hub_here, for_handle), token_id, f"@{for_handle}'s")
@@ -278,15 +232,24 @@ def revoke(
         say(f"Next: 'folkmoot account recover {login.handle}' gets a new token.")
 
 
+app = group(
+    {"list": list_tokens, "create": create, "revoke": revoke},
+    """List, create and revoke your tokens. Without a command, list them.
+
+    A token opens your account. Give each program its own, so that you can revoke one without the
+    others.
+    """,
+    list_tokens,
+)
+
 ForWhomOption = Annotated[
     str | None,
     option(
-        "--for",
-        "HANDLE",
+        "--for", "HANDLE",
         "For this account, as the operator, on the hub's own machine.",
         checked_handle,
     ),
-]
+]  # fmt: skip
 OperateOption = Annotated[
     bool, flag("--operate", "With --for: the browser may run the hub too, as its operator.")
 ]

@@ -2,10 +2,9 @@
 
 A `Room` is entered with `async with`. It uses a *link* to the hub. If the link is lost, the
 *session* opens another and resumes from its *position*, without gaps or duplicates. Sent messages
-wait in the *outbox* until the hub has stored them. Received messages are first *heard* by the
-client itself, which looks for answers, proposals and calls to its tools, and then wait in the
-*inbox* for `async for`. The *verbs* are the actions in a room, and a *service* answers calls to the
-tools.
+wait in the *outbox* until the hub has stored them. Received messages first go to the *receiver*,
+which looks for answers, proposals and calls to the tools, and then wait in the *inbox* for `async
+for`. The *verbs* are the actions in a room, and a *service* answers calls to the tools.
 
 A `Hub` has a method for each route of the hub's REST interface: mail, people, accounts, rooms.
 """
@@ -34,7 +33,7 @@ from folkmoot.core.errors import (
 from folkmoot.lazily import loading
 
 if TYPE_CHECKING:
-    from folkmoot.client.backoff import Backoff
+    from folkmoot.client.link import Backoff
     from folkmoot.client.methods import Hub
     from folkmoot.client.model import (
         Gap,
@@ -48,18 +47,18 @@ if TYPE_CHECKING:
         ToolResult,
         Waiting,
     )
-    from folkmoot.client.proposals import Outcome, Proposal
+    from folkmoot.client.pending import Outcome, Proposal
     from folkmoot.client.room import Room
     from folkmoot.client.tools import Context, Tool
 else:
     __getattr__ = loading(
         __name__,
         {
-            "backoff": "Backoff",
+            "link": "Backoff",
             "methods": "Hub",
             "model": "Gap Invitation Me Message OpenProposal OpenRequest Participant Progress "
             "ToolResult Waiting",
-            "proposals": "Outcome Proposal",
+            "pending": "Outcome Proposal",
             "room": "Room",
             "tools": "Context Tool",
         },

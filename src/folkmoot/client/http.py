@@ -1,7 +1,11 @@
-"""One request to a hub, and its answer or its refusal, without any library but Python's own."""
+"""One HTTP request to a hub, its answer or its error, and the addresses of a hub.
+
+Only Python's own libraries are used.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -9,18 +13,32 @@ import msgspec
 from msgspec import UNSET
 
 from folkmoot import __version__
-from folkmoot.client.refusals import refusal
-from folkmoot.core.errors import AnswerInvalid, FolkmootError, HubUnreachable
+from folkmoot.client.limits import ANSWER_SECONDS, MAX_ANSWER
+from folkmoot.core.errors import (
+    ERRORS,
+    AnswerInvalid,
+    FolkmootError,
+    HubUnreachable,
+    MessageRefused,
+)
+from folkmoot.mcp.wire import (
+    ACCEPT_BOTH,
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    METHOD_HEADER,
+    NAME_HEADER,
+    TOOLS_CALL,
+    VERSION_HEADER,
+    VERSION_KEY,
+)
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+
 T = TypeVar("T")
 
 JSON: Final = "application/json"
-MAX_ANSWER: Final = 64 * 1024 * 1024
-PATIENCE: Final = 30.0
-"""Seconds without a byte after which a hub counts as unreachable."""
 FIRST_REFUSAL: Final = 400
 PIECE: Final = 65_536
 
@@ -62,7 +80,7 @@ class Http:
             sent["content-type"] = JSON
             data = msgspec.json.encode(given(body, nulls))
         sent |= {name: str(value) for name, value in (headers or {}).items() if value is not None}
-        status, told = self.exchange(method, where, data, sent, PATIENCE + wait, into)
+        status, told = self.exchange(method, where, data, sent, ANSWER_SECONDS + wait, into)
         if status >= FIRST_REFUSAL:
             raise self.refused(status, told)
         try:
@@ -166,3 +184,123 @@ def written(query: dict[str, Any]) -> str:
         if value is not None
     }
     return urlencode(pairs, doseq=True)
+
+
+_TOLD: Final = frozenset(("error", "message"))
+
+
+def refusal(payload: dict[str, Any]) -> FolkmootError:
+    """What the hub refused, as the error of the tree that has its code."""
+    words = payload.get("message")
+    message = words if isinstance(words, str) else "The hub refused the message."
+    data = {name: value for name, value in payload.items() if name not in _TOLD}
+    code = payload.get("error")
+    known = ERRORS.get(code, MessageRefused) if isinstance(code, str) else MessageRefused
+    error = known.__new__(known)
+    # Some leaves ask for more than the hub tells.
+    FolkmootError.__init__(error, message, **data)
+    return error
+
+
+SCHEMES: Final = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+
+
+def rooms_url(url: str) -> str:
+    """The address at which a hub takes connections to its rooms, from the hub's own.
+
+    Raises `ValueError`, with a sentence, for what is not the address of a hub.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError:
+        raise ValueError("The hub's address is not a URL.") from None
+    scheme = SCHEMES.get(parts.scheme)
+    if scheme is None or not parts.hostname:
+        raise ValueError("The hub's address must be a URL such as http://127.0.0.1:8420.")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("The hub's address must hold no user name, password, query or fragment.")
+    return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}/ws"
+
+
+def hub_url(given: str) -> str:
+    """The hub's address in one spelling: without `/mcp`, query or a slash at the end.
+
+    Raises `ValueError`, with a sentence, for what is not the address of a hub.
+    """
+    try:
+        parts = urlsplit(given.strip())
+        _ = parts.port
+    except ValueError:
+        raise ValueError(f"{given!r} is not a URL") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"must be a URL such as http://127.0.0.1:8420, not {given!r}")
+    if "@" in parts.netloc:
+        raise ValueError("must not contain a user name or password")
+    path = parts.path.rstrip("/").removesuffix("/mcp").rstrip("/")
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+
+
+def joining(
+    url: str,
+    *,
+    room: str,
+    conn: str,
+    after: int | None = None,
+    epoch: str | None = None,
+    serve: bool = False,
+) -> str:
+    """The address of one connection; no token is ever part of it."""
+    asked: dict[str, str] = {"room": room, "conn": conn}
+    if after is not None:
+        asked["after"] = str(after)
+    if epoch is not None:
+        asked["epoch"] = epoch
+    if serve:
+        asked["serve"] = "1"
+    return f"{url}?{urlencode(asked)}"
+
+
+PROTOCOL: Final = "2026-07-28"
+REQUEST_ID: Final = 1
+
+
+def tool_request(
+    program: str, tool: str, arguments: dict[str, Any], token: str
+) -> tuple[bytes, dict[str, str]]:
+    """The body and the headers of a call to a tool on the stateless wire, one request each."""
+    meta = {
+        VERSION_KEY: PROTOCOL,
+        CLIENT_KEY: {"name": program, "version": __version__},
+        CAPABILITIES_KEY: {},
+    }
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    headers = {
+        "accept": ACCEPT_BOTH,
+        "content-type": JSON,
+        VERSION_HEADER: PROTOCOL,
+        METHOD_HEADER: TOOLS_CALL,
+        NAME_HEADER: tool,
+        "user-agent": f"folkmoot/{__version__}",
+    }
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": TOOLS_CALL, "params": params}
+    return msgspec.json.encode(request), headers
+
+
+def tool_result(answer: Any) -> tuple[dict[str, Any], str | None]:
+    """What a tool returned, and why it was refused; `ValueError` for what is no such answer."""
+    try:
+        error = answer.get("error")
+        if error is not None:
+            return {}, str(error["message"])
+        result = answer["result"]
+        payload = json.loads(result["content"][0]["text"])
+        failed = result.get("isError", False)
+    except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as problem:
+        raise ValueError("the hub's answer cannot be understood") from problem
+    if not isinstance(payload, dict):
+        raise ValueError("the hub's answer cannot be understood")  # noqa: TRY004
+    reason = str(payload.get("error", "The hub refused without a reason.")) if failed else None
+    return payload, reason

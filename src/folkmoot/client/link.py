@@ -1,10 +1,14 @@
-"""One connection to a hub, from its handshake to its end."""
+"""One WebSocket connection to a hub: its socket, its handshake, its end, and when to try again."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import random
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from ssl import SSLCertVerificationError, SSLContext, SSLError
 from typing import Final, cast
@@ -17,21 +21,14 @@ from picows import (
     WSHandshakeError,
     WSListener,
     WSMsgType,
+    WSParsedURL,
     WSTransport,
     ws_connect,
 )
 
-from folkmoot.client.dial import Dialled
+from folkmoot.client.limits import CLOSE_SECONDS, IDLE_SECONDS, MAX_MESSAGE, OPEN_SECONDS
 from folkmoot.core.errors import AnswerInvalid, FolkmootError, HubUnreachable
 
-OPEN_SECONDS: Final = 15.0
-"""How long a connection may take until its handshake is done."""
-IDLE_SECONDS: Final = 20.0
-"""Silence after which the hub is asked whether it is still there, and time it has to answer."""
-CLOSE_SECONDS: Final = 2.0
-"""How long the hub may take to say goodbye."""
-MAX_MESSAGE: Final = 17 * 1024 * 1024
-"""The largest message a hub can be set to accept, and what it adds."""
 ABNORMAL: Final = 1006
 FIRST_CODE: Final = 1000
 TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
@@ -116,12 +113,12 @@ class Link(WSListener):
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         """Take one frame; what goes wrong with it ends the connection and is told to its owner."""
         try:
-            self._take(transport, frame)
+            self._receive_frame(transport, frame)
         except Exception as error:  # noqa: BLE001 - told to whoever waits for the end
             self._ended = Closed(failure=error)
             self.drop()
 
-    def _take(self, transport: WSTransport, frame: WSFrame) -> None:
+    def _receive_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         kind = frame.msg_type
         if kind == WSMsgType.CLOSE:
             payload = frame.get_payload_as_bytes()
@@ -131,11 +128,11 @@ class Link(WSListener):
             transport.send_close(WSCloseCode.OK)
             transport.disconnect()
         elif kind in (WSMsgType.TEXT, WSMsgType.CONTINUATION):
-            self._take_part(frame.get_payload_as_bytes(), whole=frame.fin)
+            self._receive_part(frame.get_payload_as_bytes(), whole=frame.fin)
         elif kind == WSMsgType.BINARY:
             raise AnswerInvalid("The hub sent bytes where text belongs.")
 
-    def _take_part(self, payload: bytes, *, whole: bool) -> None:
+    def _receive_part(self, payload: bytes, *, whole: bool) -> None:
         if self._on_text is None:
             return
         if self._parts is None and whole:
@@ -203,3 +200,74 @@ def _refused(where: str, error: WSHandshakeError) -> FolkmootError:
     return AnswerInvalid(
         f"{where}: what answers there ({status}) is not the rooms of a hub.", status=status
     )
+
+
+class Dialled:
+    """The socket of an attempt: picows leaves it open when the attempt is given up."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._inode = -1
+
+    async def dial(self, place: WSParsedURL) -> socket.socket:
+        """Connect to the first address of a host that answers."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        problem = OSError("it has no address")
+        for family, kind, protocol, _, address in found:
+            attempt = socket.socket(family, kind, protocol)
+            attempt.settimeout(0)
+            try:
+                await loop.sock_connect(attempt, address)
+            except OSError as error:
+                attempt.close()
+                problem = error
+            except BaseException:
+                attempt.close()
+                raise
+            else:
+                self._socket = attempt
+                self._inode = os.fstat(attempt.fileno()).st_ino
+                return attempt
+        raise problem
+
+    def hang_up(self) -> None:
+        """End it: whoever reads from it notices, and closes it."""
+        if self._socket is None:
+            return
+        if self._is_open():
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            # As long as the loop has it, that is left to the loop.
+            self._socket.close()
+        else:
+            # Where a connection is reset as it is made, uvloop closes the descriptor and leaves
+            # the socket. That would close it again, and with it what has the number by then.
+            self._socket.detach()
+
+    def _is_open(self) -> bool:
+        try:
+            return self._socket is not None and (
+                os.fstat(self._socket.fileno()).st_ino == self._inode
+            )
+        except OSError:
+            return False
+
+
+class Backoff(Struct, frozen=True):
+    """Each attempt waits twice as long as the one before, up to a bound, less a random part.
+
+    The random part keeps a thousand clients of a restarted hub from coming back all at once.
+    """
+
+    first: float = 0.25
+    """Seconds before the first attempt, at most."""
+    most: float = 30.0
+    """Seconds before any attempt, at most."""
+    steady: float = 5.0
+    """A connection that held this long counts as a good one: the next wait is short again."""
+
+    def delay(self, attempt: int) -> float:
+        """Seconds to wait before an attempt; the first is number 0."""
+        longest = min(self.most, self.first * 2.0 ** min(attempt, 64))
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret

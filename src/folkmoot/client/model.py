@@ -157,18 +157,18 @@ class Waiting(Struct, frozen=True):
     more: bool = False
 
 
-class WaitingPage(Waiting, frozen=True):
+class WaitingList(Waiting, frozen=True):
     """The same, as it is fetched, with the messages."""
 
 
-class Serving(Struct, frozen=True):
+class ServingState(Struct, frozen=True):
     """Which connection of the account runs what it is asked."""
 
     you: bool
     connection: str | None = None
 
 
-class ServingNotice(Serving, frozen=True):
+class ServingNotice(ServingState, frozen=True):
     """Another connection serves from now on, or something was interrupted."""
 
     requests: tuple[OpenRequest, ...] = ()
@@ -185,7 +185,7 @@ class Welcome(Struct, frozen=True):
     participants_total: int = 0
     quorum: int = 1
     resume: Resumed | None = None
-    serving: Serving | None = None
+    serving: ServingState | None = None
     """None from a hub that does not know of it."""
     waiting: Waiting = Waiting()
     credential: str | None = None

@@ -6,23 +6,35 @@ import asyncio
 from collections.abc import Callable, Mapping
 from ssl import SSLContext, TLSVersion, create_default_context
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
+from urllib.parse import quote, urlsplit
 
-from folkmoot.client.address import rooms_url
-from folkmoot.client.backoff import Backoff
-from folkmoot.client.hearing import Hearing
-from folkmoot.client.model import Me, Message, OpenProposal, OpenRequest, Participant, Waiting
-from folkmoot.client.proposals import Outcome
-from folkmoot.client.rest import Rest, as_message
-from folkmoot.client.service import Decide, Service
-from folkmoot.client.session import Place, Session
+import msgspec
+
+from folkmoot.client.http import Http, rooms_url
+from folkmoot.client.limits import CALLS_AT_ONCE
+from folkmoot.client.link import Backoff
+from folkmoot.client.model import (
+    Me,
+    Message,
+    OpenProposal,
+    OpenRequest,
+    Participant,
+    ParticipantPage,
+    Waiting,
+    WaitingList,
+    read,
+    stored,
+)
+from folkmoot.client.pending import Outcome
+from folkmoot.client.receiver import MessageReceiver
+from folkmoot.client.service import Decide, ToolServer
+from folkmoot.client.session import RoomPlace, Session
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
-from folkmoot.core.errors import RequestFailed, RoomLeft
+from folkmoot.core.errors import AnswerInvalid, RequestFailed, RoomLeft
 
 F = TypeVar("F", bound=Function)
-
-CALLS_AT_ONCE: Final = 16
 
 
 class Room(Verbs):
@@ -50,9 +62,9 @@ class Room(Verbs):
             ssl = create_default_context()
             ssl.minimum_version = TLSVersion.TLSv1_2
         self.name = room
-        self._place = Place(address, room, ssl, backoff or Backoff(), patience)
+        self._place = RoomPlace(address, room, ssl, backoff or Backoff(), patience)
         self._token = token
-        self._service = Service(
+        self._service = ToolServer(
             self._respond,
             self._post_response,
             self._tell_progress,
@@ -60,8 +72,10 @@ class Room(Verbs):
             self._owed,
             at_once=calls_at_once,
         )
-        self._hearing = Hearing(self._outbox, self._questions, self._proposals, self._service)
-        self._rest = Rest(address, room, ssl, lambda: self._hearing.credential or token)
+        self._receiver = MessageReceiver(
+            self._outbox, self._questions, self._proposals, self._service
+        )
+        self._rest = Rest(address, room, ssl, lambda: self._receiver.credential or token)
         self._tasks: asyncio.TaskGroup | None = None
         self._session: Session | None = None
         self._staying: asyncio.Task[None] | None = None
@@ -72,12 +86,12 @@ class Room(Verbs):
     @property
     def me(self) -> Me:
         """Who this program is here, and what it may do; kept up to date."""
-        return self._hearing.me
+        return self._receiver.me
 
     @property
     def participants(self) -> Mapping[str, Participant]:
         """Who is here, by id; kept up to date. Of a large room the hub lists the first 256."""
-        return MappingProxyType(self._hearing.participants)
+        return MappingProxyType(self._receiver.participants)
 
     @property
     def epoch(self) -> str | None:
@@ -97,7 +111,7 @@ class Room(Verbs):
     @property
     def credential(self) -> str | None:
         """What a guest got for the invitation, which is used up: keep it to come again."""
-        return self._hearing.credential
+        return self._receiver.credential
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -154,7 +168,7 @@ class Room(Verbs):
     @property
     def waiting(self) -> Waiting:
         """What waited for this program when the hub last said so."""
-        return self._hearing.waiting
+        return self._receiver.waiting
 
     async def list_waiting(self) -> list[OpenRequest | OpenProposal]:
         """What waits for this program now, in its order: open requests, and open proposals."""
@@ -200,7 +214,7 @@ class Room(Verbs):
         """Come in; whatever keeps us out is raised."""
         if self._session is not None:
             raise RuntimeError("A Room can be entered only once; create another one.")
-        self._session = session = Session(self._place, self._token, self._hearing)
+        self._session = session = Session(self._place, self._token, self._receiver)
         self._outbox.on_send = session.regulate
         self._tasks = tasks = asyncio.TaskGroup()
         await tasks.__aenter__()
@@ -236,7 +250,7 @@ class Room(Verbs):
 
     async def __anext__(self) -> Message:
         """The next message, one's own included; a `Gap` where some are gone for good."""
-        message = await self._entered().inbox.take()
+        message = await self._entered().inbox.get()
         if message is None:
             raise StopAsyncIteration
         return message
@@ -245,9 +259,52 @@ class Room(Verbs):
         """Serve the tools until cancelled; nothing is kept for iteration from here on."""
         session = self._entered()
         session.inbox.discard()
-        await session.inbox.take()
+        await session.inbox.get()
 
     def _entered(self) -> Session:
         if self._session is None:
             raise RoomLeft("The room was not entered yet.")
         return self._session
+
+
+T = TypeVar("T")
+
+
+class Rest:
+    """One room of a hub, asked over HTTP with the same token."""
+
+    def __init__(
+        self, url: str, room: str, ssl: SSLContext | None, token: Callable[[], str]
+    ) -> None:
+        place = urlsplit(url)
+        scheme = "https" if place.scheme == "wss" else "http"
+        self._hub = Http(f"{scheme}://{place.netloc}{place.path.removesuffix('/ws')}", ssl=ssl)
+        self._path = f"/v1/rooms/{quote(room, safe='')}"
+        self._token = token
+
+    async def waiting(self, after: int = 0) -> WaitingList:
+        """A page of what waits for this program."""
+        return await self._get("/waiting", WaitingList, after=after)
+
+    async def participants(self, cursor: str | None = None) -> ParticipantPage:
+        """A page of those who are in the room."""
+        return await self._get("/participants", ParticipantPage, cursor=cursor)
+
+    async def proposal(self, id_: str) -> Message:
+        """The message of a proposal."""
+        told = await self._get(f"/proposals/{quote(id_, safe='')}", dict[str, Any])
+        message = told.get("message")
+        if message is None:
+            raise AnswerInvalid("The room no longer keeps what was proposed.")
+        return as_message(message)
+
+    async def _get(self, path: str, answer: type[T], **query: Any) -> T:
+        self._hub.token = self._token()
+        where = f"{self._path}{path}"
+        return await asyncio.to_thread(self._hub.ask, "GET", where, answer, query=query)
+
+
+def as_message(members: dict[str, Any]) -> Message:
+    """A stored message from an answer."""
+    data = msgspec.json.encode(members)
+    return stored(read(data), data)

@@ -16,8 +16,9 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import uuid4
 
-from folkmoot.client.model import Message, OpenRequest, Serving, ServingNotice, Waiting
-from folkmoot.client.tools import Context, TellProgress, Tool
+from folkmoot.client.limits import MAX_CALLS
+from folkmoot.client.model import Message, OpenRequest, ServingNotice, ServingState, Waiting
+from folkmoot.client.tools import Context, SendProgress, Tool
 from folkmoot.core.errors import (
     AnswerLost,
     ArgumentInvalid,
@@ -38,8 +39,6 @@ BUSY: Final = -32000
 INTERRUPTED: Final = (
     "The call was interrupted when the agent restarted. It may have been done; it was not repeated."
 )
-MOST_CALLS: Final = 256
-"""Requests that are served or wait for their turn; further ones are told that we are busy."""
 
 Answer: TypeAlias = dict[str, Any]
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
@@ -58,14 +57,14 @@ class Respond(Protocol):
         """Answer."""
 
 
-class Service:
+class ToolServer:
     """The tools of one program, and the calls to them that are running."""
 
     def __init__(
         self,
         respond: Respond,
         post: Callable[[Message, Answer], None],
-        tell: TellProgress,
+        tell: SendProgress,
         begin: Begin,
         owed: Owed,
         *,
@@ -95,7 +94,7 @@ class Service:
         self._begins = False
         self._live = False
 
-    def told_serving(self, serving: Serving | None, listed: Waiting | ServingNotice) -> None:
+    def told_serving(self, serving: ServingState | None, listed: Waiting | ServingNotice) -> None:
         """Whether this connection serves, and what is open; a hub that says nothing lets all."""
         self._begins = serving is not None
         self._serving = serving is None or serving.you
@@ -157,7 +156,7 @@ class Service:
             return
         if self._live and self._serving:
             self._start(request)
-        elif len(self._waiting) < MOST_CALLS:
+        elif len(self._waiting) < MAX_CALLS:
             self._waiting[request.id] = request
         else:
             self._more = True
@@ -170,7 +169,7 @@ class Service:
             if self._begun.get(id_) == message.id:
                 continue
             request = self._waiting.pop(id_, None)
-            if request is not None and len(self._others) < MOST_CALLS:
+            if request is not None and len(self._others) < MAX_CALLS:
                 self._others[id_] = request
             self._cancel(id_)
 
@@ -202,7 +201,7 @@ class Service:
     def _start(self, request: Message) -> None:
         if self.spawn is None or request.id in self._running:
             return
-        if len(self._running) >= MOST_CALLS:
+        if len(self._running) >= MAX_CALLS:
             self._post(request, _error(BUSY, "Too many calls at once; try again later."))
             return
         self._running[request.id] = self.spawn(self._serve(request))

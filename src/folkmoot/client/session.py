@@ -1,4 +1,9 @@
-"""Being in a room: connections come and go, and the messages go on without a gap or a duplicate."""
+"""The session: keeps a room connected, and resumes after a lost connection without gaps.
+
+Two positions in the room's history are kept. The client itself reads every message as it comes, or
+answers would wait behind a program that is busy. The program may be slower: when its inbox is full
+it falls *behind*, and what did not fit is fetched again from the history once it is wanted.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,21 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from folkmoot.client.address import joining
-from folkmoot.client.backoff import Backoff
-from folkmoot.client.hearing import Hearing
-from folkmoot.client.inbox import Inbox
-from folkmoot.client.link import Closed, Link, connect
-from folkmoot.client.model import Heard, Welcome, read, read_welcome, stored
-from folkmoot.client.position import Position
+from folkmoot.client.http import joining
+from folkmoot.client.limits import WELCOME_SECONDS
+from folkmoot.client.link import Backoff, Closed, Link, connect
+from folkmoot.client.model import (
+    Gap,
+    Heard,
+    HistoryBounds,
+    Welcome,
+    make_gap,
+    read,
+    read_welcome,
+    stored,
+)
+from folkmoot.client.queues import Inbox
+from folkmoot.client.receiver import MessageReceiver
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import (
     AnswerInvalid,
@@ -30,9 +43,6 @@ from folkmoot.core.errors import (
     RoomNotFound,
 )
 
-WELCOME_SECONDS: Final = 30.0
-"""How long the hub may take to say welcome."""
-
 FINAL: Final[dict[int, Callable[[str], FolkmootError]]] = {
     CloseCode.REPLACED: Replaced,
     CloseCode.BAD_REQUEST: QueryInvalid,
@@ -43,7 +53,7 @@ FINAL: Final[dict[int, Callable[[str], FolkmootError]]] = {
 """Ends after which coming back would change nothing, and what each is raised as."""
 
 
-class Place(Struct, frozen=True):
+class RoomPlace(Struct, frozen=True):
     """Which room of which hub, and how to get there."""
 
     url: str
@@ -64,10 +74,10 @@ class Again(Enum):
 class Session:
     """The connection of the moment, the way to the next one, and where in the room we are."""
 
-    def __init__(self, place: Place, token: str, hearing: Hearing) -> None:
+    def __init__(self, place: RoomPlace, token: str, receiver: MessageReceiver) -> None:
         self._place = place
         self._token = token
-        self._hearing = hearing
+        self._receiver = receiver
         self._conn = uuid4().hex
         self._link: Link | None = None
         self._after: int | None = None
@@ -99,12 +109,12 @@ class Session:
         """Be in the room no more; whoever waits for something of it is told why."""
         if not self.entered.done():
             self.entered.set_exception(error)
-        self._hearing.fail(error)
+        self._receiver.fail(error)
         self.inbox.end(error)
 
     def leave(self, error: FolkmootError) -> None:
         """Be in the room no more by our own will: iteration ends without an error."""
-        self._hearing.fail(error)
+        self._receiver.fail(error)
         self.inbox.end()
         if not self.entered.done():
             self.entered.cancel()
@@ -142,7 +152,7 @@ class Session:
         self._again = asyncio.get_running_loop().create_future()
         self._welcomed = False
         self._after = self.position.resume_after(hungry=self.inbox.is_hungry)
-        self._offered = self._hearing.offers_tools
+        self._offered = self._receiver.offers_tools
         place = self._place
         url = joining(
             place.url,
@@ -152,7 +162,7 @@ class Session:
             epoch=self.position.epoch,
             serve=self._offered,
         )
-        token = self._hearing.credential or self._token
+        token = self._receiver.credential or self._token
         try:
             self._link = link = await connect(url, token, place.ssl, self._on_text)
             # The welcome may have come together with the handshake.
@@ -173,7 +183,7 @@ class Session:
             if not done and self._welcomed:
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._hearing.hold()
+            self._receiver.hold()
             link.mute()
         if link.closed.done():
             self._link = None
@@ -192,17 +202,17 @@ class Session:
         if final is not None:
             raise final(ended.reason or CLOSE_REASONS[CloseCode(ended.code)])
         if ended.code == CloseCode.TOO_BIG:
-            self._hearing.refuse_largest()
+            self._receiver.refuse_largest()
 
     async def _worth_it(self) -> None:
         """Wait while nothing more could be kept, and nothing is awaited."""
-        while self.inbox.is_full and not self._hearing.is_needed:
+        while self.inbox.is_full and not self._receiver.is_needed:
             self._wanted = asyncio.get_running_loop().create_future()
             await self._wanted
 
     def regulate(self) -> None:
         """Read as much as there is room and need for."""
-        full = self.inbox.is_full and not self._hearing.is_needed
+        full = self.inbox.is_full and not self._receiver.is_needed
         if not full and self._wanted is not None and not self._wanted.done():
             self._wanted.set_result(None)
         if self._link is None or not self._welcomed:
@@ -222,7 +232,7 @@ class Session:
     def _begin_again(self, why: Again) -> None:
         if self._again is not None and not self._again.done():
             self._again.set_result(why)
-            self._hearing.hold()
+            self._receiver.hold()
 
     def _on_text(self, data: bytes) -> None:
         if self._again is None or self._again.done():
@@ -231,22 +241,22 @@ class Session:
         if heard.seq is not None:
             self._on_stored(heard, heard.seq, data)
         elif heard.kind != "system.welcome":
-            self._hearing.told(heard)
+            self._receiver.receive_private(heard)
         elif self._welcomed:
-            self._hearing.welcome(read_welcome(heard), first=False)
+            self._receiver.welcome(read_welcome(heard), first=False)
         else:
             self._on_welcome(read_welcome(heard))
 
     def _on_welcome(self, welcome: Welcome) -> None:
         self._welcomed = True
-        self._hearing.welcome(welcome, first=True)
+        self._receiver.welcome(welcome, first=True)
         before = self.position.heard
         beginning = self.position.begin(welcome, self._after)
         gap = beginning.gap
         if gap is not None:
             self.inbox.note(gap)
             if gap.reason != "history_gone" or gap.seq > before:
-                self._hearing.missed(gap, welcome.history.first_seq)
+                self._receiver.missed(gap, welcome.history.first_seq)
         if not self.entered.done():
             self.entered.set_result(None)
         if beginning.again:
@@ -264,7 +274,7 @@ class Session:
         self._note_skipped(seq)
         message = stored(heard, data)
         if position.advance(seq):
-            self._hearing.hear(message)
+            self._receiver.receive(message)
         if not position.behind:
             position.keep(seq, fits=self.inbox.offer(message))
         if not was_live:
@@ -280,10 +290,103 @@ class Session:
         if not behind:
             self.inbox.note(gap)
         if gap.seq > before:
-            self._hearing.missed(gap, 0)
+            self._receiver.missed(gap, 0)
 
     def _flow_when_live(self) -> None:
         if self.position.is_live and self._link is not None:
-            self._hearing.flow(self._link.send)
-            if self._hearing.offers_tools:
+            self._receiver.flow(self._link.send)
+            if self._receiver.offers_tools:
                 self.offer()
+
+
+class Beginning(Struct, frozen=True):
+    """How a connection begins: perhaps with a gap, and perhaps better begun again behind it."""
+
+    gap: Gap | None = None
+    again: bool = False
+
+
+class Position:
+    """Numbers only; nothing is read or written here."""
+
+    def __init__(self) -> None:
+        self.epoch: str | None = None
+        self.heard = 0
+        """The last message the client knows of."""
+        self.kept = 0
+        """The last message that went to the author's buffer; less than `heard` when behind."""
+        self.behind = False
+        self._at = 0
+        self._through = 0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this connection has replayed all that was missed."""
+        return self._at >= self._through
+
+    def resume_after(self, *, hungry: bool) -> int | None:
+        """Where the next connection is to go on; None for one that is the first."""
+        if self.epoch is None:
+            return None
+        return self.kept if hungry or not self.behind else self.heard
+
+    def begin(self, welcome: Welcome, after: int | None) -> Beginning:
+        """Take the welcome of a connection that was to go on after a message."""
+        history, resume = welcome.history, welcome.resume
+        self._through = history.last_seq
+        fresh = self.epoch is None
+        if after is None or resume is None or resume.complete:
+            self.epoch = welcome.epoch
+            if fresh or after is None:
+                self.heard = self.kept = self._at = history.last_seq
+                return Beginning()
+            self._at = after
+            self.behind = self.behind and after > self.kept
+            return Beginning()
+        return self._lost(welcome.epoch, history, after, resume.reason or "seq_unknown")
+
+    def _lost(self, epoch: str, history: HistoryBounds, after: int, reason: str) -> Beginning:
+        """What is between where we were and where the history begins, or now, is gone."""
+        self.epoch = epoch
+        last = history.last_seq
+        again = (
+            reason == "history_gone" and history.enabled and after < history.first_seq - 1 <= last
+        )
+        if again:
+            last = history.first_seq - 1
+        gap = make_gap(self.kept, last, reason)
+        # The old numbers mean nothing in a new epoch.
+        self.heard = max(self.heard, last) if reason == "history_gone" else last
+        self.kept = self._at = last
+        self.behind = self.kept < self.heard
+        return Beginning(gap, again)
+
+    def skipped(self, seq: int) -> Gap | None:
+        """The gap in front of a message that does not follow the one before."""
+        if seq <= self._at + 1:
+            return None
+        gap = make_gap(self._at, seq - 1, "skipped")
+        self.heard = max(self.heard, seq - 1)
+        if not self.behind:
+            self.kept = seq - 1
+        self._at = seq - 1
+        return gap
+
+    def is_known(self, seq: int) -> bool:
+        """Whether this connection brought a message before."""
+        return seq <= self._at
+
+    def advance(self, seq: int) -> bool:
+        """Take the next message; whether the client hears it for the first time."""
+        self._at = seq
+        if seq <= self.heard:
+            return False
+        self.heard = seq
+        return True
+
+    def keep(self, seq: int, *, fits: bool) -> None:
+        """A message went to the author's buffer, or did not fit in."""
+        if fits:
+            self.kept = seq
+        else:
+            self.behind = True

@@ -11,19 +11,19 @@ from typing import Any, Final, Protocol, TypeAlias, get_type_hints
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from folkmoot.client.limits import MAX_TOOL_NAME
 from folkmoot.client.model import Message, ToolResult
 from folkmoot.core.errors import ArgumentInvalid, FolkmootError, ToolFailed
 from folkmoot.core.kinds import check_context
 
 Function: TypeAlias = Callable[..., Any]
 
-MAX_NAME: Final = 128
 FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 """How msgspec says that an argument is missing, or that there is no such argument."""
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class TellProgress(Protocol):
+class SendProgress(Protocol):
     """Tells a caller how far its call has come."""
 
     async def __call__(self, request: Message, params: dict[str, Any]) -> None:
@@ -33,10 +33,10 @@ class TellProgress(Protocol):
 class Context:
     """What a tool may know of the call it serves: a parameter of this type is filled in."""
 
-    def __init__(self, request: Message, tell: TellProgress) -> None:
+    def __init__(self, request: Message, send_progress: SendProgress) -> None:
         self.request = request
         """The request, as it came."""
-        self._tell = tell
+        self._send_progress = send_progress
 
     @property
     def caller(self) -> str:
@@ -53,7 +53,7 @@ class Context:
             return
         told = {"progressToken": token, "progress": progress, "total": total, "message": message}
         params = {name: value for name, value in told.items() if value is not None}
-        await self._tell(self.request, params)
+        await self._send_progress(self.request, params)
 
 
 class Tool(Struct, frozen=True):
@@ -127,8 +127,8 @@ def make_tool(
         check_context(called)
     except FolkmootError as error:
         raise ValueError(f"{called!r} cannot be the name of a tool: {error}") from None
-    if len(called) > MAX_NAME:
-        raise ValueError(f"The name of a tool has at most {MAX_NAME} characters.")
+    if len(called) > MAX_TOOL_NAME:
+        raise ValueError(f"The name of a tool has at most {MAX_TOOL_NAME} characters.")
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:

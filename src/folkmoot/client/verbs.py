@@ -11,9 +11,8 @@ from uuid import uuid4
 import msgspec
 
 from folkmoot.client.model import Invitation, Message, ToolResult, failed
-from folkmoot.client.outbox import Outbox
-from folkmoot.client.proposals import Proposal, Proposals
-from folkmoot.client.questions import OnProgress, Questions
+from folkmoot.client.pending import MadeProposals, OnProgress, Proposal, Questions
+from folkmoot.client.queues import Outbox
 from folkmoot.core.errors import AnswerInvalid, FolkmootError, RequestTimedOut, ToolFailed
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
@@ -33,7 +32,7 @@ class Verbs:
     def __init__(self) -> None:
         self._outbox = Outbox()
         self._questions = Questions()
-        self._proposals = Proposals()
+        self._proposals = MadeProposals()
 
     @property
     def last_seq(self) -> int:

@@ -23,13 +23,16 @@ from folkmoot.core.errors import (
     TooManyCapabilities,
 )
 from folkmoot.core.glob import Glob, glob
-from folkmoot.core.kinds import MAX_KIND_BYTES, MAX_METHOD, MAX_NAME, Kind, check_context
+from folkmoot.core.kinds import Kind, check_context
+from folkmoot.core.limits import (
+    MAX_CACHED_VERDICTS,
+    MAX_CAPABILITIES,
+    MAX_CONSTRAINED,
+    MAX_KIND_BYTES,
+    MAX_KIND_NAME,
+    MAX_METHOD,
+)
 from folkmoot.core.target import Target
-
-MAX_CAPABILITIES: Final = 4096
-MAX_CONSTRAINED: Final = 256
-"""How many values all payload constraints and targets of one principal may have together."""
-MAX_CACHED: Final = 512
 
 Source: TypeAlias = str | dict[str, Any]
 """How a capability is written: a pattern, or one with a payload constraint, a target, or both."""
@@ -155,10 +158,10 @@ def _fault(pattern: str) -> str | None:
         return f"it has more than {MAX_KIND_BYTES:,} characters."
     base, colon, context = pattern.partition(":")
     parts = base.split(".", 2)
-    if not all(_NAME.fullmatch(name) and len(name) <= MAX_NAME for name in parts[:2]):
+    if not all(_NAME.fullmatch(name) and len(name) <= MAX_KIND_NAME for name in parts[:2]):
         return (
             "protocol and operation are lower-case letters, digits, hyphens and *, "
-            f"1 to {MAX_NAME} of them."
+            f"1 to {MAX_KIND_NAME} of them."
         )
     if parts[2:] and not (_METHOD.fullmatch(parts[2]) and len(parts[2]) <= MAX_METHOD):
         return f"the method is printable ASCII without spaces, 1 to {MAX_METHOD} characters."
@@ -228,6 +231,13 @@ class Rights:
         ):
             return False
         return not self._chat_denies or not self._denies_chat(kind, payload, to)
+
+    def allows_all(self, kind: Kind) -> bool:
+        """Whether messages of a kind are allowed whatever their payload and their recipients."""
+        verdict = self._cache.get(kind.base)
+        if verdict is None:
+            verdict = self._judge(kind)
+        return verdict is True and not self._chat_denies
 
     def denies(self, kind: Kind, payload: Any = None, to: Sequence[str] = ()) -> bool:
         """Whether a deny speaks of the message, in whichever spelling."""
@@ -301,7 +311,7 @@ class Rights:
             and held.method.matches(kind.method or "")
         ]
         verdict = _verdict(speaking) if kind.protocol != "system" else False
-        if len(self._cache) >= MAX_CACHED:
+        if len(self._cache) >= MAX_CACHED_VERDICTS:
             self._cache.clear()
         self._cache[kind.base] = verdict
         return verdict

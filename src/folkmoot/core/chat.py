@@ -53,7 +53,7 @@ def spellings(kind: Kind, payload: Any) -> list[tuple[Kind, Any]]:
     if found is None or (kind.context is not None and kind.context != TOOL):
         return []
     body = found(payload if type(payload) is dict else {})
-    said = _said(kind, body)
+    said = _format_of(kind, body)
     notified = {"jsonrpc": "2.0", "method": METHOD, "params": body}
     return [
         (_NOTIFICATION, notified),
@@ -61,7 +61,7 @@ def spellings(kind: Kind, payload: Any) -> list[tuple[Kind, Any]]:
     ]
 
 
-def _said(kind: Kind, body: Body) -> str | None:
+def _format_of(kind: Kind, body: Body) -> str | None:
     """The format; None, which is every format, when what is said is none."""
     word = kind.method if kind.protocol == "chat" and kind.method else body.get("format")
     if word is None:

@@ -19,15 +19,16 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final, TypeAlias
 
-from folkmoot.core.equality import same
 from folkmoot.core.errors import ConstraintSyntax
 from folkmoot.core.glob import glob
+from folkmoot.core.limits import (
+    MAX_CONSTRAINT_DEPTH,
+    MAX_CONSTRAINT_STRING,
+    MAX_CONSTRAINT_VALUES,
+    MAX_SEARCHED,
+)
 from folkmoot.core.paths import Folder
-
-MAX_DEPTH: Final = 16
-MAX_VALUES: Final = 64
-MAX_STRING: Final = 256
-MAX_SEARCHED: Final = 65_536
+from folkmoot.core.strict import same
 
 UNDER: Final = "under"
 """The one member of an object that asks for a path in a folder, or in one of several."""
@@ -76,16 +77,16 @@ def _measure(source: dict[str, Any]) -> int:
     while level:
         depth += 1
         values += len(level)
-        if depth > MAX_DEPTH or values > MAX_VALUES:
+        if depth > MAX_CONSTRAINT_DEPTH or values > MAX_CONSTRAINT_VALUES:
             raise ConstraintSyntax(
-                f"A payload constraint has at most {MAX_VALUES} values, "
-                f"nested at most {MAX_DEPTH} deep."
+                f"A payload constraint has at most {MAX_CONSTRAINT_VALUES} values, "
+                f"nested at most {MAX_CONSTRAINT_DEPTH} deep."
             )
         strings = [value for value in level if type(value) is str]
         strings += [name for value in level if type(value) is dict for name in value]
-        if any(len(text) > MAX_STRING for text in strings):
+        if any(len(text) > MAX_CONSTRAINT_STRING for text in strings):
             raise ConstraintSyntax(
-                f"A string in a payload constraint has at most {MAX_STRING} characters."
+                f"A string in a payload constraint has at most {MAX_CONSTRAINT_STRING} characters."
             )
         level = [
             inner

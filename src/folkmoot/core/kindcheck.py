@@ -37,7 +37,13 @@ from folkmoot.core.kinds import (
     is_reserved,
     parse,
 )
-from folkmoot.core.message import JSONRPC, ProtocolMessage, Request, Response, is_message_id
+from folkmoot.core.message import (
+    JSONRPC,
+    ProtocolMessage,
+    Request,
+    Response,
+    is_message_id,
+)
 
 Payload: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[[Kind, Payload, Sequence[str], Sequence[str]], Kind]

@@ -13,11 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from folkmoot.core.errors import KindNeedsMethod, KindSyntax, KindTooLong
-
-MAX_KIND_BYTES: Final = 1280
-MAX_NAME: Final = 32
-MAX_METHOD: Final = 128
-MAX_CONTEXT_BYTES: Final = 1024
+from folkmoot.core.limits import MAX_CONTEXT_BYTES, MAX_KIND_BYTES, MAX_KIND_NAME, MAX_METHOD
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _METHOD = re.compile(r"[!-9;-~]+")
@@ -92,8 +88,8 @@ def _parse_base(base: str) -> Kind:
                 "Protocol and operation are lower-case letters, digits and hyphens, "
                 "and begin with a letter."
             )
-        if len(name) > MAX_NAME:
-            raise KindTooLong(f"Protocol and operation have at most {MAX_NAME} characters.")
+        if len(name) > MAX_KIND_NAME:
+            raise KindTooLong(f"Protocol and operation have at most {MAX_KIND_NAME} characters.")
     method = rest[1] if len(rest) > 1 else None
     if method is not None:
         if not _METHOD.fullmatch(method):

@@ -14,7 +14,12 @@ import msgspec
 from folkmoot.core import strict
 from folkmoot.core.errors import InvalidEnvelope, UnsupportedProtocol
 from folkmoot.core.kinds import Kind, migrate, parse
-from folkmoot.core.strict import DEFAULT_LIMITS, Limits, ShallowObject, learnt
+from folkmoot.core.strict import (
+    DEFAULT_LIMITS,
+    Limits,
+    ShallowObject,
+    learnt,
+)
 
 PROTOCOL: Final = "mcpx/v1"
 SET_BY_GATEWAY: Final = ("seq", "ts")
@@ -25,7 +30,7 @@ Identifiers: TypeAlias = Annotated[tuple[Identifier, ...], msgspec.Meta(max_leng
 
 
 @learnt
-class Sent(msgspec.Struct, frozen=True, gc=False):
+class SentMembers(msgspec.Struct, frozen=True, gc=False):
     """The shape of what a participant may send."""
 
     kind: str
@@ -39,7 +44,7 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     payload: dict[str, Any] | None = None
 
 
-class Common(Sent, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+class Common(SentMembers, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """What most send: nothing is null or spelled in another way, so reading it once is enough."""
 
     protocol: Literal["mcpx/v1"]
@@ -92,23 +97,30 @@ def decode_mcpx(
     accept_old_spellings: bool = False,  # noqa: FBT001, FBT002 - by name it would cost more
 ) -> McpxMessage:
     """Decode a participant's message; with `accept_old_spellings` old kinds are migrated."""
-    sent = strict.decode_whole(raw, limits, _read_common)
+    # Values are counted once; what is no object, or too large, is refused for that first.
+    counted = raw[:1] == b"{" and len(raw) <= limits.message_bytes
+    if counted:
+        strict.check_amount(raw, limits)
+    sent = strict.decode_whole(raw, limits, _read_common, counted=counted)
     if (
         sent is None
         or not (sent.id is None or sent.id.isprintable())
         or (accept_old_spellings and sent.kind != migrate(sent.kind))
     ):
-        return _decode_any(raw, limits, migrate if accept_old_spellings else str)
+        spell = migrate if accept_old_spellings else str
+        return _decode_any(raw, limits, spell, counted=counted)
     kind, to, about = parse(sent.kind), sent.to, sent.correlation_id
     return McpxMessage(
         kind, sent.id, sent.sender, to, about, sent.context, sent.payload, raw, verbatim=True
     )
 
 
-def _decode_any(raw: bytes, limits: Limits, spell: Callable[[str], str]) -> McpxMessage:
+def _decode_any(
+    raw: bytes, limits: Limits, spell: Callable[[str], str], *, counted: bool
+) -> McpxMessage:
     """Decode a message of which nothing is known yet, and say what is wrong with it."""
     try:
-        sent = msgspec.convert(strict.decode_object(raw, limits), Sent)
+        sent = msgspec.convert(strict.decode_object(raw, limits, counted=counted), SentMembers)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         member = where.rstrip("`")

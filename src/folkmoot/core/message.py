@@ -1,19 +1,17 @@
 """ProtocolMessage: what JSON-RPC says, as Request, Response or Notification.
 
-A message is told apart by which of `id`, `method`, `result` and `error` are there. Members we do
-not know are kept, and a decoded message keeps its bytes, so that one nobody changes is passed on
-as it came. `replace` is the way to change one: it lets go of the bytes.
+Also the id of a message that cannot be decoded, if it is in one of the usual places.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from folkmoot.core import strict
-from folkmoot.core.equality import same
 from folkmoot.core.errors import (
     InvalidId,
     InvalidMethod,
@@ -22,7 +20,8 @@ from folkmoot.core.errors import (
     InvalidVersion,
     Unclassifiable,
 )
-from folkmoot.core.strict import DEFAULT_LIMITS, Limits
+from folkmoot.core.limits import MAX_ID_DISTANCE
+from folkmoot.core.strict import DEFAULT_LIMITS, Limits, same
 
 MessageId: TypeAlias = str | int
 Params: TypeAlias = dict[str, Any] | list[Any] | UnsetType | None
@@ -216,3 +215,34 @@ def _error_members(error: ErrorObject) -> dict[str, Any]:
 
 def _others(value: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     return {name: member for name, member in value.items() if name not in known}
+
+
+_START: Final = rb"(?:\xef\xbb\xbf)?\s*\{\s*"
+_JSONRPC: Final = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
+_ID: Final = rb'"id"\s*:\s*(-?[0-9]{1,19}|"[^"\\\x00-\x1f]{0,256}")\s*'
+_TAIL: Final = re.compile(rb"," + rb"\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+
+class Glimpse:
+    """Looks for the id of messages that have one of these members beside it.
+
+    Only places are looked at that no text inside the message can imitate.
+    """
+
+    def __init__(self, *members: bytes) -> None:
+        named = rb'"(?:' + b"|".join(members) + rb')"\s*:'
+        self._before = re.compile(_START + _JSONRPC + _ID + rb",\s*" + _JSONRPC + named)
+        self._after = re.compile(_START + _JSONRPC + named)
+
+    def id_of(self, raw: bytes) -> MessageId | None:
+        """The id, or None where it is not in such a place."""
+        found = self._before.match(raw[:MAX_ID_DISTANCE])
+        if found is None and self._after.match(raw[:MAX_ID_DISTANCE]):
+            found = _TAIL.search(raw[-MAX_ID_DISTANCE:])
+        if found is None:
+            return None
+        try:
+            message_id = msgspec.json.decode(found[1])
+        except ValueError:
+            return None
+        return message_id if is_message_id(message_id) else None

@@ -14,11 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from folkmoot.core.errors import ConstraintSyntax
-
-MAX_PATH: Final = 4096
-"""Characters of a value that is looked at; a longer one is unclear."""
-MAX_ESCAPED: Final = 3
-"""How often escapes within escapes are read; a value with more of them is unclear."""
+from folkmoot.core.limits import MAX_PATH, MAX_PATH_ESCAPES
 
 ABSOLUTE: Final = "/"
 RELATIVE: Final = ""
@@ -34,7 +30,7 @@ _UNCLEAR = re.compile(r"//|~|[A-Za-z]:")
 _NOT_IN_FOLDER = re.compile(r"[*%\\?#]|(?:^|/)\.\.(?:/|$)")
 
 
-class Place(NamedTuple):
+class PathPlace(NamedTuple):
     """Where a path begins, and the names from there on."""
 
     anchor: str
@@ -44,7 +40,7 @@ class Place(NamedTuple):
     """Whether `..` stood in it, which a link may lead elsewhere than it looks."""
 
 
-UNKNOWN: Final[frozenset[Place | None]] = frozenset((None,))
+UNKNOWN: Final[frozenset[PathPlace | None]] = frozenset((None,))
 
 
 class Folder:
@@ -72,11 +68,11 @@ class Folder:
         answers = {self._judge(place) for place in _places(value)}
         return answers.pop() if len(answers) == 1 else None
 
-    def _has(self, place: Place) -> bool:
+    def _has(self, place: PathPlace) -> bool:
         own = self.place
         return place.anchor == own.anchor and place.names[: len(own.names)] == own.names
 
-    def _judge(self, place: Place | None) -> bool | None:
+    def _judge(self, place: PathPlace | None) -> bool | None:
         if place is None:
             return None
         if self._has(place):
@@ -103,7 +99,7 @@ def _host(anchor: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _places(value: str) -> frozenset[Place | None]:
+def _places(value: str) -> frozenset[PathPlace | None]:
     """What a value names in each way in which it may be read.
 
     Kept for a moment, since one call may be held against many folders.
@@ -119,7 +115,7 @@ def _readings(value: str) -> set[str] | None:
     found = [value]
     try:
         while (read := unquote(found[-1], errors="strict")) != found[-1]:
-            if len(found) > MAX_ESCAPED:
+            if len(found) > MAX_PATH_ESCAPES:
                 return None
             found.append(read)
     except UnicodeDecodeError:
@@ -129,7 +125,7 @@ def _readings(value: str) -> set[str] | None:
     return {*found, *(reading.replace("\\", "/") for reading in found)}
 
 
-def _place(text: str) -> Place | None:
+def _place(text: str) -> PathPlace | None:
     """What a path or URI names, or None where servers may differ about it."""
     url = _URL.fullmatch(text)
     if url is not None:
@@ -148,7 +144,7 @@ def _place(text: str) -> Place | None:
     return _walk(ABSOLUTE if text.startswith("/") else RELATIVE, text)
 
 
-def _walk(anchor: str, path: str) -> Place | None:
+def _walk(anchor: str, path: str) -> PathPlace | None:
     """Follow a path name by name; None if it climbs above where it begins."""
     names: list[str] = []
     climbs = False
@@ -162,4 +158,4 @@ def _walk(anchor: str, path: str) -> Place | None:
             if name.partition(";")[0] in DOTS:
                 return None
             names.append(name)
-    return Place(anchor, tuple(names), climbs)
+    return PathPlace(anchor, tuple(names), climbs)

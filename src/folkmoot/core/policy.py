@@ -13,11 +13,10 @@ from folkmoot.core.capability import Rights
 from folkmoot.core.errors import CapabilityDenied, PolicyError, ProposalRequired, ScopeMissing
 from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import Kind, parse
+from folkmoot.core.limits import MAX_CAPABILITIES_TOLD
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import ProtocolMessage, members
 from folkmoot.core.scopes import ALL
-
-MAX_TOLD: Final = 64
 
 
 class PrincipalType(Enum):
@@ -137,8 +136,8 @@ def _details(rights: Rights, kind: Kind) -> dict[str, Any]:
     """What a refusal tells; a very long list of capabilities is cut, and its length told."""
     details: dict[str, Any] = {
         "attempted_kind": str(kind),
-        "your_capabilities": list(islice(rights, MAX_TOLD)),
+        "your_capabilities": list(islice(rights, MAX_CAPABILITIES_TOLD)),
     }
-    if len(rights.capabilities) > MAX_TOLD:
+    if len(rights.capabilities) > MAX_CAPABILITIES_TOLD:
         details["capabilities_held"] = len(rights.capabilities)
     return details

@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from folkmoot.core.limits import MAX_COMPILED_SCOPES
+
 ALL: Final = "*"
 OPERATE: Final = "operate"
 """To run the hub. Nothing else stands for it."""
-MAX_COMPILED: Final = 4096
 
 
 class Need(NamedTuple):
@@ -56,7 +57,7 @@ class Scope(Struct, frozen=True, gc=False):
         return all(self.has(*word.split(":", 1)) for word in other.words)
 
 
-@lru_cache(maxsize=MAX_COMPILED)
+@lru_cache(maxsize=MAX_COMPILED_SCOPES)
 def scope(text: str) -> Scope:
     """Compile a scope; which names there are is not checked here."""
     words = frozenset(text.split())

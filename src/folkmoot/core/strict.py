@@ -1,8 +1,6 @@
 """Strict JSON: accepts only what every strict parser accepts, with the same meaning.
 
-The fast way decodes with msgspec and then *proves* that nothing was dropped; only input that the
-proof does not reach, or that msgspec refused, is read again slowly with the standard library.
-Cost grows with the bytes of the message alone.
+Also equality that keeps JSON's types apart: `1`, `1.0`, `true` and `"1"` are four values.
 """
 
 from __future__ import annotations
@@ -26,6 +24,17 @@ from folkmoot.core.errors import (
     NotAnObject,
     NumberOutOfRange,
 )
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two decoded JSON values are the same value of the same type, at every depth."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is dict:
+        return len(a) == len(b) and all(name in b and same(a[name], b[name]) for name in a)
+    if type(a) is list:
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return bool(a == b)
 
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
@@ -79,10 +88,24 @@ def learnt(shape: type[T]) -> type[T]:
     return shape
 
 
-def decode_whole(raw: bytes, limits: Limits, read: Callable[[bytes], T]) -> T | None:
+def check_amount(raw: bytes, limits: Limits) -> None:
+    """Refuse a message with too many values, or with overlong numbers, before it is decoded."""
+    # A shorter message can have neither.
+    looked_at = limits.values and (len(raw) >= LONG or len(raw) > 2 * limits.values)
+    if looked_at and is_too_much(raw, limits.values):
+        raise MessageTooLarge(
+            f"The message has more than {limits.values:,} values, or a number with hundreds "
+            "of digits." + _named(limits.settings[2])
+        )
+
+
+def decode_whole(
+    raw: bytes, limits: Limits, read: Callable[[bytes], T], *, counted: bool = False
+) -> T | None:
     """Decode one strict JSON object into a struct if that proves to leave nothing out.
 
-    None is no refusal: the message must be read in another way. `read` is the decoder of a struct
+    None is no refusal: the message must be read in another way. Its values may have been `counted`
+    before. `read` is the decoder of a struct
     that omits its defaults and whose members are strings, lists of them and `ShallowObject`s.
     Encoding makes no string and no whole number longer, so where the length is the same nothing
     was dropped: no duplicate, and no member that the struct does not know.
@@ -90,7 +113,7 @@ def decode_whole(raw: bytes, limits: Limits, read: Callable[[bytes], T]) -> T | 
     if len(raw) > limits.message_bytes or limits.nesting < SHALLOW:
         return None
     # A value has one byte at least, so most messages need not be looked at.
-    if 0 < limits.values < len(raw) and is_too_much(raw, limits.values):
+    if not counted and 0 < limits.values < len(raw) and is_too_much(raw, limits.values):
         return None
     try:
         value = read(raw)
@@ -101,20 +124,15 @@ def decode_whole(raw: bytes, limits: Limits, read: Callable[[bytes], T]) -> T | 
     return value if whole else None
 
 
-def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
+def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS, *, counted: bool = False) -> Any:
     """Decode one strict JSON value: valid UTF-8, no duplicate names, within the limits."""
     if len(raw) > limits.message_bytes:
         raise MessageTooLarge(
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
             + _named(limits.settings[0])
         )
-    # A shorter message can have neither too many values nor an overlong number.
-    looked_at = len(raw) >= LONG or len(raw) > 2 * limits.values
-    if limits.values and looked_at and is_too_much(raw, limits.values):
-        raise MessageTooLarge(
-            f"The message has more than {limits.values:,} values, or a number with hundreds "
-            "of digits." + _named(limits.settings[2])
-        )
+    if not counted:
+        check_amount(raw, limits)
     try:
         value = _decode_shallow(raw) if limits.nesting >= SHALLOW else _decode_deep(raw, limits)
     except msgspec.ValidationError:
@@ -127,9 +145,11 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
     return value
 
 
-def decode_object(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+def decode_object(
+    raw: bytes, limits: Limits = DEFAULT_LIMITS, *, counted: bool = False
+) -> dict[str, Any]:
     """Decode one strict JSON object; an array, which would be a JSON-RPC batch, is refused."""
-    value = decode(raw if raw[:1] == b"{" else check_single(raw), limits)
+    value = decode(raw if raw[:1] == b"{" else check_single(raw), limits, counted=counted)
     if type(value) is dict:
         return value
     raise NotAnObject("The message must be one JSON object.")

@@ -14,9 +14,7 @@ from typing import Any, Final
 
 from folkmoot.core.errors import ConstraintSyntax
 from folkmoot.core.glob import glob
-
-MOST_TARGETS: Final = 64
-MAX_TARGET: Final = 64
+from folkmoot.core.limits import MAX_TARGET, MAX_TARGETS
 
 _TARGET: Final = re.compile(r"[a-z0-9_*-]+")
 
@@ -28,10 +26,10 @@ class Target:
 
     def __init__(self, source: Any) -> None:
         named = source if type(source) is list else [source]
-        if not 0 < len(named) <= MOST_TARGETS or not all(map(_is_target, named)):
+        if not 0 < len(named) <= MAX_TARGETS or not all(map(_is_target, named)):
             raise ConstraintSyntax(
                 f'"to" must be a participant\'s name, in which * may stand, or a list of 1 to '
-                f"{MOST_TARGETS} of them."
+                f"{MAX_TARGETS} of them."
             )
         self.size = len(named)
         self._globs = tuple(map(glob, named))

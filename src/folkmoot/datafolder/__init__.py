@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 from folkmoot.datafolder.examination import Finding, Level, examine
-from folkmoot.datafolder.folder import DataFolder
-from folkmoot.datafolder.lock import running_hub
-from folkmoot.datafolder.paths import Paths
+from folkmoot.datafolder.folder import DataFolder, Paths, running_hub
 
 __all__ = ["DataFolder", "Finding", "Level", "Paths", "examine", "running_hub"]

@@ -12,8 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from folkmoot.core.errors import DataFolderUnwritable
-from folkmoot.datafolder.lock import running_hub
-from folkmoot.datafolder.paths import OTHERS, Paths
+from folkmoot.datafolder.folder import OTHERS, Paths, running_hub
 
 LOW_SPACE = 512 * 1024 * 1024
 

@@ -1,4 +1,4 @@
-"""Who may use a server, and why: by which grant, group or setting."""
+"""Who may use a server and by which grant, group or setting; answers about rights."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from msgspec import Struct
 
 from folkmoot.core.capability import Capability, Rights, capability
 from folkmoot.core.errors import CapabilityError
-from folkmoot.gateway.settled import distinct, may_use
+from folkmoot.gateway.configured_rights import distinct, may_use
 from folkmoot.names.wire import OF_A_BACKEND
 
 if TYPE_CHECKING:
     from folkmoot.core.kinds import Kind
+    from folkmoot.gateway.configured_rights import HeldRight
     from folkmoot.gateway.part import Row
-    from folkmoot.gateway.settled import Held
+
 
 May: TypeAlias = Literal["all", "some", "none"]
 
@@ -57,7 +58,7 @@ class Access(Struct, frozen=True, kw_only=True):
     reasons: list[AccessReason]
 
 
-def access(held: Sequence[Held], namespace: str, rows: Sequence[Row]) -> Access:
+def access(held: Sequence[HeldRight], namespace: str, rows: Sequence[Row]) -> Access:
     """What whoever holds this may use of a server that lists these tools."""
     wholes = [capability(pattern.format(namespace)) for pattern in OF_A_BACKEND]
     about = [each for each in held if any(each.capability.intersects(it) for it in wholes)]
@@ -69,7 +70,7 @@ def access(held: Sequence[Held], namespace: str, rows: Sequence[Row]) -> Access:
     return Access(may="all" if whole else "some", tools=tools, reasons=reasons(about))
 
 
-def access_to(held: Sequence[Held], kind: Kind) -> Access:
+def access_to(held: Sequence[HeldRight], kind: Kind) -> Access:
     """Whether whoever holds this may call one tool. One deny outweighs everything."""
     about = [each for each in held if each.capability.matches_kind(kind)]
     allowing = [each for each in about if not each.capability.denies]
@@ -87,7 +88,7 @@ def is_narrow(one: Capability) -> bool:
     return one.constraint is not None or one.target is not None
 
 
-def rights_of(held: Iterable[Held]) -> Rights:
+def rights_of(held: Iterable[HeldRight]) -> Rights:
     """What capabilities allow together; nothing where they are too many, as everywhere."""
     try:
         return Rights(distinct(held).values())
@@ -95,7 +96,7 @@ def rights_of(held: Iterable[Held]) -> Rights:
         return Rights(["!*"])
 
 
-def reasons(held: Iterable[Held]) -> list[AccessReason]:
+def reasons(held: Iterable[HeldRight]) -> list[AccessReason]:
     """Capabilities with where they are from, as a sentence goes on: "bob may call this …"."""
     return [
         AccessReason(
@@ -110,7 +111,82 @@ def reasons(held: Iterable[Held]) -> list[AccessReason]:
     ]
 
 
-def why(held: Held) -> str:
+def why(held: HeldRight) -> str:
     """Where a capability is from, in words."""
     words = DENIED if held.capability.denies else BECAUSE
     return words.get(held.origin, BECAUSE["default"]).format(held.name)
+
+
+class GrantedView(Struct, frozen=True):
+    """What someone was granted, what they had been granted before, and what looks like a slip."""
+
+    handle: str
+    granted: list[str]
+    already: list[str]
+    warnings: list[str]
+
+
+class Revoked(Struct, frozen=True):
+    """What someone was granted until now."""
+
+    handle: str
+    revoked: list[str]
+
+
+class HeldCapability(Struct, frozen=True, omit_defaults=True):
+    """A capability and where it is from."""
+
+    capability: Any
+    origin: str
+    name: str = ""
+    at: int | None = None
+
+
+class PersonView(Struct, frozen=True):
+    """Everything one handle holds; without an account it is what awaits whoever is invited."""
+
+    handle: str
+    account: str | None
+    account_type: str | None
+    held: list[HeldCapability]
+
+
+class GrantRow(Struct, frozen=True):
+    """How much someone holds beyond what everyone does."""
+
+    handle: str
+    state: Literal["account", "redirect", "nobody"]
+    leads_to: str | None
+    groups: list[str]
+    settings: int
+    granted: int
+
+
+class Overview(Struct, frozen=True):
+    """What everyone holds, and a page of those who hold more, by handle."""
+
+    everyone: list[HeldCapability]
+    people: list[GrantRow]
+    next: str | None
+    """The handle after which the next page begins, if there is one."""
+
+
+class PersonAccess(Struct, frozen=True, kw_only=True):
+    """What one handle may use of a server."""
+
+    handle: str
+    account: bool
+    """Whether someone has it; else it is what awaits whoever is invited."""
+    access: Access
+
+
+class ServerAccess(Struct, frozen=True, kw_only=True):
+    """Who may use a server, and why: everyone, and a page of those whose rights are their own."""
+
+    namespace: str
+    tools: int
+    """How many tools it lists."""
+    everyone: Access
+    people: list[PersonAccess]
+    next: str | None
+    """The handle after which the next page begins, if there is one."""

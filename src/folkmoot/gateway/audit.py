@@ -14,7 +14,8 @@ import msgspec
 
 from folkmoot.core.errors import KindError
 from folkmoot.core.kindcheck import kind_of
-from folkmoot.telemetry.records import PlainRecord, request_fields
+from folkmoot.gateway.limits import MAX_AUDITED_ARGUMENTS
+from folkmoot.telemetry.logs import PlainRecord, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import FolkmootError
@@ -29,13 +30,11 @@ ACTION: Final = "backend.call"
 OWN: Final = "hub.call"
 """The action of a call of a tool of the hub's own."""
 HASH_BYTES: Final = 16
-MOST_RECORDED: Final = 16 * 1024
-"""Bytes of arguments that are written as they are; longer ones are hashed."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Audit:
+class CallAudit:
     """Writes the lines; a line costs the same whatever is stored."""
 
     def __init__(self, key: bytes, arguments: ArgumentsPolicy = "hash") -> None:
@@ -94,7 +93,7 @@ class Audit:
         if self._arguments == "none":
             return {}
         encoded = _encode(arguments)
-        if self._arguments == "record" and len(encoded) <= MOST_RECORDED:
+        if self._arguments == "record" and len(encoded) <= MAX_AUDITED_ARGUMENTS:
             return {"arguments": encoded.decode()}
         digest = blake2b(encoded, key=self._key, digest_size=HASH_BYTES)
         return {"arguments_hash": digest.hexdigest()}

@@ -11,17 +11,18 @@ from typing import Any, Final, get_args
 from folkmoot.core.capability import Rights
 from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.kinds import Kind
-from folkmoot.gateway.mapping import canonical_uri, own_uri
-from folkmoot.gateway.meanings import has_other_spelling, hidden_deny
-from folkmoot.gateway.model import PromptEntry, ResourceEntry, ToolEntry, What
-from folkmoot.gateway.part import Part, Row
+from folkmoot.gateway.limits import MAX_NAMES_CLOSE, MAX_NAMES_COMPARED, MAX_UNKNOWN_NAME
+from folkmoot.gateway.mapping import canonical_uri, has_other_spelling, hidden_deny, own_uri
+from folkmoot.gateway.model import (
+    PromptEntry,
+    ResourceEntry,
+    ToolEntry,
+    What,
+)
+from folkmoot.gateway.part import BackendOffer, Row
 from folkmoot.names import NameStyle, WireNames
 
 LISTS: Final[tuple[What, ...]] = get_args(What)
-MOST_COMPARED: Final = 1_000
-MOST_LIKELY: Final = 10
-"""Names that a name nobody has is compared with: many at a glance, a few closely."""
-MOST_NAME: Final = 128
 
 
 class Spellings:
@@ -54,11 +55,11 @@ class Catalogue:
 
     def __init__(
         self,
-        parts: Mapping[str, Part] | None = None,
+        parts: Mapping[str, BackendOffer] | None = None,
         absent: Mapping[str, str] | None = None,
         own: Iterable[str] = (),
     ) -> None:
-        self.parts: Mapping[str, Part] = dict(sorted((parts or {}).items()))
+        self.parts: Mapping[str, BackendOffer] = dict(sorted((parts or {}).items()))
         """By namespace, also of those that are away but were here before."""
         self.absent: Mapping[str, str] = dict(sorted((absent or {}).items()))
         """Why the entries of a backend are left out, by namespace."""
@@ -79,7 +80,7 @@ class Catalogue:
         """Tools by the spellings they were called by; a tool has two."""
 
     @property
-    def present(self) -> list[Part]:
+    def present(self) -> list[BackendOffer]:
         """The parts of backends that are not away, by namespace."""
         return [part for part in self.parts.values() if part.namespace not in self.absent]
 
@@ -157,10 +158,10 @@ class Catalogue:
         # What they have in common anyway would make everything alike.
         common = 0 if known is None else len(known.namespace) + 1
         allowed = (row.key for row in rows if rights.allows(row.kind))
-        spelled = {_plain(key[common:]): key for key in islice(allowed, MOST_COMPARED)}
-        sought = _plain(wire[common:MOST_NAME])
+        spelled = {_plain(key[common:]): key for key in islice(allowed, MAX_NAMES_COMPARED)}
+        sought = _plain(wire[common:MAX_UNKNOWN_NAME])
         grams = _grams(sought)
-        likely = nlargest(MOST_LIKELY, spelled, key=lambda name: len(grams & _grams(name)))
+        likely = nlargest(MAX_NAMES_CLOSE, spelled, key=lambda name: len(grams & _grams(name)))
         found = difflib.get_close_matches(sought, likely, n=1, cutoff=0.7)
         return spelled[found[0]] if found else None
 

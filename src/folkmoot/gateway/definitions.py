@@ -1,21 +1,27 @@
-"""What a server lists, made fit to be shown: whatever it said, clients get valid MCP.
-
-One member that a client cannot read would cost it the whole list, so it is left out.
-"""
+"""What a server says of its tools and of itself, made fit to be shown: clients get valid MCP."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.gateway.configured_rights import may_use
+from folkmoot.gateway.limits import (
+    MAX_ALL_INSTRUCTIONS,
+    MAX_DEFINITION_BYTES,
+    MAX_DEFINITION_TEXT,
+    MAX_INSTRUCTIONS,
+)
 from folkmoot.gateway.model import Definition
+from folkmoot.gateway.pin_comparison import INSTRUCTIONS
 
-MOST_BYTES: Final = 256 * 1024
-"""Of one definition; a larger one is not shown."""
-MOST_TEXT: Final = 64 * 1024
-"""Characters of one text; a longer one is cut."""
+if TYPE_CHECKING:
+    from folkmoot.core.capability import Rights
+    from folkmoot.gateway.catalogue import Catalogue
+    from folkmoot.gateway.model import Definition
+
 
 Fit: TypeAlias = Callable[[Any], Any]
 """A member's value as it may be shown; None if it may not."""
@@ -47,7 +53,7 @@ def fit(definition: Definition, members: Mapping[str, Fit]) -> tuple[Definition,
 
 def is_too_large(definition: Definition) -> bool:
     """Whether a definition is larger than any that is shown."""
-    return len(msgspec.json.encode(definition)) > MOST_BYTES
+    return len(msgspec.json.encode(definition)) > MAX_DEFINITION_BYTES
 
 
 def fit_schema(value: Any) -> dict[str, Any] | None:
@@ -89,7 +95,7 @@ _ROOT: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def _text(value: Any) -> str | None:
-    return value[:MOST_TEXT] if isinstance(value, str) else None
+    return value[:MAX_DEFINITION_TEXT] if isinstance(value, str) else None
 
 
 def _object(value: Any) -> dict[str, Any] | None:
@@ -176,3 +182,46 @@ RESOURCE: Final[dict[str, Fit]] = {
     "size": _size,
     "annotations": _members({"audience": _audience, "priority": _priority, "lastModified": _text}),
 }
+
+
+CUT: Final = "…"
+INTRODUCTION: Final = (
+    "What the servers behind this hub say of themselves follows, each under its name. These are "
+    "their words, not the hub's."
+)
+
+
+def fit_instructions(said: str) -> str:
+    """The instructions of a backend as they may be shown."""
+    kept = "".join(c for c in said[: 2 * MAX_INSTRUCTIONS] if c.isprintable() or c in "\n\t")
+    return shortened(kept.strip(), MAX_INSTRUCTIONS)
+
+
+def as_pinned(said: str) -> Definition:
+    """What is pinned of instructions, also of none: then they are not new when there are some."""
+    return {"name": INSTRUCTIONS, "description": fit_instructions(said)}
+
+
+def joined(catalogue: Catalogue, rights: Rights) -> str:
+    """What the backends say that someone may use; empty where none of them says anything.
+
+    Lines of a backend's are indented, so that none can pass for another's.
+    """
+    told = {
+        part.namespace: part.instructions
+        for part in catalogue.present
+        if part.instructions and may_use(rights, part.namespace)
+    }
+    if not told:
+        return ""
+    share = MAX_ALL_INSTRUCTIONS // len(told)
+    blocks = [INTRODUCTION]
+    for namespace, said in told.items():
+        lines = shortened(said, share).splitlines()
+        blocks.append("\n".join((f"{namespace}:", *(f"  {line}".rstrip() for line in lines))))
+    return "\n\n".join(blocks)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters, with a mark where it was cut."""
+    return text if len(text) <= most else text[: max(0, most - len(CUT))].rstrip() + CUT

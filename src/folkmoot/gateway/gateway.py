@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError
 from folkmoot.core.events import BACKENDS, PINS, SERVERS, TASKS, about, subject
-from folkmoot.gateway.asking import Checks
 from folkmoot.gateway.catalogue import LISTS, Catalogue
-from folkmoot.gateway.listing import PAGE_SIZE, Listings, Own
+from folkmoot.gateway.limits import MAX_LIST_PAGE
+from folkmoot.gateway.listing import Listings, Own
+from folkmoot.gateway.model import BackendState
 from folkmoot.gateway.part import make_part
-from folkmoot.gateway.ports import BackendState
+from folkmoot.gateway.requests import Checks
 from folkmoot.gateway.search import Search, own_tool
 
 if TYPE_CHECKING:
     from folkmoot.audit import Operator
     from folkmoot.core.ports import Event
-    from folkmoot.gateway.audit import Audit
-    from folkmoot.gateway.model import Inventory, What
-    from folkmoot.gateway.part import Part
+    from folkmoot.gateway.audit import CallAudit
+    from folkmoot.gateway.model import Backend, Inventory, What
+    from folkmoot.gateway.part import BackendOffer
     from folkmoot.gateway.pins import Pins
-    from folkmoot.gateway.ports import Backend
-    from folkmoot.gateway.queries_pins import Changed
+    from folkmoot.gateway.queries import Changed
     from folkmoot.gateway.tasks import Tasks
     from folkmoot.settings.backends import BackendSpec
     from folkmoot.settings.sections import NewTools
@@ -45,12 +45,12 @@ class Gateway:
     def __init__(
         self,
         pins: Pins,
-        audit: Audit,
+        audit: CallAudit,
         tasks: Tasks,
         *,
         own: Mapping[What, Own] | None = None,
         server_info: dict[str, Any] | None = None,
-        page_size: int = PAGE_SIZE,
+        page_size: int = MAX_LIST_PAGE,
         new_tools: NewTools = "hold",
     ) -> None:
         own = own or {}
@@ -67,7 +67,7 @@ class Gateway:
         self.search = Search(own_tool(tool) for tool in tools)
         self.checks = Checks()
         self._inventories: dict[str, Inventory] = {}
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, BackendOffer] = {}
         self._absent: dict[str, str] = {}
         self._bus = pins.bus
         self._judge_again: set[str] = set()
@@ -187,7 +187,7 @@ class Gateway:
         wanted = self._new_tools if spec.new_tools == "default" else spec.new_tools
         return wanted == "hold"
 
-    def _report(self, namespace: str, part: Part) -> None:
+    def _report(self, namespace: str, part: BackendOffer) -> None:
         before = self._parts.get(namespace)
         if part.faults and (before is None or before.faults != part.faults):
             logger.warning(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from folkmoot.gateway.limits import HISTORY_MINUTES, MAX_LATEST_ANSWERS
+
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
 
 MINUTE: Final = 60
-MINUTES: Final = 60
-"""How many minutes are kept; an earlier one gives its place to the present one."""
 
 
 class ServerHistory(Struct, frozen=True, kw_only=True):
@@ -48,12 +48,12 @@ class Slot:
         self.seconds = self.slowest = 0.0
 
 
-class History:
+class CallHistory:
     """A ring of minutes of a fixed size. To note a call costs the same however many there were."""
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
-        self._slots = [Slot() for _ in range(MINUTES)]
+        self._slots = [Slot() for _ in range(HISTORY_MINUTES)]
 
     def answered(self, now: float, seconds: float, *, good: bool) -> None:
         """A call has its answer."""
@@ -72,10 +72,10 @@ class History:
         slot.calls += 1
         slot.errors += 1
 
-    def told(self, namespace: str) -> ServerHistory:
+    def view(self, namespace: str) -> ServerHistory:
         """The latest minutes, the present one last."""
         last = int(self._monotonic()) // MINUTE
-        slots = [self._at(minute) for minute in range(last - MINUTES + 1, last + 1)]
+        slots = [self._at(minute) for minute in range(last - HISTORY_MINUTES + 1, last + 1)]
         return ServerHistory(
             namespace=namespace,
             calls=[slot.calls for slot in slots],
@@ -87,13 +87,13 @@ class History:
 
     def _slot(self, now: float) -> Slot:
         minute = int(now) // MINUTE
-        slot = self._slots[minute % MINUTES]
+        slot = self._slots[minute % HISTORY_MINUTES]
         if slot.minute != minute:
             slot.clear(minute)
         return slot
 
     def _at(self, minute: int) -> Slot:
-        slot = self._slots[minute % MINUTES]
+        slot = self._slots[minute % HISTORY_MINUTES]
         return slot if slot.minute == minute else EMPTY
 
 
@@ -106,8 +106,6 @@ def mean_ms(slot: Slot) -> float | None:
     return round(slot.seconds / slot.answers * 1000, 1) if slot.answers else None
 
 
-LATEST: Final = 128
-"""How many answers the median is of."""
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Seconds: the buckets in which answers are counted by how long they took."""
 CANCELLED: Final = "cancelled"
@@ -115,13 +113,13 @@ BAD: Final = frozenset({"error", "tool_error", "invalid"})
 """Answers that are errors."""
 
 
-class Tally:
+class CallTally:
     """Counts requests by what came of them, and answers by how long they took."""
 
     def __init__(self, clock: Clock) -> None:
         self._monotonic = clock.monotonic
-        self.history = History(clock)
-        self._took: deque[float] = deque(maxlen=LATEST)
+        self.history = CallHistory(clock)
+        self._took: deque[float] = deque(maxlen=MAX_LATEST_ANSWERS)
         self.calls = 0
         self.errors = 0
         self.last_error = ""

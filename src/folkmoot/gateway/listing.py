@@ -1,7 +1,11 @@
-"""Lists as clients get them: ready-made bytes, one set for everyone with the same rights."""
+"""Lists as clients get them: ready-made bytes, one set for everyone with the same rights.
+
+A cursor holds what came last, not how many did, so it outlives changes of the list.
+"""
 
 from __future__ import annotations
 
+import base64
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -13,17 +17,58 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from folkmoot.core.capability import Capability, Rights, capability
+from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.kinds import Kind
 from folkmoot.gateway.catalogue import Catalogue
-from folkmoot.gateway.cursors import Place, make_cursor, read_cursor
+from folkmoot.gateway.configured_rights import some_tool
 from folkmoot.gateway.definitions import is_object_schema
-from folkmoot.gateway.model import Definition, PromptEntry, ToolEntry, What
-from folkmoot.gateway.part import METHODS, Entry, Part, kind_of
+from folkmoot.gateway.limits import (
+    LIST_ENTRY_BYTES,
+    MAX_CACHED_LIST_BYTES,
+    MAX_CACHED_LISTS,
+    MAX_LIST_CURSOR,
+    MAX_LIST_PAGE,
+    MAX_LIST_PAGE_BYTES,
+)
+from folkmoot.gateway.model import (
+    Definition,
+    PromptEntry,
+    ToolEntry,
+    What,
+)
+from folkmoot.gateway.part import METHODS, BackendOffer, Entry, kind_of
 from folkmoot.gateway.rights import Scoped
-from folkmoot.gateway.settled import some_tool
 from folkmoot.mcp.wire import SERVER_KEY
 from folkmoot.names import NameStyle
 from folkmoot.names.wire import without_combinators
+
+ListPlace: TypeAlias = tuple[str, str]
+"""A namespace and a name or URI: what lists are sorted by."""
+
+_decoder = msgspec.json.Decoder(tuple[str, str, str])
+
+
+def make_cursor(what: What, last: ListPlace) -> str:
+    """The cursor of what comes after this place in a list."""
+    return base64.urlsafe_b64encode(msgspec.json.encode((what, *last))).decode().rstrip("=")
+
+
+def read_cursor(what: What, cursor: str) -> ListPlace:
+    """The place a cursor stands for; an `ArgumentInvalid` for what is no cursor of this list."""
+    try:
+        if len(cursor) > MAX_LIST_CURSOR or not cursor.isascii():
+            raise ValueError  # noqa: TRY301 - all that is no cursor gets the one answer
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        listed, namespace, key = _decoder.decode(text)
+    except (ValueError, msgspec.MsgspecError):
+        listed = namespace = key = ""
+    if listed != what:
+        raise ArgumentInvalid(
+            "cursor must be the nextCursor of an earlier answer to the same question.",
+            field="cursor",
+        )
+    return namespace, key
+
 
 Own: TypeAlias = Callable[[NameStyle, bool], list[Definition]]
 """What the hub itself adds to a list, in a style, with what only apps use or without."""
@@ -36,15 +81,6 @@ MEMBERS: Final[dict[What, str]] = {
 }
 ABSENT_KEY: Final = "folkmoot/absent"
 
-PAGE_SIZE: Final = 1_000
-PAGE_BYTES: Final = 4 * 1024 * 1024
-"""What the entries of a page may have together, unless it is one alone."""
-MOST_BOOKS: Final = 256
-MOST_BYTES: Final = 64 * 1024 * 1024
-"""What is kept ready; the list that was asked for longest ago goes first."""
-
-PLACE_BYTES: Final = 128
-"""What it takes to keep the order of a list, for each entry that is not on its first page."""
 
 OURS: Final = ""
 """The namespace of the hub's own entries in the order of a list: they come first."""
@@ -56,7 +92,7 @@ _Key: TypeAlias = tuple[What, Rights, NameStyle, bool, bool]
 class _Book(Struct, eq=False):
     """One list for one set of rights: its entries in order, and the pages made of them so far."""
 
-    places: list[Place]
+    places: list[ListPlace]
     entries: list[Raw | Entry]
     """The hub's own are written already."""
     absent: dict[str, str]
@@ -77,7 +113,7 @@ class Listings:
         own: Mapping[What, Own] | None = None,
         *,
         server_info: dict[str, Any],
-        page_size: int = PAGE_SIZE,
+        page_size: int = MAX_LIST_PAGE,
     ) -> None:
         self._own = own or {}
         self._server_info = server_info
@@ -85,7 +121,7 @@ class Listings:
         self._catalogue = Catalogue()
         self._books: OrderedDict[_Key, _Book] = OrderedDict()
         self._size = 0
-        self._written: dict[Part, dict[tuple[Entry, NameStyle, bool], Raw]] = {}
+        self._written: dict[BackendOffer, dict[tuple[Entry, NameStyle, bool], Raw]] = {}
 
     def renew(self, catalogue: Catalogue) -> None:
         """List what another catalogue holds; what its unchanged parts look like is kept."""
@@ -155,7 +191,7 @@ class Listings:
         ours = self._own[what](style, apps) if what in self._own else []
         if isinstance(rights, Scoped):
             ours = [each for each in ours if rights.in_scope(own_kind(what, each))]
-        places: list[Place] = [(OURS, f"{at:09d}") for at in range(len(ours))]
+        places: list[ListPlace] = [(OURS, f"{at:09d}") for at in range(len(ours))]
         entries: list[Raw | Entry] = [Raw(_encode(each)) for each in ours]
         for part in self._catalogue.present:
             rows = part.rows[what]
@@ -167,10 +203,12 @@ class Listings:
             places += [(part.namespace, row.key) for row in rows]
             entries += [row.entry for row in rows]
         book = _Book(places, entries, self.absent(what, rights))
-        book.size = PLACE_BYTES * max(0, len(entries) - self._page_size)
+        book.size = LIST_ENTRY_BYTES * max(0, len(entries) - self._page_size)
         self._books[key] = book
         self._size += book.size
-        while len(self._books) > MOST_BOOKS or (self._size > MOST_BYTES and len(self._books) > 1):
+        while len(self._books) > MAX_CACHED_LISTS or (
+            self._size > MAX_CACHED_LIST_BYTES and len(self._books) > 1
+        ):
             self._close_oldest()
         return book
 
@@ -182,7 +220,7 @@ class Listings:
         for entry in islice(book.entries, start, start + self._page_size):
             written = entry if type(entry) is Raw else self._entry(entry, style, stateless)
             size += len(memoryview(written))
-            if size > PAGE_BYTES and entries:
+            if size > MAX_LIST_PAGE_BYTES and entries:
                 break
             entries.append(written)
         end = start + len(entries)
@@ -206,14 +244,14 @@ class Listings:
 
     def _keep(self, book: _Book, cursor: str | None, page: Raw, following: str | None) -> None:
         size = len(memoryview(page))
-        if size > MOST_BYTES:
+        if size > MAX_CACHED_LIST_BYTES:
             return
         if following is not None:
             book.given.add(following)
         book.pages[cursor] = page
         book.size += size
         self._size += size
-        while self._size > MOST_BYTES:
+        while self._size > MAX_CACHED_LIST_BYTES:
             self._close_oldest()
 
     def _close_oldest(self) -> None:

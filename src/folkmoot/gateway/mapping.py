@@ -1,38 +1,114 @@
-"""Names and URIs of a server's as they are here, and back.
+"""Names and URIs of servers as they are here, as clients are shown them, and back.
 
-A tool is `ns:` and its own name in snake_case. A URI stays within `ns://`: one of the server's own
-scheme `ns` is what it was, and one of another scheme follows it whole, save for its colon:
-
-    file:///a/b   →  ns://file///a/b
-    urn:isbn:1    →  ns://urn/:isbn:1     one without an authority keeps its colon
-    notes/a       →  ns://-/notes/a       one without a scheme
-
-That is the canonical URI: rights, rooms and the audit log know it. Clients are shown one that obeys
-the grammar of names as well, and may use either:
-
-    file:///a/B   →  ns://file/-/-/a/--b      `-` is an empty segment, `--b` is `B`
-    urn:isbn:1    →  ns://uri/-/urn--03aisbn--03a1
-
-One of scheme `ns` that looks like one of these is treated like another scheme's, so every URI has
-one form here, and none has two meanings.
+A server may take a URI for another one: no spelling of it slips past a right.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from msgspec import Struct
 
-from folkmoot.core.errors import PatternSyntax
+from folkmoot.core.errors import CapabilityDenied, KindError, PatternSyntax
 from folkmoot.core.glob import glob
+from folkmoot.core.kinds import parse
+from folkmoot.gateway.limits import MAX_SERVER_NAME, MAX_URI_ESCAPES
 from folkmoot.gateway.model import Definition
-from folkmoot.gateway.wire_uris import WHOLE, is_wire, read_wire, write_wire
+from folkmoot.names.grammar import EXPRESSION, QUERY_EXPRESSION, query_fault
 from folkmoot.names.nearest import snake_case
 
-MOST_NAME: Final = 256
-"""Characters a server's own name for a tool or prompt may have."""
+if TYPE_CHECKING:
+    from folkmoot.core.capability import Rights
+    from folkmoot.core.kinds import Kind
+
+
+WHOLE: Final = "uri"
+"""The type of a URI that stands there whole, since its scheme is no type or nothing follows it."""
+
+_WIRE: Final = re.compile(r"([a-z][a-z0-9_]+)/-/(.+)", re.DOTALL)
+_WIRE_SCHEME: Final = re.compile(r"([a-z][a-z0-9]+)://(.*)", re.DOTALL)
+_SLASH: Final = re.compile(r"/(?![^{}]*\})")
+_HYPHEN: Final = r"-(?=[^a-z0-9_.])"
+"""A hyphen before something that is written with hyphens, or before another one."""
+_WRITTEN: Final = re.compile(rf"{_HYPHEN}|[^a-z0-9_.-]")
+_WRITTEN_IN_TEMPLATE: Final = re.compile(
+    rf"({EXPRESSION.pattern}|{QUERY_EXPRESSION.pattern})|{_HYPHEN}|[^a-z0-9_.-]"
+)
+_READ: Final = re.compile(r"((?:--0[0-9a-f]{2})+)|--([a-z])")
+_EMPTY: Final = "-"
+_NO_SEGMENT: Final = frozenset({"-", ".", ".."})
+"""Segments that the grammar does not have, or that stand for something else."""
+
+
+def is_wire(uri: str, start: int = 0) -> bool:
+    """Whether what follows `ns://`, at `start`, looks as if it was written by `write_wire`."""
+    return _WIRE.fullmatch(uri, start) is not None
+
+
+def write_wire(own: str, *, template: bool = False) -> str:
+    """What follows `ns://` for a URI or a template of another scheme."""
+    found = _WIRE_SCHEME.fullmatch(own)
+    kind, rest = (WHOLE, own) if found is None or found[1] == WHOLE else found.groups()
+    path, query = _without_query(rest, template=template)
+    segments = [_segment(each, template=template) for each in _segments(path, template=template)]
+    return f"{kind}/-/{'/'.join(segments)}{query}"
+
+
+def read_wire(text: str) -> str | None:
+    """The server's own URI of what follows `ns://`; None if it was not written by `write_wire`.
+
+    Characters that are not escaped stand for themselves: clients fill in templates as they like.
+    """
+    found = _WIRE.fullmatch(text)
+    if found is None:
+        return None
+    path, mark, query = found[2].partition("?")
+    segments = ("" if each == _EMPTY else _READ.sub(_plain, each) for each in path.split("/"))
+    rest = f"{'/'.join(segments)}{mark}{query}"
+    return rest if found[1] == WHOLE else f"{found[1]}://{rest}"
+
+
+def _without_query(rest: str, *, template: bool) -> tuple[str, str]:
+    """The path, and the query with its `?` where it obeys the grammar."""
+    path, mark, query = rest.partition("?")
+    filled = EXPRESSION.sub("x", query) if template else query
+    inside = template and path.rfind("{") > path.rfind("}")
+    if not mark or inside or query_fault(filled) is not None:
+        return rest, ""
+    return path, f"?{query}"
+
+
+def _segments(path: str, *, template: bool) -> list[str]:
+    return _SLASH.split(path) if template else path.split("/")
+
+
+def _segment(text: str, *, template: bool) -> str:
+    if not text:
+        return _EMPTY
+    if text in _NO_SEGMENT:
+        return "".join(map(_escaped, text))
+    if template:
+        return _WRITTEN_IN_TEMPLATE.sub(lambda found: found[1] or _escaped(found[0]), text)
+    return _WRITTEN.sub(lambda found: _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    if "A" <= character <= "Z":
+        return f"--{character.lower()}"
+    return "".join(f"--0{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def _plain(found: re.Match[str]) -> str:
+    if found[2] is not None:
+        return found[2].upper()
+    try:
+        return bytes.fromhex(found[1].replace("--0", "")).decode()
+    except UnicodeDecodeError:
+        return found[0]
+
 
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*"
 _URI: Final = re.compile(rf"({_SCHEME}):(.*)", re.DOTALL)
@@ -156,7 +232,7 @@ def exposed_names(
     faults: list[str] = []
     for definition in definitions:
         own = definition.get("name") if isinstance(definition, dict) else None
-        if not isinstance(own, str) or not own or len(own) > MOST_NAME:
+        if not isinstance(own, str) or not own or len(own) > MAX_SERVER_NAME:
             faults.append(f"A {what} of {namespace} has no usable name and is not shown.")
             continue
         canonical = canonical_name(namespace, own)
@@ -187,3 +263,83 @@ def exposed_names(
 def _collision(canonical: str, owns: list[str], what: str) -> str:
     named = " and ".join(repr(own) for own in sorted(owns)[:5])
     return f"The {what}s {named} would all be called {canonical}, so none of them is shown."
+
+
+SEGMENTS: Final = re.compile(r"[/\\?#;]")
+NEEDLESS: Final = re.compile(r"%(?:2[DE]|3\d|[46][1-9A-F]|5[0-9AF]|7[0-9AE])", re.IGNORECASE)
+"""A character written as an escape that means the same when it is not."""
+_OTHER_SCHEME: Final = re.compile(r"[a-z0-9]+://([A-Za-z][A-Za-z0-9+.-]*)/[/:]")
+_FILE: Final = re.compile(r"[a-z0-9]+://file/[/:]", re.IGNORECASE)
+_PLAIN_FILE: Final = re.compile(
+    r"[a-z0-9]+://file//(?!localhost/)[^/?#]*(?:/(?!/)[^?#]*)?", re.IGNORECASE
+)
+_BEGINS: Final = (
+    re.compile(r"[a-z0-9]+://"),
+    re.compile(r"[a-z0-9]+://[A-Za-z][A-Za-z0-9+.-]*//"),
+)
+"""What stands before the path of a URI: of the backend's own scheme, and of another one."""
+_SLASHES: Final = re.compile("/{2,}")
+_END: Final = re.compile(r"(?<=[^:/])/*(?:[?#].*)?$", re.DOTALL)
+_NOT_IN_FILE: Final = re.compile(r"(?<=.)//|%2f|%5c", re.IGNORECASE)
+
+
+def has_other_spelling(uri: str) -> bool:
+    """Whether a server could take a canonical URI for another, which has rights of its own."""
+    if NEEDLESS.search(uri) is not None:
+        return True
+    scheme = _OTHER_SCHEME.match(uri)
+    if scheme is not None and not scheme[1].islower():
+        return True
+    if _FILE.match(uri) is not None and not _is_plain_file(uri):
+        return True
+    *read, last = _readings(uri)
+    return unquote(last) != last or any(map(_climbs, (*read, last)))
+
+
+def hidden_deny(rights: Rights, kind: Kind) -> CapabilityDenied | None:
+    """The refusal of a request whose URI means something denied once it is read as servers do."""
+    try:
+        denied = any(
+            rights.denies(parse(f"{kind.base}:{meaning}"))
+            for meaning in _meanings(kind.context or "")
+        )
+    except KindError:
+        # What no right can speak of, such as a line break, nobody has a right to.
+        denied = True
+    told = f"A deny among your capabilities covers what {kind} means."
+    return CapabilityDenied(told, attempted_kind=str(kind)) if denied else None
+
+
+def _readings(uri: str) -> list[str]:
+    """A URI, and what it says with its escapes read once, twice and so on."""
+    found = [uri]
+    while len(found) <= MAX_URI_ESCAPES and (read := unquote(found[-1])) != found[-1]:
+        found.append(read)
+    return found
+
+
+def _meanings(uri: str) -> list[str]:
+    """What else a server may take a URI for."""
+    found: dict[str, None] = {}
+    for read in _readings(uri):
+        slashed = read.replace("\\", "/")
+        for whole in (slashed, _END.sub("", slashed)):
+            found[whole] = None
+            for begin in _BEGINS:
+                if (begun := begin.match(whole)) is not None:
+                    rest = _SLASHES.sub("/", whole[begun.end() :])
+                    found[f"{begun[0]}{rest}"] = found[f"{begun[0]}{rest.lstrip('/')}"] = None
+    found.pop(uri, None)
+    return list(found)
+
+
+def _climbs(uri: str) -> bool:
+    return any(segment in {".", ".."} for segment in SEGMENTS.split(uri))
+
+
+def _is_plain_file(uri: str) -> bool:
+    """Whether the URI of a file has no host that is this one, no doubled slash and no query."""
+    if _PLAIN_FILE.fullmatch(uri) is None:
+        return False
+    path = uri.split("//", 2)[2]
+    return _NOT_IN_FILE.search(path) is None

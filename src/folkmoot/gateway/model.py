@@ -1,10 +1,16 @@
-"""The nouns: what a server offers, and what of it is shown under which names."""
+"""The nouns: what a server offers and under which names, and the port that reaches it."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, field
+
+from folkmoot.core.message import Notification, Response
+from folkmoot.core.session import Era
+from folkmoot.settings.backends import BackendSpec
 
 What: TypeAlias = Literal["tools", "resources", "templates", "prompts"]
 Definition: TypeAlias = dict[str, Any]
@@ -70,3 +76,96 @@ class ResourceEntry(Struct, frozen=True, kw_only=True, eq=False):
     namespace: str
     own: str
     definition: Definition
+
+
+Tell: TypeAlias = Callable[[Notification], None]
+"""Takes what a server says while a call of someone's is open; never waits."""
+
+
+class BackendState(Enum):
+    """How it is with a server."""
+
+    STARTING = "starting"
+    UP = "up"
+    DOWN = "down"
+    """Not reached; tried again after a while."""
+    BROKEN = "broken"
+    """Failed so often that calls are refused at once until it is reached again."""
+    OFF = "off"
+    """Switched off in the settings."""
+
+
+class UpstreamRequest(Struct, frozen=True, kw_only=True):
+    """One request to a server, with the server's own names and URIs, as the stateless era has it.
+
+    The answer may be a wish for input: then the same is wanted again, with `inputResponses` and
+    `requestState` among the params.
+    """
+
+    method: str
+    params: dict[str, Any]
+    """Without `_meta` of the protocol's own; other members of a caller's `_meta` may be in it."""
+    person: str = ""
+    """The account id of whoever asks; empty for the hub itself."""
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    """What the caller's client can be asked for: `elicitation`, `sampling`."""
+    log_level: str | None = None
+    """From which level on the caller wants log messages; None for none."""
+    tell: Tell | None = None
+    """Told of progress and log messages of this call alone."""
+    progress: bool = False
+    """Whether progress is wanted; what is told has no token of use, the caller's is put in."""
+    repeatable: bool = False
+    """Whether doing it twice does no harm, so that it may be sent again after a broken link."""
+    seconds: float | None = None
+    """How long the answer may take; None for what the backend's settings say."""
+    era: Era | None = None
+    """The era that the caller's client speaks, in which a server of both is asked; None for any."""
+    tasks: bool = False
+    """Whether it speaks of tasks as that era does, so that no link of the other will do."""
+
+
+class Backend(Protocol):
+    """One server behind the hub, however it is reached."""
+
+    @property
+    def spec(self) -> BackendSpec:
+        """As the settings describe it."""
+        ...
+
+    @property
+    def state(self) -> BackendState:
+        """How it is with it now."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """Why it is not up, in one sentence without secrets; empty while it is."""
+        ...
+
+    async def request(self, wanted: UpstreamRequest) -> Response:
+        """The server's answer, a result or an error of its own.
+
+        Raises a `GatewayError` where there is none. Whoever cancels the task cancels the request
+        at the server too.
+        """
+        ...
+
+    async def watch(
+        self, uri: str, changed: Callable[[], None], person: str = ""
+    ) -> Callable[[], None]:
+        """Have `changed` called when a resource of the server's changes, until the answer is.
+
+        `person` is for whom, where each has a connection of their own.
+        Outlives reconnections. Raises a `GatewayError` if the server tells of no changes.
+        """
+        ...
+
+    async def watch_task(
+        self, own: str, changed: Callable[[], None], person: str
+    ) -> Callable[[], None]:
+        """The same for a task of the stateless era, by the server's own id of it.
+
+        Those of the handshake era are told of unasked.
+        """
+        ...

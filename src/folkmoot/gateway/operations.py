@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.audit import note_refusal
+from folkmoot.audit import record_refusal
 from folkmoot.core import chat
 from folkmoot.core.capability import Rights
 from folkmoot.core.errors import CapabilityDenied, KindError, PolicyError
@@ -114,7 +114,7 @@ class HubPolicy:
         if error is not None:
             if attempted:
                 about, room = f"mcp.request.{CALL}:{operation}", str(arguments.get("room", ""))
-                note_refusal(principal, about, error, room)
+                record_refusal(principal, about, error, room)
             raise error
 
     def permits(
@@ -150,7 +150,7 @@ class HubPolicy:
             if params.get("uri") in SAME_AS_TOOL:
                 check_denies(principal, rights, call_of(SAME_AS_TOOL[params["uri"]], {}))
         except CapabilityDenied as error:
-            note_refusal(principal, str(error.data["attempted_kind"]), error)
+            record_refusal(principal, str(error.data["attempted_kind"]), error)
             raise
 
     def message_check(
@@ -243,7 +243,7 @@ def arguments_of(operation: str, room: str, message: McpxMessage) -> dict[str, A
     return {**(payload if made is None else made(message, payload)), "room": room}
 
 
-def _said(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
+def _chat_arguments(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
     spelled = chat.spellings(message.kind, payload)
     return dict(spelled[0][1]["params"]) if spelled else payload
 
@@ -270,7 +270,7 @@ def _decided(message: McpxMessage, payload: dict[str, Any]) -> dict[str, Any]:
 
 
 ARGUMENTS: Final[Mapping[str, Callable[[McpxMessage, dict[str, Any]], dict[str, Any]]]] = {
-    SAY: _said,
+    SAY: _chat_arguments,
     PROPOSE: _proposed,
     DECIDE: _decided,
     CALL_TOOL: _called,

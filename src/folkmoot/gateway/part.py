@@ -11,18 +11,18 @@ from msgspec import Struct, field
 
 from folkmoot.core.errors import KindError
 from folkmoot.core.kinds import Kind, check_context, parse
-from folkmoot.gateway.apart import apart
 from folkmoot.gateway.definitions import (
     PROMPT,
     RESOURCE,
     TASK_SUPPORT,
     TOOL,
     Fit,
+    as_pinned,
     fit,
+    fit_instructions,
     is_too_large,
 )
-from folkmoot.gateway.instructions import as_pinned, fit_instructions
-from folkmoot.gateway.judging import INSTRUCTIONS, Judged, Verdict, pinned_name
+from folkmoot.gateway.limits import MAX_FAULTS
 from folkmoot.gateway.mapping import exposed_names, exposed_uri, shown_uri
 from folkmoot.gateway.model import (
     Definition,
@@ -32,7 +32,13 @@ from folkmoot.gateway.model import (
     ToolEntry,
     What,
 )
-from folkmoot.gateway.pins import Pins
+from folkmoot.gateway.pin_comparison import (
+    INSTRUCTIONS,
+    Judged,
+    Verdict,
+    pinned_name,
+)
+from folkmoot.gateway.pins import Pins, offload
 from folkmoot.gateway.results import map_meta
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
@@ -43,7 +49,6 @@ NAME_KEY: Final = "folkmoot/name"
 TEMPLATE: Final = "uriTemplate"
 MIRRORING: Final = b'"x-mcp-header"'
 """Marks a property whose value clients repeat in a header."""
-MOST_FAULTS: Final = 100
 QUARANTINE: Final[dict[Verdict, Literal["changed", "new"]]] = {"changed": "changed", "held": "new"}
 """Why a tool is held back, by what was made of it."""
 
@@ -71,7 +76,7 @@ class Row(NamedTuple):
     entry: Entry
 
 
-class Part(Struct, frozen=True, kw_only=True, eq=False):
+class BackendOffer(Struct, frozen=True, kw_only=True, eq=False):
     """What one backend offers, as it is shown here."""
 
     namespace: str
@@ -101,14 +106,14 @@ async def make_part(
     patterns: Sequence[str] = (),
     trusted: bool = False,
     hold_new: bool = True,
-) -> Part:
+) -> BackendOffer:
     """What a backend offers; its tools are held against their pins.
 
     `patterns` speak of the tools that are shown; none for all. With `hold_new`, tools that come
     after the first inventory are held back.
     """
     size = sum(len(getattr(inventory, what)) for what in METHODS)
-    named = await apart(size, _named, namespace, inventory, tuple(patterns))
+    named = await offload(size, _named, namespace, inventory, tuple(patterns))
     judged = await pins.judge(
         namespace,
         [*named.tools.values(), as_pinned(inventory.instructions)],
@@ -116,7 +121,7 @@ async def make_part(
         hold_new=hold_new,
         whole="tools" not in inventory.partial,
     )
-    return await apart(size, _assembled, namespace, inventory, named, judged)
+    return await offload(size, _assembled, namespace, inventory, named, judged)
 
 
 class _Named(NamedTuple):
@@ -144,7 +149,7 @@ def _named(namespace: str, inventory: Inventory, patterns: Sequence[str]) -> _Na
 
 def _assembled(
     namespace: str, inventory: Inventory, named: _Named, judged: Mapping[str, Judged]
-) -> Part:
+) -> BackendOffer:
     faults = list(named.faults)
     entries: dict[What, dict[str, Any]] = {
         "tools": dict(
@@ -166,9 +171,9 @@ def _assembled(
     if changed:
         held.append(pinned_name(namespace, INSTRUCTIONS))
         faults.append("Its instructions have changed and are held back until they are accepted.")
-    if len(faults) > MOST_FAULTS:
-        faults[MOST_FAULTS:] = [f"And {len(faults) - MOST_FAULTS:,} more problems."]
-    return Part(
+    if len(faults) > MAX_FAULTS:
+        faults[MAX_FAULTS:] = [f"And {len(faults) - MAX_FAULTS:,} more problems."]
+    return BackendOffer(
         namespace=namespace,
         rows=rows,
         names=WireNames(entries["tools"]),

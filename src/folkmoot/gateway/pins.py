@@ -1,8 +1,5 @@
 """What tools were when they were first seen: one that has changed since, or is new, is held back
-until it is accepted.
-
-A server that is harmless on the day it is added can describe its tools differently later, and a
-model acts on what they say. So what a model or a client acts on is pinned.
+until an operator accepts it.
 """
 
 from __future__ import annotations
@@ -11,26 +8,40 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, ParamSpec, TypeVar
 
 from folkmoot.audit import Line, Operator, by_operator, record
 from folkmoot.core.events import PINS, about, subject
 from folkmoot.core.ports import Bus, Clock, Event, Store, Tx
-from folkmoot.gateway import queries_pins as queries
-from folkmoot.gateway.apart import apart
-from folkmoot.gateway.judging import Judged, Judging, Pin, pinned_name
+from folkmoot.gateway import queries
+from folkmoot.gateway.limits import MAX_ENTRIES_IN_LOOP, MAX_TOOLS_LOGGED
 from folkmoot.gateway.model import Definition
-from folkmoot.gateway.pindiff import PinDiff, difference
-from folkmoot.gateway.queries_pins import Changed, Definite
+from folkmoot.gateway.pin_comparison import (
+    Judged,
+    Judging,
+    Pin,
+    PinDiff,
+    difference,
+    pinned_name,
+)
+from folkmoot.gateway.queries import Changed, Definite
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def offload(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do some work on so many entries; on many, in a thread."""
+    if size <= MAX_ENTRIES_IN_LOOP:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
+
 
 logger = logging.getLogger("folkmoot.gateway")
 
 ACCEPT: Final = "backend.accept"
 """The action of an operator who accepts what a tool has become."""
-
-MOST_TOLD: Final = 10
-"""Changed tools that one line of the log names."""
 
 
 class PinnedMeanwhile(Exception):
@@ -105,7 +116,7 @@ class Pins:
             listed = tuple(tools)
             while True:
                 held = await self._held(namespace)
-                judging = await apart(
+                judging = await offload(
                     len(listed),
                     Judging,
                     namespace,
@@ -139,7 +150,7 @@ class Pins:
             done = await queries.pin(tx, namespace, new, now)
             done += await queries.pin_again(tx, namespace, again, now)
             done += await queries.hold(tx, namespace, found.hold, now)
-            done += await queries.note_changes(tx, namespace, noted, now)
+            done += await queries.store_changes(tx, namespace, noted, now)
             done += await queries.forget_changes(tx, namespace, back)
             if done != len(found.pin) + len(found.hold) + len(noted) + len(back):
                 raise PinnedMeanwhile
@@ -235,6 +246,6 @@ class Pins:
 def _warn(words: str, namespace: str, tools: list[Definite]) -> None:
     """Name tools in one line of the log, however many there are."""
     if tools:
-        names = [pinned_name(namespace, each.name) for each in tools[:MOST_TOLD]]
+        names = [pinned_name(namespace, each.name) for each in tools[:MAX_TOOLS_LOGGED]]
         more = len(tools) - len(names)
         logger.warning(words, ", ".join(names) + (f" and {more:,} more" if more else ""))

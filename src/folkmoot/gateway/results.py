@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET
 
 from folkmoot.core.message import ErrorObject, Response
+from folkmoot.gateway.limits import MAX_CONTENT_DEPTH
 from folkmoot.gateway.mapping import exposed_uri, shown_uri
 from folkmoot.mcp.wire import AS_TASK, COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
 
@@ -29,8 +30,6 @@ STRUCTURED: Final = "structuredContent"
 TEXT: Final = "text"
 """The type of contents in which there is no URI; most are such."""
 WORDS: Final[dict[type, str]] = {list: "a list of objects", dict: "an object"}
-DEEPEST: Final = 8
-"""How far contents within contents are followed."""
 
 
 def map_result(
@@ -160,7 +159,7 @@ def _content(value: Any, spell: Spell, depth: int = 0) -> Any:
         return _located(value, spell)
     if kind == "resource":
         return _member(value, "resource", _located, spell)
-    if kind == "tool_result" and depth < DEEPEST:
+    if kind == "tool_result" and depth < MAX_CONTENT_DEPTH:
         inner = _each(lambda each, spell: _content(each, spell, depth + 1))
         return _member(value, "content", inner, spell)
     return value

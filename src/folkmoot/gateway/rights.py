@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.accounts import RESERVED
 from folkmoot.accounts.authentication import Ready
-from folkmoot.accounts.events import read_change
 from folkmoot.accounts.invites import why_taken
-from folkmoot.accounts.model import principal_of
+from folkmoot.accounts.model import principal_of, read_change
 from folkmoot.core.capability import Rights, capability
 from folkmoot.core.errors import CapabilityError
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import NOBODY, Principal
 from folkmoot.core.scopes import ALL, OPERATE, Need, scope
-from folkmoot.gateway import queries_grants as queries
-from folkmoot.gateway.settled import FINDERS, Held, Settled, distinct
+from folkmoot.gateway import queries
+from folkmoot.gateway.configured_rights import (
+    FINDERS,
+    ConfiguredRights,
+    HeldRight,
+    distinct,
+)
+from folkmoot.gateway.limits import MAX_CACHED_RIGHTS
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.settings.backends import GatewaySpec
 
@@ -35,8 +40,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.gateway")
 
-MOST_KNOWN: Final = 10_000
-"""Sets of rights that are kept ready; when there are more, all are made anew as people call."""
 
 NO_RIGHTS: Final = Rights(["!*"])
 """Everything is denied, inside rooms too."""
@@ -86,7 +89,7 @@ class HubRights:
         self._clock = clock
         self._accounts = accounts
         self._needs = needs
-        self._settled = Settled(GatewaySpec())
+        self._settled = ConfiguredRights(GatewaySpec())
         self._common = Rights(distinct(self._settled.everyone).values())
         self._granted: dict[str, dict[str, int]] = {}
         self._redirects: dict[str, dict[str, int]] = {}
@@ -115,7 +118,7 @@ class HubRights:
         return rights
 
     @property
-    def settled(self) -> Settled:
+    def settled(self) -> ConfiguredRights:
         """What the settings say."""
         return self._settled
 
@@ -150,7 +153,7 @@ class HubRights:
         former = self._leading_to(principal.account_id)
         return frozenset(name for it in (principal.name, *former) for name in known(it))
 
-    def held(self, account: Account) -> list[Held]:
+    def held(self, account: Account) -> list[HeldRight]:
         """Everything an account holds, and where each of it is from."""
         return self._held(account.id, account.handle)
 
@@ -159,7 +162,7 @@ class HubRights:
 
         Whoever has a handle by then is the one it means; nobody else takes it from then on.
         """
-        settled = Settled(spec)
+        settled = ConfiguredRights(spec)
         reserved = self._accounts.reserved
         async with self._changing:
             now = int(self._clock.now())
@@ -216,12 +219,12 @@ class HubRights:
         else:
             table.pop(account_id, None)
 
-    def _held(self, account_id: str, handle: str) -> list[Held]:
+    def _held(self, account_id: str, handle: str) -> list[HeldRight]:
         held = [*self._settled.everyone, *self._settled.of(handle)]
         for former in self._leading_to(account_id):
             held += self._settled.of(former)
         for pattern, at in self._granted.get(account_id, {}).items():
-            held.append(Held(capability(pattern), "granted", at=at))
+            held.append(HeldRight(capability(pattern), "granted", at=at))
         return held
 
     def _make(self, principal: Principal) -> Rights:
@@ -232,7 +235,7 @@ class HubRights:
         else:
             rights = self._common
         tables = (self._ready, self._interned, self._scoped)
-        if any(len(table) >= MOST_KNOWN for table in tables):
+        if any(len(table) >= MAX_CACHED_RIGHTS for table in tables):
             self._forget_everyone()
         key = (rights, principal.scope)
         scoped = self._scoped.get(key)

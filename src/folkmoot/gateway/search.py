@@ -17,7 +17,7 @@ from msgspec import Struct
 from folkmoot.gateway.catalogue import Catalogue
 from folkmoot.gateway.listing import is_app_only
 from folkmoot.gateway.model import Definition, ToolEntry
-from folkmoot.gateway.part import Part
+from folkmoot.gateway.part import BackendOffer
 
 K1: Final = 1.2
 B: Final = 0.6
@@ -128,7 +128,7 @@ class Search:
         self._own = tuple(own)
         self._of_own: _Index | None = None
         self._catalogue = Catalogue()
-        self._indexes: dict[Part, _Index] = {}
+        self._indexes: dict[BackendOffer, _Index] = {}
         self._corpus: _Corpus | None = None
         self._reading = asyncio.Lock()
 

@@ -17,13 +17,18 @@ from folkmoot.core.errors import (
     ToolQuarantined,
 )
 from folkmoot.core.message import ErrorObject, Request, Response
-from folkmoot.gateway.asking import ASKS, CALL, GATEWAY_CALL, CallExtras
-from folkmoot.gateway.inputs import STATE
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
+from folkmoot.gateway.requests import (
+    ASKS,
+    CALL,
+    GATEWAY_CALL,
+    STATE,
+    CallExtras,
+)
 from folkmoot.gateway.results import fault_of, map_result, outcome_of, valid_outcome
 from folkmoot.gateway.task_calls import NO_TASK, TaskCalls
 from folkmoot.mcp.wire import AS_TASK
-from folkmoot.telemetry.records import AUDIT_TRAIL
+from folkmoot.telemetry.logs import AUDIT_TRAIL
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -31,9 +36,9 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
     from folkmoot.gateway.gateway import Gateway
-    from folkmoot.gateway.inputs import Inputs
     from folkmoot.gateway.model import ToolEntry
-    from folkmoot.telemetry.records import AuditTrail
+    from folkmoot.gateway.requests import Inputs
+    from folkmoot.telemetry.logs import AuditTrail
 
 NO_EXTRAS: Final = CallExtras()
 OF_THE_PROTOCOL: Final = (InputStateInvalid, ParamsInvalid, TaskUnsupported)
@@ -146,7 +151,7 @@ class GatewayService:
             plan = await self.tasks.plan(tool, params, person, extras)
             given, capabilities = {**given, **plan.params}, plan.offered(capabilities)
         response = await backend.request(
-            Wanted(
+            UpstreamRequest(
                 method=method,
                 params=self._inputs.taken(given, person, asked.what) if STATE in given else given,
                 person=person,
@@ -174,7 +179,7 @@ class GatewayService:
         in_room = bool(extras.room)
         told = map_result(method, response.result, asked.namespace, canonical=in_room)
         if STATE in told:
-            told = self._inputs.told(told, person, asked.what)
+            told = self._inputs.mark(told, person, asked.what)
         return Response(id=request.id, result=told)
 
     async def _fault(self, tool: ToolEntry, arguments: Any) -> dict[str, Any] | None:

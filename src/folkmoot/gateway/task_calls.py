@@ -25,36 +25,35 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import ErrorObject, MessageId, Response
 from folkmoot.core.session import Era
-from folkmoot.gateway.asking import CallExtras, TaskAction
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.limits import (
+    MAX_OPEN_TASKS,
+    MIN_TASK_ID,
+    TASK_RESULT_SECONDS,
+    TASK_STATUS_EVERY_SECONDS,
+    TASK_STATUS_SECONDS,
+)
+from folkmoot.gateway.model import UpstreamRequest
+from folkmoot.gateway.requests import CallExtras, TaskAction
 from folkmoot.gateway.results import fault_of, is_task, map_result
-from folkmoot.gateway.tasks import MOST_OPEN, has_status
+from folkmoot.gateway.tasks import has_status
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import without_tasks
 from folkmoot.mcp.wire import members_of
 
 if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
-    from folkmoot.gateway.inputs import Inputs
     from folkmoot.gateway.model import ToolEntry
+    from folkmoot.gateway.requests import Inputs
     from folkmoot.gateway.tasks import Task
 
 DECLARED: Final[Mapping[str, Any]] = {"extensions": {wire.TASKS_EXTENSION: {}}}
 """What a client declares that can be answered with a task."""
 TASK_ID: Final = "taskId"
 ROUND: Final = ("inputResponses", "requestState")
-RESULT_SECONDS: Final = 3600.0
-"""How long a caller may wait for the result of a task in one request."""
-LOOK_SECONDS: Final = 10.0
-"""How long a backend may take to say how a task is, where the hub itself wants to know."""
-LOOK_EVERY: Final = 5.0
-"""How often at most the tasks of one person are looked at because they have too many."""
-LEAST_NAMED: Final = 8
-"""How long a backend's own id must be to be known again in its words."""
 OTHER_ERA: Final = "This task was created in the {} era and can only be used there."
 
 
-class Plan(Struct, frozen=True):
+class TaskPlan(Struct, frozen=True):
     """What a call may become."""
 
     wished: bool = False
@@ -78,7 +77,7 @@ class Plan(Struct, frozen=True):
             raise too_many()
 
 
-NO_TASK: Final = Plan()
+NO_TASK: Final = TaskPlan()
 
 
 class TaskCalls:
@@ -97,7 +96,7 @@ class TaskCalls:
         params: dict[str, Any],
         person: str,
         extras: CallExtras,
-    ) -> Plan:
+    ) -> TaskPlan:
         """What a call of a tool may become; raises where it cannot be what it must be."""
         era = extras.era
         if era is Era.HANDSHAKE and wire.AS_TASK in params:
@@ -107,18 +106,18 @@ class TaskCalls:
                 raise TaskUnsupported(f"{tool.canonical} cannot be run as a task.")
             if not await self._has_room(person):
                 raise too_many()
-            return Plan(wished=True, params={wire.AS_TASK: wish})
+            return TaskPlan(wished=True, params={wire.AS_TASK: wish})
         if tool.task_support == "required":
             self._check_required(tool, era)
         if era is not Era.STATELESS or not declares_tasks(extras.capabilities):
             return NO_TASK
         room = await self._has_room(person)
-        return Plan(possible=room, limited=not room)
+        return TaskPlan(possible=room, limited=not room)
 
     def made(
         self,
         tool: ToolEntry,
-        plan: Plan,
+        plan: TaskPlan,
         params: dict[str, Any],
         person: str,
         result: dict[str, Any],
@@ -169,7 +168,7 @@ class TaskCalls:
             method,
             self._inputs.taken(asks, task.owner, task.id),
             extras,
-            seconds=RESULT_SECONDS if method == wire.TASKS_RESULT else None,
+            seconds=TASK_RESULT_SECONDS if method == wire.TASKS_RESULT else None,
         )
         if isinstance(response.error, ErrorObject):
             error = self._refused(task, method, response.error)
@@ -200,7 +199,9 @@ class TaskCalls:
 
     async def _look(self, task: Task) -> None:
         """Have a backend say how a task is; `TaskUnknown` if it is no more, or another's."""
-        response = await self._ask(task, wire.TASKS_GET, {}, CallExtras(), seconds=LOOK_SECONDS)
+        response = await self._ask(
+            task, wire.TASKS_GET, {}, CallExtras(), seconds=TASK_STATUS_SECONDS
+        )
         if isinstance(response.error, ErrorObject):
             error = self._refused(task, wire.TASKS_GET, response.error)
             raise BackendFailed(
@@ -224,7 +225,7 @@ class TaskCalls:
         if stateless and not declares_tasks(capabilities):
             capabilities = {**capabilities, **DECLARED}
         return await backend.request(
-            Wanted(
+            UpstreamRequest(
                 method=method,
                 params={TASK_ID: task.ticket.own, **params},
                 person=task.owner,
@@ -245,7 +246,7 @@ class TaskCalls:
             self._tasks.forget(task)
             raise TaskUnknown
         own = task.ticket.own
-        said = error.message if len(own) < LEAST_NAMED else error.message.replace(own, task.id)
+        said = error.message if len(own) < MIN_TASK_ID else error.message.replace(own, task.id)
         return ErrorObject(error.code, said, error.data)
 
     def _told(self, task: Task, method: str, result: Any) -> dict[str, Any]:
@@ -266,7 +267,7 @@ class TaskCalls:
             asked = map_result(wire.TOOLS_CALL, asked, namespace)["inputRequests"]
             shown = {**shown, "inputRequests": each_renamed(asked, own, task.id)}
         if method == wire.TASKS_RESULT:
-            shown = self._inputs.told(shown, task.owner, task.id)
+            shown = self._inputs.mark(shown, task.owner, task.id)
             return map_result(wire.TOOLS_CALL, shown, namespace)
         if isinstance(shown.get("result"), dict):
             ended = renamed(shown["result"], own, task.id)
@@ -290,7 +291,7 @@ class TaskCalls:
         if tasks.has_room(person):
             self._looked.pop(person, None)
             return True
-        if now - self._looked.get(person, -LOOK_EVERY) < LOOK_EVERY:
+        if now - self._looked.get(person, -TASK_STATUS_EVERY_SECONDS) < TASK_STATUS_EVERY_SECONDS:
             return False
         self._looked[person] = now
         await asyncio.gather(*map(self.refreshed, tasks.open_of(person)))
@@ -300,8 +301,8 @@ class TaskCalls:
 def too_many() -> TooManyTasks:
     """The refusal of one task too many."""
     return TooManyTasks(
-        f"You have {MOST_OPEN} unfinished tasks; wait until one has ended, or cancel one.",
-        limit=MOST_OPEN,
+        f"You have {MAX_OPEN_TASKS} unfinished tasks; wait until one has ended, or cancel one.",
+        limit=MAX_OPEN_TASKS,
     )
 
 

@@ -11,54 +11,38 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import ArgumentInvalid, BackendFailed, SealBroken, TaskUnknown
+from folkmoot.gateway.limits import (
+    MAX_OPEN_TASKS,
+    MAX_OWN_TASK_ID,
+    MAX_TASK_ARGUMENTS,
+    MAX_TASK_ID,
+    MAX_TASK_SECONDS,
+    MAX_TASKS,
+    MAX_TASKS_OF_ACCOUNT,
+    MAX_TASKS_PAGE,
+)
 from folkmoot.mcp.wire import members_of
 
 if TYPE_CHECKING:
+    from folkmoot.accounts.model import Sealer
     from folkmoot.core.ports import Clock
 
 PURPOSE: Final = "task_id"
-LONGEST_OWN: Final = 1_024
-"""Characters of a backend's own id; a task with a longer one is refused."""
-LONGEST_ID: Final = 4_096
-FORM: Final = re.compile(f"[A-Za-z0-9_-]{{1,{LONGEST_ID}}}")
+FORM: Final = re.compile(f"[A-Za-z0-9_-]{{1,{MAX_TASK_ID}}}")
 TO_URL: Final = str.maketrans("+/", "-_", "=")
 FROM_URL: Final = str.maketrans("-_", "+/")
 
-MOST_OPEN: Final = 64
-"""Unfinished tasks of one account."""
-MOST_OF_ACCOUNT: Final = 256
-"""Tasks of one account that are listed; the oldest finished ones are left out first."""
-MOST: Final = 16_384
-"""Tasks of all accounts that are listed."""
-LONGEST_KEPT: Final = 24 * 3600.0
-"""Seconds that a task is listed and counted at most, however long its backend keeps it."""
-MOST_ARGUMENTS: Final = 16 * 1024
-"""Bytes of a call's arguments that are kept to ask again whether they are allowed."""
-PAGE: Final = 32
-"""Tasks in one page of a list; the backend is asked about each."""
 
 FINISHED: Final = frozenset(("completed", "failed", "cancelled"))
 STATUSES: Final = FINISHED | {"working", "input_required"}
 TTLS: Final = ("ttlMs", "ttl")
 """How long a task is kept, in milliseconds, as each era spells it."""
-
-
-class Sealer(Protocol):
-    """Seals what only the hub may read, each for its purpose and its row."""
-
-    def seal(self, purpose: str, row: str, plaintext: bytes) -> str:
-        """The sealed text, which opens only with the same purpose and row."""
-        ...
-
-    def open(self, purpose: str, row: str, sealed: str) -> bytes:
-        """What was sealed; raises `SealBroken` when it was changed or belongs elsewhere."""
-        ...
 
 
 class Ticket(Struct, array_like=True, frozen=True):
@@ -133,13 +117,13 @@ class Tasks:
         """A task that a backend has just created, from what it says of it."""
         said = members_of(said)
         own, created = said.get("taskId"), said.get("createdAt")
-        if type(own) is not str or not 0 < len(own) <= LONGEST_OWN:
+        if type(own) is not str or not 0 < len(own) <= MAX_OWN_TASK_ID:
             raise BackendFailed(f"The backend {namespace} created a task without a usable id.")
         if type(created) is not str or not has_status(said):
             raise BackendFailed(f"The backend {namespace} created a task without status or time.")
         ticket = Ticket(namespace, tool, own, created[:64], stateless)
         sealed = self._sealer.seal(PURPOSE, owner, _encode(ticket)).translate(TO_URL)
-        if arguments is not None and len(_json(arguments)) > MOST_ARGUMENTS:
+        if arguments is not None and len(_json(arguments)) > MAX_TASK_ARGUMENTS:
             arguments = None
         task = Task(id=sealed, owner=owner, ticket=ticket, arguments=arguments)
         self.confirmed(task, said)
@@ -166,7 +150,7 @@ class Tasks:
         """The backend has told of a task, so it is there; it is kept from now on."""
         task.told = {name: said[name] for name in TOLD if name in said}
         task.checked = True
-        kept = LONGEST_KEPT
+        kept = MAX_TASK_SECONDS
         for name in TTLS:
             ttl = said.get(name)
             if isinstance(ttl, int | float) and type(ttl) is not bool and ttl >= 0:
@@ -214,7 +198,11 @@ class Tasks:
     def has_room(self, owner: str) -> bool:
         """Whether someone may have one more unfinished task."""
         known = self._of_owner.get(owner)
-        return known is None or len(known) < MOST_OPEN or len(self.open_of(owner)) < MOST_OPEN
+        return (
+            known is None
+            or len(known) < MAX_OPEN_TASKS
+            or len(self.open_of(owner)) < MAX_OPEN_TASKS
+        )
 
     def page(
         self, owner: str, cursor: str | None, *, stateless: bool
@@ -232,7 +220,7 @@ class Tasks:
             for task in self._live_of(owner)
             if task.place > after and task.ticket.stateless is stateless
         ]
-        shown = rest[:PAGE]
+        shown = rest[:MAX_TASKS_PAGE]
         return shown, str(shown[-1].place) if len(rest) > len(shown) else None
 
     def _live_of(self, owner: str) -> list[Task]:
@@ -248,11 +236,11 @@ class Tasks:
 
     def _make_room(self, owner: str) -> None:
         own = self._of_owner.get(owner, {})
-        if len(own) >= MOST_OF_ACCOUNT:
+        if len(own) >= MAX_TASKS_OF_ACCOUNT:
             live = self._live_of(owner)
-            if len(live) >= MOST_OF_ACCOUNT:
+            if len(live) >= MAX_TASKS_OF_ACCOUNT:
                 self.forget(next((task for task in live if not task.open), live[0]))
-        while len(self._known) >= MOST:
+        while len(self._known) >= MAX_TASKS:
             self.forget(next(iter(self._known.values())))
 
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from folkmoot.gateway.limits import MAX_TRIAL_TEXT
 from folkmoot.gateway.model import Inventory
 
 if TYPE_CHECKING:
-    from folkmoot.gateway.judging import Judged
     from folkmoot.gateway.model import Definition, What
-    from folkmoot.gateway.part import Part
+    from folkmoot.gateway.part import BackendOffer
+    from folkmoot.gateway.pin_comparison import Judged
     from folkmoot.settings.backends import BackendSpec
-
-MOST_TEXT = 200
 
 
 class TestReport(Struct, frozen=True, kw_only=True):
@@ -94,7 +93,7 @@ async def tried(spec: BackendSpec, report: TestReport) -> Tried:
     )
 
 
-def named_in(part: Part, what: What) -> list[Named]:
+def named_in(part: BackendOffer, what: What) -> list[Named]:
     """The entries of one list, with what was found in their descriptions."""
     found = part.findings.get(what, {})
     entries: dict[str, Any] = getattr(part, what)
@@ -103,7 +102,7 @@ def named_in(part: Part, what: What) -> list[Named]:
 
 def text(value: Any) -> str:
     """A short text of a server's, if it is one."""
-    return value[:MOST_TEXT] if isinstance(value, str) else ""
+    return value[:MAX_TRIAL_TEXT] if isinstance(value, str) else ""
 
 
 class FirstSight:
@@ -113,6 +112,6 @@ class FirstSight:
         self, _: str, tools: Iterable[Definition], *, trusted: bool = False, **__: Any
     ) -> dict[str, Judged]:
         """All are new, whoever is trusted."""
-        from folkmoot.gateway.judging import Judged
+        from folkmoot.gateway.pin_comparison import Judged
 
         return {tool["name"]: Judged("same" if trusted else "new") for tool in tools}

@@ -5,9 +5,9 @@ stored once, encrypted; each side has a *copy* of it, which is read, unread or d
 Messages have one order, their *sequence*, and lists are read in it from the newest, a *page* at a
 time. A body is encrypted here, as a NaCl *box*, or by the client, as an *encrypted payload* that is
 only stored. A sender may give a message an *idempotency key*, so that it is not sent twice.
-`mail.py` is what others use: each action there is one unit of the store, made by the `Sender`, the
-`Reader` and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is older than the
-hub keeps.
+`mail.py` is what others use: each action there is one unit of the store, made by the `MailSender`,
+the `MailReader` and the `Remover`; the SQL is in `queries*.py`. `Retention` removes what is older
+than the hub keeps.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from folkmoot.lazily import loading
+from folkmoot.mail.limits import MAX_IDEMPOTENCY_KEY, MAX_WAIT_SECONDS
 from folkmoot.mail.model import (
     GONE_HANDLE,
-    MOST_KEY_CHARACTERS,
-    MOST_SECONDS,
     PRIORITIES,
     STATES,
     Conversation,
     Digest,
     EncryptedPayload,
-    Message,
+    MailMessage,
+    MailPage,
     Mode,
-    Page,
     Priority,
     Sent,
     State,
@@ -36,15 +35,16 @@ from folkmoot.mail.model import (
 )
 
 if TYPE_CHECKING:
-    from folkmoot.mail.mail import MAX_BODY_CHARACTERS, Mail
-    from folkmoot.mail.retention import Retention
+    from folkmoot.mail.limits import MAX_BODY_CHARACTERS
+    from folkmoot.mail.mail import Mail
+    from folkmoot.mail.removal import Retention
     from folkmoot.mail.waiting import is_notable, is_urgent, subject_of_mailbox
 else:
     __getattr__ = loading(
         __name__,
         {
             "mail": "MAX_BODY_CHARACTERS Mail",
-            "retention": "Retention",
+            "removal": "Retention",
             "waiting": "is_notable is_urgent subject_of_mailbox",
         },
     )
@@ -52,17 +52,17 @@ else:
 __all__ = [
     "GONE_HANDLE",
     "MAX_BODY_CHARACTERS",
-    "MOST_KEY_CHARACTERS",
-    "MOST_SECONDS",
+    "MAX_IDEMPOTENCY_KEY",
+    "MAX_WAIT_SECONDS",
     "PRIORITIES",
     "STATES",
     "Conversation",
     "Digest",
     "EncryptedPayload",
     "Mail",
-    "Message",
+    "MailMessage",
+    "MailPage",
     "Mode",
-    "Page",
     "Priority",
     "Retention",
     "Sent",

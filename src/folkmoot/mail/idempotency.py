@@ -15,10 +15,10 @@ from folkmoot.accounts import Account, Sealer
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries
-from folkmoot.mail.model import MOST_KEY_CHARACTERS, Content, Sent
+from folkmoot.mail.limits import IDEMPOTENCY_SECONDS, MAX_IDEMPOTENCY_KEY
+from folkmoot.mail.model import Content, Sent
 
 FIELD = "idempotency_key"
-KEPT_SECONDS = 86_400
 PURPOSE = "sent_key"
 """What an answer is sealed for; its row is the hash of the key."""
 
@@ -32,7 +32,7 @@ class Attempt(Struct, frozen=True, gc=False):
     now: int
 
 
-class Answered(Struct, frozen=True, gc=False):
+class RememberedAnswer(Struct, frozen=True, gc=False):
     """What is sealed: the first attempt's answer, and its fingerprint."""
 
     fingerprint: str
@@ -44,7 +44,7 @@ class SentMeanwhile(Exception):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Answered).decode
+_decode = msgspec.json.Decoder(RememberedAnswer).decode
 
 
 def check_attempt(sender: Account, key: str, target: str, content: Content, now: int) -> Attempt:
@@ -53,9 +53,9 @@ def check_attempt(sender: Account, key: str, target: str, content: Content, now:
     A box differs each time a client makes it, so of content that is encrypted by the client only
     the target is compared.
     """
-    if not 1 <= len(key) <= MOST_KEY_CHARACTERS:
+    if not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY:
         raise ArgumentInvalid(
-            f"{FIELD} must have 1 to {MOST_KEY_CHARACTERS} characters.", field=FIELD
+            f"{FIELD} must have 1 to {MAX_IDEMPOTENCY_KEY} characters.", field=FIELD
         )
     body = content if isinstance(content, str) else None
     return Attempt(
@@ -82,7 +82,7 @@ class SentKeys:
 
         Raises if it was an attempt to send something else.
         """
-        since = attempt.now - KEPT_SECONDS
+        since = attempt.now - IDEMPOTENCY_SECONDS
         sealed = await queries.find_sent_key(tx, attempt.user_id, attempt.key_hash, since)
         if sealed is None:
             return None
@@ -98,9 +98,9 @@ class SentKeys:
     async def put(self, tx: Tx, attempt: Attempt, sent: Sent) -> None:
         """Keep what an attempt is answered, and forget some of what is too old."""
         answer = self._sealer.seal(
-            PURPOSE, attempt.key_hash, _encode(Answered(attempt.fingerprint, sent))
+            PURPOSE, attempt.key_hash, _encode(RememberedAnswer(attempt.fingerprint, sent))
         )
-        since = attempt.now - KEPT_SECONDS
+        since = attempt.now - IDEMPOTENCY_SECONDS
         await queries.forget_sent_keys(tx, since)
         kept = await queries.put_sent_key(
             tx, attempt.user_id, attempt.key_hash, answer, attempt.now, since

@@ -26,40 +26,43 @@ from folkmoot.core.errors import (
 from folkmoot.core.ports import Bus, Clock, Store, Tx, Unit
 from folkmoot.core.uuids import is_beginning
 from folkmoot.mail import queries
-from folkmoot.mail.bodies import Bodies
-from folkmoot.mail.crypto import MOST_PAIRS, SharedKeys
-from folkmoot.mail.cursors import Cursors
+from folkmoot.mail.encryption import (
+    Bodies,
+    SharedKeys,
+    Subjects,
+)
 from folkmoot.mail.idempotency import Attempt, SentKeys, SentMeanwhile, check_attempt
+from folkmoot.mail.limits import (
+    MAX_BODY_CHARACTERS,
+    MAX_MAIL_PAGE,
+    MAX_SHARED_KEYS,
+    MAX_WAIT_SECONDS,
+)
 from folkmoot.mail.model import (
-    MOST_SECONDS,
     STATES,
     Conversation,
     Digest,
-    Page,
+    MailPage,
     Sent,
     State,
     StateChange,
     ThreadPage,
 )
 from folkmoot.mail.queries_pages import LAST_SECOND, Start
-from folkmoot.mail.reading import INBOX, THREADS, Reader
+from folkmoot.mail.reading import INBOX, THREADS, Cursors, MailReader
 from folkmoot.mail.removal import Remover, remove_message
 from folkmoot.mail.sending import (
+    DeliveredMessage,
     GivenPayload,
-    Sender,
-    Stored,
+    MailSender,
     check_content,
     new_letter,
     publish_message,
 )
-from folkmoot.mail.subjects import Subjects
 from folkmoot.mail.waiting import publish_change, wait_for_page
-from folkmoot.quotas import Quotas, Use, warning
+from folkmoot.quotas import Quotas, QuotaUse, warning
 
 T = TypeVar("T")
-
-MAX_BODY_CHARACTERS = 100_000
-MOST_LISTED = 100
 
 
 class Mail:
@@ -74,7 +77,7 @@ class Mail:
         sealer: Sealer,
         *,
         max_body_characters: int = MAX_BODY_CHARACTERS,
-        most_pairs: int = MOST_PAIRS,
+        most_pairs: int = MAX_SHARED_KEYS,
         quotas: Quotas | None = None,
     ) -> None:
         self._store = store
@@ -86,8 +89,8 @@ class Mail:
         subjects = Subjects(sealer)
         self._cursors = Cursors(sealer)
         self._quotas = quotas or Quotas()
-        self._sender = Sender(keys, subjects, self._quotas)
-        self._reader = Reader(Bodies(keys), subjects, self._cursors)
+        self._sender = MailSender(keys, subjects, self._quotas)
+        self._reader = MailReader(Bodies(keys), subjects, self._cursors)
         self._remover = Remover(subjects)
         self._sent_keys = SentKeys(sealer)
 
@@ -113,7 +116,7 @@ class Mail:
             target = parse_handle(to) or to
             attempt = check_attempt(sender, idempotency_key, target, content, letter.now)
 
-        async def unit(tx: Tx) -> tuple[Stored, Account]:
+        async def unit(tx: Tx) -> tuple[DeliveredMessage, Account]:
             recipient = await access_recipient(tx, sender, to, letter.now)
             if recipient.id == sender.id:
                 raise CannotSendToSelf
@@ -138,7 +141,7 @@ class Mail:
         if idempotency_key is not None:
             attempt = check_attempt(sender, idempotency_key, message_id, content, letter.now)
 
-        async def unit(tx: Tx) -> tuple[Stored, Account]:
+        async def unit(tx: Tx) -> tuple[DeliveredMessage, Account]:
             _, member = await queries.access_message(tx, sender.id, message_id)
             recipient = await self._accounts.fetch(tx, member.other_id)
             await self._accounts.may_write_to(tx, sender, recipient)
@@ -147,7 +150,7 @@ class Mail:
         return self._post(sender, unit, attempt)
 
     async def _post(
-        self, sender: Account, unit: Unit[tuple[Stored, Account]], attempt: Attempt | None
+        self, sender: Account, unit: Unit[tuple[DeliveredMessage, Account]], attempt: Attempt | None
     ) -> Sent:
         if attempt is not None:
             # Before the disk is looked at: what was sent is known though nothing more can be sent.
@@ -156,7 +159,7 @@ class Mail:
                 return known
         self._quotas.check_disk()
 
-        async def post(tx: Tx) -> Sent | tuple[Stored, Account]:
+        async def post(tx: Tx) -> Sent | tuple[DeliveredMessage, Account]:
             # Another attempt may have been quicker than this one since it was looked for.
             known = None if attempt is None else await self._sent_keys.find(tx, attempt)
             if known is not None:
@@ -180,7 +183,9 @@ class Mail:
         self._sender.note_time(stored.message.created_at)
         limits = self._quotas.limits
         self._quotas.mail_used += stored.size
-        near = warning("mail_bytes_per_account", Use(stored.used, limits.mail_bytes_per_account))
+        near = warning(
+            "mail_bytes_per_account", QuotaUse(stored.used, limits.mail_bytes_per_account)
+        )
         return sent_of(stored, recipient, near)
 
     async def _write_once(self, post: Unit[T]) -> T:
@@ -214,7 +219,7 @@ class Mail:
         cursor: str | None = None,
         peek: bool = False,
         wait: float = 0,
-    ) -> Page:
+    ) -> MailPage:
         """Messages to the reader, or those of one thread, newest first.
 
         With `wait` only the unread ones, as soon as there are any outside muted threads, and
@@ -222,11 +227,13 @@ class Mail:
         grows with what is returned, not with what is stored.
         """
         check_limit(limit)
-        if not 0 <= wait <= MOST_SECONDS:
-            raise ArgumentInvalid(f"wait must be from 0 to {MOST_SECONDS} seconds.", field="wait")
+        if not 0 <= wait <= MAX_WAIT_SECONDS:
+            raise ArgumentInvalid(
+                f"wait must be from 0 to {MAX_WAIT_SECONDS} seconds.", field="wait"
+            )
         place = self._cursors.read(reader, thread_id or INBOX, cursor)
 
-        async def read(tx: Tx) -> Page | None:
+        async def read(tx: Tx) -> MailPage | None:
             start, now = Start(place), self._now()
             if thread_id is not None:
                 await queries.access_member(tx, reader.id, thread_id)
@@ -236,11 +243,11 @@ class Mail:
             find = self._reader.news if wait else self._reader.messages
             return await find(tx, reader, thread_id, start, limit, now)
 
-        async def look() -> Page | None:
+        async def look() -> MailPage | None:
             return await self._store.read(read)
 
         page = await (wait_for_page(self._bus, reader.id, wait, look) if wait else look())
-        return unmarked(page or Page([]), peek=peek)
+        return unmarked(page or MailPage([]), peek=peek)
 
     async def mark_delivered(self, reader: Account, seqs: tuple[int, ...]) -> None:
         """Mark read what was handed over: the `seqs` of a page whose answer arrived."""
@@ -259,7 +266,7 @@ class Mail:
         reader: Account,
         *,
         state: State | None = None,
-        limit: int = MOST_LISTED,
+        limit: int = MAX_MAIL_PAGE,
         cursor: str | None = None,
     ) -> ThreadPage:
         """The reader's threads, the one with the newest message first, with previews.
@@ -419,7 +426,7 @@ class Mail:
         return int(self._clock.now())
 
 
-def sent_of(stored: Stored, recipient: Account, warned: str | None = None) -> Sent:
+def sent_of(stored: DeliveredMessage, recipient: Account, warned: str | None = None) -> Sent:
     """What the sender of a stored message is answered."""
     message = stored.message
     return Sent(
@@ -434,10 +441,10 @@ def sent_of(stored: Stored, recipient: Account, warned: str | None = None) -> Se
 
 def check_limit(limit: int) -> None:
     """Refuse to list nothing or too much at once."""
-    if not 1 <= limit <= MOST_LISTED:
-        raise ArgumentInvalid(f"limit must be from 1 to {MOST_LISTED}.", field="limit")
+    if not 1 <= limit <= MAX_MAIL_PAGE:
+        raise ArgumentInvalid(f"limit must be from 1 to {MAX_MAIL_PAGE}.", field="limit")
 
 
-def unmarked(page: Page, *, peek: bool) -> Page:
+def unmarked(page: MailPage, *, peek: bool) -> MailPage:
     """The page; after a peek, one that marks nothing."""
-    return Page(page.messages, page.next_cursor) if peek else page
+    return MailPage(page.messages, page.next_cursor) if peek else page

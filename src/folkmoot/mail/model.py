@@ -16,10 +16,6 @@ STATES: tuple[State, ...] = get_args(State)
 SERVER_ASSISTED: Mode = "server_assisted"
 E2E: Mode = "e2e"
 
-MOST_SECONDS = 55
-"""The longest that a call waits for mail."""
-MOST_KEY_CHARACTERS = 255
-"""The longest idempotency key."""
 
 GONE_HANDLE = "[deleted]"
 GONE_NAME = "Deleted account"
@@ -51,7 +47,7 @@ class Sent(Struct, frozen=True, gc=False):
     """What a sender is told who has stored nearly as much as one may."""
 
 
-class Message(Struct, frozen=True, gc=False):
+class MailMessage(Struct, frozen=True, gc=False):
     """A message as one of its two sides reads it.
 
     `body` is null for E2E, which has its `encrypted_payload`, and for one that was changed at
@@ -73,14 +69,14 @@ class Message(Struct, frozen=True, gc=False):
     error: str | UnsetType = UNSET
 
 
-class Page(Struct, frozen=True):
+class MailPage(Struct, frozen=True):
     """Messages, newest first, and the cursor of older ones if there are any.
 
     `seqs` is what to tell `Mail.mark_delivered` once the answer was handed over: nothing after a
     peek, or when there is nothing to mark.
     """
 
-    messages: list[Message]
+    messages: list[MailMessage]
     next_cursor: str | None = None
     seqs: tuple[int, ...] = ()
 
@@ -112,7 +108,7 @@ class Conversation(Struct, frozen=True):
     """One thread with a page of its messages."""
 
     thread: Thread
-    page: Page
+    page: MailPage
 
 
 class Digest(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound
 from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.mail.limits import MAX_CLOCK_DISORDER, MAX_KEYS_FORGOTTEN
 from folkmoot.mail.model import Mode, Priority, State
 
 T = TypeVar("T")
@@ -14,14 +15,8 @@ T = TypeVar("T")
 LIST_SIZES = (1, 4, 16, 64, 128)
 """Lists in statements are filled up to one of these, so that few statements have to be prepared."""
 
-DISORDER = 60
-"""Seconds by which times may run against the order of messages, where several write at once."""
 
-FORGOTTEN_AT_ONCE = 16
-"""Keys of sent messages that one message removes when they are too old."""
-
-
-class Member(NamedTuple):
+class ThreadMember(NamedTuple):
     """One side of a thread. A `last_seq` of 0 marks one who deleted it and has not been written to.
 
     `unread` is kept, never counted; nothing up to `hidden_seq` is the member's any more.
@@ -84,7 +79,7 @@ async def newest_message(tx: Tx) -> tuple[int, int] | None:
     return None if row is None else (row[0], row[1])
 
 
-async def note_clock_step(tx: Tx, seq: int) -> None:
+async def store_clock_step(tx: Tx, seq: int) -> None:
     """Note that from a message on times are earlier than before: the clock was set back."""
     await tx.execute("INSERT INTO clock_steps (seq) VALUES (?)", (seq,))
 
@@ -102,7 +97,7 @@ async def place_before(tx: Tx, second: int) -> int:
     end = newest[0] + 1
     steps = await tx.fetch("SELECT seq FROM clock_steps WHERE seq < ? ORDER BY seq DESC", (end,))
     for (start,) in (*steps, (0,)):
-        place = await _place_within(tx, start, end, second + DISORDER)
+        place = await _place_within(tx, start, end, second + MAX_CLOCK_DISORDER)
         if place > start:
             return place
         end = start
@@ -163,7 +158,7 @@ async def insert_message(tx: Tx, message: StoredMessage) -> None:
     )
 
 
-async def note_message(tx: Tx, message: StoredMessage) -> dict[str, State]:
+async def update_members(tx: Tx, message: StoredMessage) -> dict[str, State]:
     """Bring the members of a thread up to date, and answer each one's state.
 
     A new message returns an archived thread to active, and a deleted one to whoever deleted it.
@@ -206,21 +201,21 @@ async def forget_sent_keys(tx: Tx, until: int) -> None:
     await tx.execute(
         "DELETE FROM sent_keys WHERE (user_id, key_hash) IN (SELECT user_id, key_hash "
         "FROM sent_keys WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
-        (until, FORGOTTEN_AT_ONCE),
+        (until, MAX_KEYS_FORGOTTEN),
     )
 
 
-async def find_member(tx: Tx, user_id: str, thread_id: str) -> Member | None:
+async def find_member(tx: Tx, user_id: str, thread_id: str) -> ThreadMember | None:
     """Someone's side of a thread, though they may have deleted it."""
     row = await tx.fetch_one(
         "SELECT thread_id, other_id, state, unread, last_seq, hidden_seq FROM members "
         "WHERE thread_id = ? AND user_id = ?",
         (thread_id, user_id),
     )
-    return None if row is None else Member(*row)
+    return None if row is None else ThreadMember(*row)
 
 
-async def access_member(tx: Tx, user_id: str, thread_id: str) -> Member:
+async def access_member(tx: Tx, user_id: str, thread_id: str) -> ThreadMember:
     """Someone's side of a thread, or the error that says why there is none."""
     member = await find_member(tx, user_id, thread_id)
     if member is None and await tx.fetch_one("SELECT 1 FROM threads WHERE id = ?", (thread_id,)):
@@ -230,7 +225,7 @@ async def access_member(tx: Tx, user_id: str, thread_id: str) -> Member:
     return member
 
 
-async def access_message(tx: Tx, user_id: str, message_id: str) -> tuple[int, Member]:
+async def access_message(tx: Tx, user_id: str, message_id: str) -> tuple[int, ThreadMember]:
     """The place of a message someone has a copy of, and their side of its thread."""
     row = await tx.fetch_one("SELECT seq, thread_id FROM messages WHERE id = ?", (message_id,))
     if row is None:

@@ -8,13 +8,13 @@ its page is known to have room for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import Row, Tx
+from folkmoot.mail.limits import MAX_DIGEST_SENDERS
 from folkmoot.mail.model import Mode, Priority, State
-
-MOST_SENDERS = 50
-
 
 LAST_SECOND = 2**62
 """Later than any message."""
@@ -75,6 +75,10 @@ class ThreadRow(NamedTuple):
         return self.last_seq
 
 
+_copy: Callable[[Row], CopyRow] = partial(tuple.__new__, CopyRow)
+_thread: Callable[[Row], ThreadRow] = partial(tuple.__new__, ThreadRow)
+"""As their constructors do, which unpack a row and put it together again."""
+
 COPIES = (
     "SELECT c.seq, c.thread_id, c.incoming, c.unread, x.id, x.reply_to, x.priority, x.mode, "
     "CASE WHEN octet_length(x.ciphertext) <= 8192 THEN x.ciphertext END, "
@@ -117,7 +121,7 @@ async def copies_before(
     else:
         sql = UNREAD_OF_THREAD if unread else OF_THREAD
         rows = await tx.fetch(sql, (user_id, thread_id, *start, limit))
-    return [CopyRow(*row) for row in rows]
+    return list(map(_copy, rows))
 
 
 async def threads_before(
@@ -131,7 +135,7 @@ async def threads_before(
         rows = await tx.fetch(ALL_THREADS, (user_id, seq, limit))
     else:
         rows = await tx.fetch(THREADS_IN_STATE, (user_id, state, seq, limit))
-    return [ThreadRow(*row) for row in rows]
+    return list(map(_thread, rows))
 
 
 async def one_thread(tx: Tx, user_id: str, thread_id: str) -> ThreadRow | None:
@@ -183,7 +187,7 @@ async def recent_senders(tx: Tx, user_id: str) -> list[str]:
         "SELECT u.handle FROM members m CROSS JOIN users u "
         "WHERE u.id = m.other_id AND m.user_id = ? AND m.unread > 0 "
         "ORDER BY m.last_seq DESC LIMIT ?",
-        (user_id, MOST_SENDERS),
+        (user_id, MAX_DIGEST_SENDERS),
     )
     return [str(row[0]) for row in rows]
 

@@ -63,7 +63,7 @@ async def delete_copy(tx: Tx, user_id: str, seq: int) -> None:
             "UPDATE members SET unread = unread - 1 WHERE thread_id = ? AND user_id = ?",
             (thread_id, user_id),
         )
-    await _take_off(tx, [seq])
+    await _remove_copies(tx, [seq])
 
 
 async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
@@ -77,10 +77,10 @@ async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
     most = LIST_SIZES[-1]
     seqs = sorted(row[0] for row in rows)
     for start in range(0, len(seqs), most):
-        await _take_off(tx, seqs[start : start + most])
+        await _remove_copies(tx, seqs[start : start + most])
 
 
-async def _take_off(tx: Tx, seqs: list[int]) -> None:
+async def _remove_copies(tx: Tx, seqs: list[int]) -> None:
     """Count that these messages have one copy less, and remove those of which none is left.
 
     Each copy is taken off by whoever removed it, once, however many remove copies at this moment.
@@ -148,7 +148,7 @@ async def has_message(tx: Tx, seq: int) -> bool:
     return await tx.fetch_one("SELECT 1 FROM messages WHERE seq = ?", (seq,)) is not None
 
 
-async def settle_last(tx: Tx, user_id: str, thread_id: str, first: tuple[int, int]) -> None:
+async def update_last_copy(tx: Tx, user_id: str, thread_id: str, first: tuple[int, int]) -> None:
     """Set what someone's last copy in a thread is; with none, the thread is as new as it began."""
     await tx.execute(
         f"UPDATE members SET last_seq = COALESCE({LAST_SEQ}, ?), "  # noqa: S608

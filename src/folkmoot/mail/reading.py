@@ -1,38 +1,104 @@
-"""How stored messages and threads become what their reader sees."""
+"""How stored messages and threads become the pages that their reader sees.
+
+A cursor is sealed: it reveals nothing, and works for its owner alone.
+"""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from msgspec import UNSET, UnsetType
 
-from folkmoot.accounts import Account
-from folkmoot.core.errors import ThreadNotFound
+from folkmoot.accounts import Account, Sealer
+from folkmoot.core.errors import ArgumentInvalid, SealBroken, ThreadNotFound
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries, queries_pages
-from folkmoot.mail.bodies import Bodies
-from folkmoot.mail.cursors import Cursors
+from folkmoot.mail.encryption import Bodies, Subjects
+from folkmoot.mail.limits import (
+    MAX_CURSOR,
+    MAX_DIGEST_SENDERS,
+    MAX_PAGE_BYTES,
+    MAX_PREVIEW,
+    MAX_THREADS_PAGE_BYTES,
+)
 from folkmoot.mail.model import (
     E2E,
     GONE_HANDLE,
     GONE_NAME,
     Digest,
     EncryptedPayload,
-    Message,
-    Page,
+    MailMessage,
+    MailPage,
     State,
     Thread,
     ThreadPage,
 )
-from folkmoot.mail.paging import LIST_BYTES, PAGE_BYTES, fitting
-from folkmoot.mail.queries_pages import CopyRow, Start, ThreadRow
-from folkmoot.mail.subjects import Subjects
+from folkmoot.mail.queries_pages import CopyRow, Start, ThreadRow, box_within
 
-PREVIEW_CHARACTERS = 500
+CURSOR_PURPOSE = "cursor"
+
+END = 2**62
+"""Beyond the newest of everything."""
+
+
+class Cursors:
+    """Makes and reads cursors. What is listed goes into the seal, so that lists do not mix."""
+
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    def make(self, reader: Account, listed: str, seq: int) -> str:
+        """The cursor of what comes after this place."""
+        return self._sealer.seal(CURSOR_PURPOSE, f"{reader.id} {listed}", str(seq).encode())
+
+    def read(self, reader: Account, listed: str, cursor: str | None) -> int:
+        """The place of a cursor; the beginning where none was given."""
+        if cursor is None:
+            return END
+        try:
+            # Whoever sends a long one has not got it from us; it need not be decoded.
+            return int(
+                self._sealer.open(CURSOR_PURPOSE, f"{reader.id} {listed}", cursor[:MAX_CURSOR])
+            )
+        except SealBroken:
+            raise ArgumentInvalid(
+                "cursor must be the next_cursor of an earlier answer to the same question.",
+                field="cursor",
+            ) from None
+
+
+ANY_SIZE = 1 << 62
+
+R = TypeVar("R", CopyRow, ThreadRow)
+
+
+async def fitting(tx: Tx, rows: list[R], most: int) -> list[R]:
+    """The first of these rows whose boxes fit, at least one, each with its box however long."""
+    # What came with its row is so short that a hundred of them always fit.
+    if None not in [row.ciphertext for row in rows]:
+        return rows
+    shown: list[R] = []
+    room = most
+    for row in rows:
+        whole = row
+        if row.ciphertext is None and row.mode is not None:
+            box = await box_within(tx, row.seq, room if shown else ANY_SIZE)
+            if box is None:
+                break
+            whole = row._replace(ciphertext=box)
+        room -= len(whole.ciphertext or "")
+        if room < 0 and shown:
+            break
+        shown.append(whole)
+    return shown
+
+
 UNREADABLE = "This message cannot be decrypted: it was changed where it is stored."
 INBOX = "inbox"
 THREADS = "threads"
 
 
-class Reader:
+class MailReader:
     """Reads pages; everything here runs within a unit, decryption too."""
 
     def __init__(self, bodies: Bodies, subjects: Subjects, cursors: Cursors) -> None:
@@ -42,14 +108,14 @@ class Reader:
 
     async def messages(
         self, tx: Tx, reader: Account, thread_id: str | None, start: Start, limit: int, now: int
-    ) -> Page:
+    ) -> MailPage:
         """Messages from a place back, newest first: incoming ones, or all of one thread."""
         rows = await queries_pages.copies_before(tx, reader.id, thread_id, start, limit + 1)
         return await self._page(tx, reader, thread_id, rows, limit, now)
 
     async def news(
         self, tx: Tx, reader: Account, thread_id: str | None, start: Start, limit: int, now: int
-    ) -> Page | None:
+    ) -> MailPage | None:
         """The unread messages from a place back, unless all there are lie in muted threads."""
         if thread_id is None:
             unread = await queries_pages.count_unread(tx, reader.id)
@@ -73,15 +139,15 @@ class Reader:
         rows: list[CopyRow],
         limit: int,
         now: int,
-    ) -> Page:
-        shown = await fitting(tx, rows[:limit], PAGE_BYTES)
+    ) -> MailPage:
+        shown = await fitting(tx, rows[:limit], MAX_PAGE_BYTES)
         cursor = None
         if len(rows) > len(shown):
             cursor = self._cursors.make(reader, thread_id or INBOX, shown[-1].seq)
         # Reading again within the second in which all was read changes nothing.
         marks = any(row.unread or row.last_read_at < now for row in shown)
         bodies = await self._bodies.of_all(tx, reader, shown)
-        return Page(
+        return MailPage(
             messages=[
                 read_message(reader.handle, row, body)
                 for row, body in zip(shown, bodies, strict=True)
@@ -95,13 +161,12 @@ class Reader:
     ) -> ThreadPage:
         """Threads whose last message came before a place, newest first."""
         rows = await queries_pages.threads_before(tx, reader.id, state, before, limit + 1)
-        shown = await fitting(tx, rows[:limit], LIST_BYTES)
+        shown = await fitting(tx, rows[:limit], MAX_THREADS_PAGE_BYTES)
         cursor = None
         if len(rows) > len(shown):
             cursor = self._cursors.make(reader, THREADS, shown[-1].seq)
         bodies = await self._bodies.of_all(tx, reader, shown)
-        listed = [self._thread(row, body) for row, body in zip(shown, bodies, strict=True)]
-        return ThreadPage(listed, cursor)
+        return ThreadPage(list(map(self._thread, shown, bodies)), cursor)
 
     async def thread(self, tx: Tx, reader: Account, thread_id: str) -> Thread:
         """One thread."""
@@ -109,23 +174,27 @@ class Reader:
         row = await queries_pages.one_thread(tx, reader.id, thread_id)
         if row is None:
             raise ThreadNotFound
-        [whole] = await fitting(tx, [row], LIST_BYTES)
+        [whole] = await fitting(tx, [row], MAX_THREADS_PAGE_BYTES)
         return self._thread(whole, await self._bodies.of(tx, reader, whole))
 
     def _thread(self, row: ThreadRow, body: str | None) -> Thread:
-        subject = self._subjects.open(row.id, row.subject)
+        # By place: names would cost more than the rest of it, for every thread of a list.
+        thread_id, subject, created, updated, state, read, unread, _, last, hidden, *_ = row
+        first_seq, text = self._subjects.open(thread_id, subject)
+        if body is not None and len(body) > MAX_PREVIEW:
+            body = body[: MAX_PREVIEW - 1] + "…"
         return Thread(
-            id=row.id,
-            subject=subject.text if subject.first_seq > row.hidden_seq else "",
-            other_handle=row.other_handle or GONE_HANDLE,
-            other_display_name=row.other_name or GONE_NAME,
-            last_message_body=preview(body),
-            last_message_at=row.last_at,
-            unread_count=row.unread,
-            member_state=row.state,
-            last_read_at=row.last_read_at,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
+            thread_id,
+            text if first_seq > hidden else "",
+            row.other_handle or GONE_HANDLE,
+            row.other_name or GONE_NAME,
+            body,
+            last,
+            unread,
+            state,
+            read,
+            created,
+            updated,
         )
 
     async def digest(self, tx: Tx, reader: Account) -> Digest:
@@ -133,7 +202,7 @@ class Reader:
         unread = await queries_pages.count_unread(tx, reader.id)
         senders = await queries_pages.recent_senders(tx, reader.id)
         more = 0
-        if len(senders) == queries_pages.MOST_SENDERS:
+        if len(senders) == MAX_DIGEST_SENDERS:
             more = await queries_pages.count_senders(tx, reader.id) - len(senders)
         return Digest(
             total_unread=unread.total,
@@ -144,7 +213,7 @@ class Reader:
         )
 
 
-def read_message(handle: str, row: CopyRow, body: str | None) -> Message:
+def read_message(handle: str, row: CopyRow, body: str | None) -> MailMessage:
     """A message as the one with this handle sees it."""
     other = row.other_handle or GONE_HANDLE
     payload: EncryptedPayload | UnsetType = UNSET
@@ -153,7 +222,7 @@ def read_message(handle: str, row: CopyRow, body: str | None) -> Message:
         payload = EncryptedPayload(row.ciphertext or "", row.nonce, row.sender_key)
     elif body is None:
         error = UNREADABLE
-    return Message(
+    return MailMessage(
         id=row.id,
         thread_id=row.thread_id,
         from_handle=other if row.incoming else handle,
@@ -167,10 +236,3 @@ def read_message(handle: str, row: CopyRow, body: str | None) -> Message:
         encrypted_payload=payload,
         error=error,
     )
-
-
-def preview(body: str | None) -> str | None:
-    """The beginning of a body, for a list of many."""
-    if body is None or len(body) <= PREVIEW_CHARACTERS:
-        return body
-    return body[: PREVIEW_CHARACTERS - 1] + "…"

@@ -1,14 +1,23 @@
-"""How messages, threads and everything of someone's are forgotten, without touching the other side.
+"""How messages, threads and everything of someone's are removed, and old mail after a time.
 
-A subject is the beginning of the thread's first message: it goes with that message.
+Removing someone's copy never touches the other side's.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
 from folkmoot.accounts import Account
-from folkmoot.core.ports import Tx
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.ports import Clock, Tx
 from folkmoot.mail import queries, queries_removal
-from folkmoot.mail.subjects import Subject, Subjects
+from folkmoot.mail.encryption import Subject, Subjects
+from folkmoot.mail.limits import MAX_OLD_REMOVED, RETENTION_SECONDS
+
+if TYPE_CHECKING:
+    from folkmoot.mail.mail import Mail
 
 
 class Remover:
@@ -28,7 +37,7 @@ class Remover:
         if seq == first:
             await queries_removal.hide_until(tx, user_id, thread_id, seq)
             await self._drop_subject(tx, thread_id, first)
-        await queries_removal.settle_last(tx, user_id, thread_id, (first, thread.created_at))
+        await queries_removal.update_last_copy(tx, user_id, thread_id, (first, thread.created_at))
 
     async def remove_thread(self, tx: Tx, user_id: str, thread_id: str) -> None:
         """Remove someone's side of a thread; what the other side has stays."""
@@ -67,7 +76,7 @@ class Remover:
                 tx, thread_id, self._subjects.seal(thread_id, Subject(first, ""))
             )
         await queries_removal.recount_unread(tx, user_id, thread_id)
-        await queries_removal.settle_last(tx, user_id, thread_id, (0, thread.created_at))
+        await queries_removal.update_last_copy(tx, user_id, thread_id, (0, thread.created_at))
         await queries_removal.delete_thread_if_empty(tx, thread_id)
 
     async def expire(self, tx: Tx, before: int, most: int) -> tuple[int, set[str]]:
@@ -98,3 +107,44 @@ async def remove_message(remover: Remover, tx: Tx, reader: Account, message_id: 
     seq, member = await queries.access_message(tx, reader.id, message_id)
     await remover.remove_copy(tx, reader.id, member.thread_id, seq)
     return member.thread_id
+
+
+LOG = logging.getLogger(__name__)
+
+DAY = 86_400
+
+
+class Retention:
+    """Removes messages that are older than so many days; with no days, nothing."""
+
+    def __init__(
+        self, mail: Mail, clock: Clock, *, keep_days: int, pause_seconds: float = RETENTION_SECONDS
+    ) -> None:
+        self._mail = mail
+        self._clock = clock
+        self._keep_days = keep_days
+        self._pause = pause_seconds
+
+    async def run(self) -> None:
+        """Remove what is too old at once and from time to time, until cancelled."""
+        while self._keep_days:
+            try:
+                removed = await self.tidy()
+            except FolkmootError as error:
+                # The mail stays a while longer; the next look tries again.
+                LOG.warning("Old mail was not removed: %s", error.message)
+            else:
+                if removed:
+                    LOG.info("removed old mail", extra={"messages": removed})
+            await asyncio.sleep(self._pause)
+
+    async def tidy(self) -> int:
+        """Remove all that is too old now, and answer how many messages that were."""
+        before = int(self._clock.now()) - self._keep_days * DAY
+        removed = 0
+        while self._keep_days:
+            gone = await self._mail.expire(before, MAX_OLD_REMOVED)
+            removed += gone
+            if gone < MAX_OLD_REMOVED:
+                break
+        return removed

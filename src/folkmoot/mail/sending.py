@@ -23,7 +23,8 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import SENT
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries
-from folkmoot.mail.crypto import SharedKeys, close_box
+from folkmoot.mail.encryption import SharedKeys, Subject, Subjects, close_box, subject_of
+from folkmoot.mail.limits import MAX_CLOCK_DISORDER, MAX_CLOCK_SKEW
 from folkmoot.mail.model import (
     E2E,
     NONCE_BYTES,
@@ -35,7 +36,6 @@ from folkmoot.mail.model import (
     Priority,
 )
 from folkmoot.mail.queries import StoredMessage
-from folkmoot.mail.subjects import Subject, Subjects, subject_of
 from folkmoot.quotas import MAIL_BYTES, Quotas, add_mail
 
 TAG_BYTES = 16
@@ -45,11 +45,9 @@ SETTING = "Setting: mail.max_body_characters."
 MAILBOX: Final = "mail."
 """Begins the subject of a mailbox; see `waiting.subject_of_mailbox`."""
 SENT_BY: Final = SENT.removesuffix("*")
-MOST_SKEW = 3_600
-"""Seconds by which a clock may have been set back; then times stand still instead of going back."""
 
 
-class Letter(Struct, frozen=True, gc=False):
+class OutgoingMessage(Struct, frozen=True, gc=False):
     """A message that is ready to be stored, but for its place in the order."""
 
     id: str
@@ -69,7 +67,7 @@ class Enclosed(NamedTuple):
     recipient_key: str
 
 
-class Stored(Struct, frozen=True, gc=False):
+class DeliveredMessage(Struct, frozen=True, gc=False):
     """A message that was stored, and whether its recipient has muted the thread."""
 
     message: StoredMessage
@@ -80,11 +78,11 @@ class Stored(Struct, frozen=True, gc=False):
     """What all that the sender sent takes now, in bytes."""
 
 
-def new_letter(content: Content, priority: str, reply_to: str | None, now: int) -> Letter:
+def new_letter(content: Content, priority: str, reply_to: str | None, now: int) -> OutgoingMessage:
     """A letter with an id of its own; raises if there is no such priority."""
     for known in PRIORITIES:
         if priority == known:
-            return Letter(new_id(), content, known, reply_to, now)
+            return OutgoingMessage(new_id(), content, known, reply_to, now)
     raise ArgumentInvalid(f"priority must be one of {', '.join(PRIORITIES)}.", field="priority")
 
 
@@ -98,7 +96,7 @@ def pair_of(one: str, other: str) -> str:
     return ":".join(sorted((one, other)))
 
 
-class Sender:
+class MailSender:
     """Stores messages; everything here runs within a unit."""
 
     def __init__(self, keys: SharedKeys, subjects: Subjects, quotas: Quotas) -> None:
@@ -110,10 +108,12 @@ class Sender:
 
     def note_time(self, created_at: int) -> None:
         """Note the time of a message that is stored; one that is far earlier is a clock's step."""
-        if self.latest is None or not 0 <= self.latest - created_at <= queries.DISORDER:
+        if self.latest is None or not 0 <= self.latest - created_at <= MAX_CLOCK_DISORDER:
             self.latest = created_at
 
-    async def store(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
+    async def store(
+        self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
+    ) -> DeliveredMessage:
         """Store a letter as `deliver` does, unless the sender or the hub has too much already."""
         stored = await self.deliver(tx, sender, recipient, letter)
         quotas, limits = self._quotas, self._quotas.limits
@@ -121,11 +121,13 @@ class Sender:
         quotas.check("mail_bytes", quotas.mail_used + stored.size, limits.mail_bytes)
         return stored
 
-    async def deliver(self, tx: Tx, sender: Account, recipient: Account, letter: Letter) -> Stored:
+    async def deliver(
+        self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
+    ) -> DeliveredMessage:
         """Store a letter with a copy for each side. The cost does not depend on what is stored."""
         seq, thread_id, now = await self._place(tx, sender, recipient, letter)
-        if self.latest is not None and now < self.latest - queries.DISORDER:
-            await queries.note_clock_step(tx, seq)
+        if self.latest is not None and now < self.latest - MAX_CLOCK_DISORDER:
+            await queries.store_clock_step(tx, seq)
         if letter.reply_to is not None:
             await check_reply_to(tx, sender, thread_id, letter.reply_to)
         message = StoredMessage(
@@ -140,18 +142,18 @@ class Sender:
             **(await self._enclose(tx, sender, recipient, letter.content))._asdict(),
         )
         await queries.insert_message(tx, message)
-        states = await queries.note_message(tx, message)
+        states = await queries.update_members(tx, message)
         size = MAIL_BYTES + len(message.ciphertext)
         used = await add_mail(tx, sender.id, size)
-        return Stored(message, states.get(recipient.id) == "muted", size, used)
+        return DeliveredMessage(message, states.get(recipient.id) == "muted", size, used)
 
     async def _place(
-        self, tx: Tx, sender: Account, recipient: Account, letter: Letter
+        self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
     ) -> tuple[int, str, int]:
         """The place of a message, its thread, which begins with the first message, and its time."""
         pair = pair_of(sender.id, recipient.id)
         while True:
-            thread = await queries.touch_thread(tx, pair, letter.now, letter.now + MOST_SKEW)
+            thread = await queries.touch_thread(tx, pair, letter.now, letter.now + MAX_CLOCK_SKEW)
             # Taken while the thread is held, so that what comes later has a later place.
             seq = await queries.next_place(tx)
             if thread is not None:
@@ -182,7 +184,7 @@ async def check_reply_to(tx: Tx, sender: Account, thread_id: str, message_id: st
         raise MessageNotFound
 
 
-def publish_message(tx: Tx, stored: Stored) -> None:
+def publish_message(tx: Tx, stored: DeliveredMessage) -> None:
     """Within a unit: have a message announced. Whoever misses the event finds it in the store."""
     message = stored.message
     event = {

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
 from folkmoot.core.ports import Bus, Missed, Tx
-from folkmoot.mail.model import Page
+from folkmoot.mail.model import MailPage
 from folkmoot.mail.sending import MAILBOX
 
 Change: TypeAlias = Literal["read", "state", "removed"]
@@ -32,8 +32,8 @@ def publish_change(
 
 
 async def wait_for_page(
-    bus: Bus, user_id: str, seconds: float, look: Callable[[], Awaitable[Page | None]]
-) -> Page | None:
+    bus: Bus, user_id: str, seconds: float, look: Callable[[], Awaitable[MailPage | None]]
+) -> MailPage | None:
     """The first page that looking brings, now or after something was announced; or nothing.
 
     It only looks: whoever is cancelled here has changed nothing.

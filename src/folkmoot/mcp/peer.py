@@ -18,7 +18,13 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from folkmoot.core.errors import FolkmootError, TooManyInFlight
-from folkmoot.core.message import MessageId, Notification, ProtocolMessage, Request, Response
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+)
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import offers
 from folkmoot.mcp.wire import meta_of, params_of

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from folkmoot.core.errors import FolkmootError
-from folkmoot.core.glimpse import Glimpse
 from folkmoot.core.message import (
     ErrorObject,
+    Glimpse,
     MessageId,
     Notification,
     ProtocolMessage,

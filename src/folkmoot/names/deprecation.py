@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar, c
 
 from folkmoot.core.errors.gateway import InvalidName
 from folkmoot.names.grammar import RULES
+from folkmoot.names.limits import MAX_VERSION, SECONDS_BETWEEN_LINES
 from folkmoot.names.nearest import shown
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ VERSION = re.compile(
     r"(?:[-_.]?[A-Za-z+][A-Za-z0-9.+_-]*|-[0-9]+)?\s*",
     re.ASCII,
 )
-MOST_CHARACTERS = 64
 
 
 def numbers_of(version: str) -> tuple[int, ...] | None:
@@ -33,7 +33,7 @@ def numbers_of(version: str) -> tuple[int, ...] | None:
     `1.6.0rc1` is the release it leads to, and `1.6.0.post1` the one it came after. None for a text
     that is no version.
     """
-    found = VERSION.fullmatch(version) if len(version) <= MOST_CHARACTERS else None
+    found = VERSION.fullmatch(version) if len(version) <= MAX_VERSION else None
     if found is None:
         return None
     numbers = [int(number) for number in found["numbers"].split(".")]
@@ -91,9 +91,6 @@ def _package(module: str) -> str:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Version: TypeAlias = str | Callable[[], str | None]
-
-SECONDS_BETWEEN_LINES = 60.0
-"""A deprecated tool that is called often logs one line in this time, which counts its calls."""
 
 
 class Stage(Enum):

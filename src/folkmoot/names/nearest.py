@@ -24,6 +24,7 @@ from folkmoot.names.grammar import (
     resource_uri_fault,
     tool_name_fault,
 )
+from folkmoot.names.limits import MAX_GUESS, MAX_NAME, MAX_SHOWN, MAX_SLUG
 
 VALID = re.compile(r"[a-z][a-z0-9_]+")
 BOUNDARY = re.compile(
@@ -33,8 +34,6 @@ BOUNDARY = re.compile(
 WORD = re.compile(r"[a-z0-9]+")
 LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 MARK_DIGITS = 8
-LONGEST_NAME = 1024
-"""Characters of a name that its words are taken from; its mark is made from all of them."""
 
 
 def snake_case(own: str) -> str:
@@ -45,10 +44,10 @@ def snake_case(own: str) -> str:
     """
     if len(own) <= MOST_TOOL and VALID.fullmatch(own):
         return own
-    text = folded(own[:LONGEST_NAME])
+    text = folded(own[:MAX_NAME])
     name = "_".join(words(text))
     foreign = any(c.isalnum() and not c.isascii() for c in text)
-    lost = not name or foreign or len(own) > LONGEST_NAME
+    lost = not name or foreign or len(own) > MAX_NAME
     if len(name) < 2 or not name[0].isalpha():
         name = f"tool_{name}".rstrip("_")
     if lost:
@@ -75,7 +74,6 @@ def _mark(own: str) -> str:
     return hashlib.sha256(own.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_DIGITS]
 
 
-MOST_SHOWN = 80
 PLACELESS = frozenset({"missing-namespace", "reserved-namespace", "taken-namespace"})
 """Rules that a name breaks as a whole."""
 
@@ -106,12 +104,10 @@ def shown(text: str) -> str:
     """The beginning of a text as an error may show it, on one line."""
     if not text:
         return "''"
-    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:MOST_SHOWN])
-    return plain if len(text) <= MOST_SHOWN >= len(plain) else f"{plain[: MOST_SHOWN - 1]}…"
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:MAX_SHOWN])
+    return plain if len(text) <= MAX_SHOWN >= len(plain) else f"{plain[: MAX_SHOWN - 1]}…"
 
 
-LONGEST_GUESS = 512
-"""Longer texts are no name that someone mistyped."""
 ADDED = "tools"
 """Makes a namespace of one that is too short, or reserved: `acmetools`."""
 
@@ -125,7 +121,7 @@ def nearest_namespace(text: str) -> str | None:
 
     One that is too long is abbreviated: by its initials, else by shorter words.
     """
-    if len(text) > LONGEST_GUESS:
+    if len(text) > MAX_GUESS:
         return None
     if not part_fault(NAMESPACE, text) and text not in RESERVED_NAMES:
         return text
@@ -153,7 +149,7 @@ def _abbreviations(parts: list[str]) -> list[str]:
 
 def nearest_tool_name(name: str, expected_namespace: str | None = None) -> str | None:
     """A valid `ns:tool` near to the name, in the expected namespace where one is given."""
-    if len(name) > LONGEST_GUESS:
+    if len(name) > MAX_GUESS:
         return None
     head, tail = _split(name, expected_namespace)
     namespace = expected_namespace or _nearest_head(head)
@@ -234,9 +230,6 @@ def _nearest_pairs(query: str) -> str:
     return "&".join(f"{key}={value}" for key, value in pairs.items())
 
 
-LONGEST_SLUG = 256
-"""Enough to tell what is wrong with a slug."""
-
 UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 JOINT = re.compile(r"[._-]")
 SCOPED = re.compile(r"@[^/]*/(.+)")
@@ -248,7 +241,7 @@ def namespace_from_slug(slug: str) -> str:
     Hyphens, dots, underscores and upper case do not tell one project from another, so they go.
     Nothing else does without being asked: what is too long is never cut here.
     """
-    read = slug[:LONGEST_SLUG]
+    read = slug[:MAX_SLUG]
     namespace = JOINT.sub("", read).lower()
     if fault := _fault(read, namespace):
         scoped = SCOPED.fullmatch(read)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 from msgspec import Struct
 
-from folkmoot.accounts.model import MOST_FORMATS, AccountType, Privacy
+from folkmoot.accounts.limits import MAX_FORMATS
+from folkmoot.accounts.model import AccountType, Privacy
 from folkmoot.core.errors import (
     AlreadySignedIn,
     ArgumentInvalid,
@@ -26,7 +27,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.call import Bind, FileAnswer
-from folkmoot.operations.limits import (
+from folkmoot.operations.rate_limits import (
     MISSED,
     by_address,
     by_distant_address,
@@ -40,9 +41,9 @@ from folkmoot.operations.limits import (
 from folkmoot.operations.row import (
     Absent,
     Arguments,
-    Limit,
     Nothing,
     Operation,
+    OperationLimit,
     Route,
     says,
 )
@@ -255,7 +256,7 @@ class SetProfile(Arguments, frozen=True, kw_only=True):
             says(
                 "What the client that holds this key reads in an encrypted payload beside plain "
                 "text. Another key empties the list.",
-                max_length=MOST_FORMATS,
+                max_length=MAX_FORMATS,
             ),
         ]
         | None
@@ -334,7 +335,7 @@ class AccountDeleted(Struct, frozen=True, kw_only=True):
 
 async def delete_account(call: Call[DeleteAccount]) -> AccountDeleted:
     """Remove the account, its mail and its place in every room."""
-    from folkmoot.rooms.farewell import leave_all_rooms
+    from folkmoot.rooms.access import leave_all_rooms
 
     handle = call.account.handle
     if parse_handle(call.arguments.confirm) != handle:
@@ -375,8 +376,8 @@ ACCOUNTS = (
         who="anyone",
         effect="adds",
         limits=(
-            Limit("register", by_distant_address, when_done),
-            Limit("refused_handles", by_address, when_refused),
+            OperationLimit("register", by_distant_address, when_done),
+            OperationLimit("refused_handles", by_address, when_refused),
         ),
         errors=(
             RegistrationClosed,
@@ -411,9 +412,9 @@ ACCOUNTS = (
         who="anyone",
         effect="acts",
         limits=(
-            Limit("recover_address", by_address, when_wrong_code),
-            Limit("recover", by_handle_and_address, when_wrong_code),
-            Limit("recover_handle", by_handle, when_wrong_code),
+            OperationLimit("recover_address", by_address, when_wrong_code),
+            OperationLimit("recover", by_handle_and_address, when_wrong_code),
+            OperationLimit("recover_handle", by_handle, when_wrong_code),
         ),
         errors=(HandleNotFound, RecoveryCodeInvalid),
         routes=(
@@ -501,7 +502,7 @@ ACCOUNTS = (
         handler=export_me,
         scope="account",
         effect="reads",
-        limits=(Limit("export", by_user, when_done),),
+        limits=(OperationLimit("export", by_user, when_done),),
         errors=(ExportFailed,),
         needs=("exporter",),
         tool=Absent("Everything of an account is a file to keep, and more than a model can read."),

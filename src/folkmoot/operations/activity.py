@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct
 
-from folkmoot.operations.row import Absent, Arguments, Operation, PageLimit, Route, says
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Operation,
+    PageLimit,
+    Route,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.operations.limits import MAX_ARGUMENT_DEPTH, MAX_NAME_SHOWN, MAX_NAMES_SHOWN
 from folkmoot.operations.schema import nulls_of, schema_of
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=Struct)
 
-SHOWN_NAMES = 5
-SHOWN_CHARACTERS = 40
-MOST_LEVELS = 64
-"""How deep lists and objects may lie inside each other in one argument."""
 
 LARGEST_WHOLE = 2**53
 """The largest whole number that may be written with a fraction, as `50.0`."""
@@ -155,15 +152,15 @@ def must_be(schema: Schema) -> str:
 
 def unknown_names(path: str, names: list[str]) -> str:
     """The sentence that names what nobody knows."""
-    listed = ", ".join(f"{path}{shown(name)}" for name in names[:SHOWN_NAMES])
-    more = ", …" if len(names) > SHOWN_NAMES else ""
+    listed = ", ".join(f"{path}{shown(name)}" for name in names[:MAX_NAMES_SHOWN])
+    more = ", …" if len(names) > MAX_NAMES_SHOWN else ""
     return f"Unknown argument{'s' if len(names) > 1 else ''}: {listed}{more}."
 
 
 def shown(name: str) -> str:
     """A name as it may be repeated: printable and of a readable length."""
-    printable = "".join(char if char.isprintable() else "�" for char in name[:SHOWN_CHARACTERS])
-    return printable + ("…" if len(name) > SHOWN_CHARACTERS else "")
+    printable = "".join(char if char.isprintable() else "�" for char in name[:MAX_NAME_SHOWN])
+    return printable + ("…" if len(name) > MAX_NAME_SHOWN else "")
 
 
 def check_text(given: dict[str, Any], path: str = "") -> None:
@@ -182,7 +179,7 @@ def check_inside(given: dict[str, Any]) -> None:
         levels, inside = 0, [value]
         while inside := [it for each in inside for it in members(each)]:
             levels += 1
-            if levels > MOST_LEVELS:
+            if levels > MAX_ARGUMENT_DEPTH:
                 raise ArgumentInvalid(f"{name} is nested too deeply.", field=name)
             if not all(map(writable, inside)):
                 sentence = f"{name} holds text or a number that is not valid JSON."

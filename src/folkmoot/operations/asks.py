@@ -21,24 +21,36 @@ from folkmoot.core import chat
 from folkmoot.core.kinds import parse
 from folkmoot.decisions import AskKind
 from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.operations.call import (
+    make_cursor,
+    read_cursor,
+    within,
+    wrong_cursor,
+)
+from folkmoot.operations.limits import HELD_BYTES
 from folkmoot.operations.operator.held import everything_held
-from folkmoot.operations.operator.servers import ChangedTool, told
-from folkmoot.operations.paging import make_cursor, read_cursor, within, wrong_cursor
+from folkmoot.operations.operator.servers import ChangedTool, shown_differences
 from folkmoot.operations.risks import RISKS, Risk, risk_of, risk_of_method, riskiest
-from folkmoot.operations.row import Absent, Arguments, Cursor, Operation, PageLimit, Route, says
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Cursor,
+    Operation,
+    PageLimit,
+    Route,
+    says,
+)
 from folkmoot.proxy.held import HeldView, what_of
 from folkmoot.rooms.machine import GATEWAY
 from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import ProposalView
 
 if TYPE_CHECKING:
-    from folkmoot.gateway.queries_pins import Changed
+    from folkmoot.gateway.queries import Changed
     from folkmoot.operations.call import Call
-    from folkmoot.rooms.asks import Decidable
+    from folkmoot.rooms.proposals import Decidable
 
 PROPOSAL: Final = "mcp.proposal."
-HELD_SIZE: Final = 1_000
-"""What a held message takes on a page, about."""
 
 
 class ListAsks(Arguments, frozen=True, kw_only=True):
@@ -96,7 +108,7 @@ class Asks(Struct, frozen=True):
     next_cursor: str | None
 
 
-class Waiting(NamedTuple):
+class WaitingAsk(NamedTuple):
     """Something that waits, before it is known whether it is on the page."""
 
     kind: AskKind
@@ -119,14 +131,15 @@ async def asks(call: Call[ListAsks]) -> Asks:
     given, services = call.arguments, call.services
     found = await services.rooms.asks.open_for(call.visitor)
     everything = [
-        Waiting("proposal", f"{one.room}/{one.id}", risk_of_proposal(call, one), one.at, one.until,
-                one)
+        WaitingAsk(
+            "proposal", f"{one.room}/{one.id}", risk_of_proposal(call, one), one.at, one.until, one
+        )
         for one in found.proposals
-    ]  # fmt: skip
+    ]
     principal = call.caller.principal
     if services.permits(principal, "held/list"):
         everything += [
-            Waiting("held", held_id(one), risk_of_held(call, one), one.since, one.until, one)
+            WaitingAsk("held", held_id(one), risk_of_held(call, one), one.since, one.until, one)
             for one in (await everything_held(call)).held
         ]
     if services.permits(principal, "folkmoot/pins"):
@@ -143,7 +156,7 @@ def held_id(one: HeldView) -> str:
     return f"{one.id}" if one.proxy is None else f"{one.proxy}/{one.id}"
 
 
-async def page_of(call: Call[ListAsks], ordered: list[Waiting]) -> tuple[list[Ask], str | None]:
+async def page_of(call: Call[ListAsks], ordered: list[WaitingAsk]) -> tuple[list[Ask], str | None]:
     """The part of it that was asked for, and the cursor of the next."""
     given = call.arguments
     if given.cursor is not None:
@@ -200,7 +213,7 @@ def risk_of_tool(call: Call[Any], name: str) -> Risk:
     return "unknown" if entry is None else risk_of(entry.definition.get("annotations"))
 
 
-def changed_tool(one: Changed) -> Waiting:
+def changed_tool(one: Changed) -> WaitingAsk:
     """A tool that waits to be accepted; what its description should not have makes it riskier."""
     from folkmoot.proxy.interceptors.descriptions import poisons_of
 
@@ -208,10 +221,10 @@ def changed_tool(one: Changed) -> Waiting:
     risk = risk_of(definition.get("annotations"))
     if poisons_of(definition):
         risk = riskiest(risk, "unknown")
-    return Waiting("tool", f"{one.namespace}:{one.name}", risk, one.changed_at, None, one)
+    return WaitingAsk("tool", f"{one.namespace}:{one.name}", risk, one.changed_at, None, one)
 
 
-async def proposal(call: Call[Any], it: Waiting) -> tuple[Ask, int]:
+async def proposal(call: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
     """A proposal, with what it says."""
     one: Decidable = it.subject
     message = await call.services.rooms.asks.message(one)
@@ -240,25 +253,25 @@ async def proposal(call: Call[Any], it: Waiting) -> tuple[Ask, int]:
     return shown, len(message or b"")
 
 
-async def held(_: Call[Any], it: Waiting) -> tuple[Ask, int]:
+async def held(_: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
     """A message that a rule holds."""
     one: HeldView = it.subject
     what = what_of(one.type, one.method, one.tool)
-    return ask(it, what=what, by=one.who, may=("release", "drop"), held=one), HELD_SIZE
+    return ask(it, what=what, by=one.who, may=("release", "drop"), held=one), HELD_BYTES
 
 
-async def tool(_: Call[Any], it: Waiting) -> tuple[Ask, int]:
+async def tool(_: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
     """A tool that changed or is new, and how it differs."""
-    from folkmoot.gateway.pindiff import difference
+    from folkmoot.gateway.pin_comparison import difference
 
     one: Changed = it.subject
-    (shown,) = await asyncio.to_thread(lambda: told([difference(one)]))
+    (shown,) = await asyncio.to_thread(lambda: shown_differences([difference(one)]))
     what = f"{'new' if shown.new else 'changed'} {shown.canonical}"
     size = len(msgspec.json.encode(shown))
     return ask(it, what=what, by=one.namespace, may=("accept",), tool=shown), size
 
 
-def ask(it: Waiting, *, to: Iterable[str] = (), **members: Any) -> Ask:
+def ask(it: WaitingAsk, *, to: Iterable[str] = (), **members: Any) -> Ask:
     """What all kinds have in common, and the rest."""
     until = None if it.until is None else moment(it.until)
     name = f"{it.kind}:{it.id}"
@@ -266,7 +279,7 @@ def ask(it: Waiting, *, to: Iterable[str] = (), **members: Any) -> Ask:
     return Ask(**common, since=moment(it.since), until=until, **members)
 
 
-EXPAND: Final[dict[AskKind, Callable[[Call[Any], Waiting], Awaitable[tuple[Ask, int]]]]] = {
+EXPAND: Final[dict[AskKind, Callable[[Call[Any], WaitingAsk], Awaitable[tuple[Ask, int]]]]] = {
     "proposal": proposal,
     "held": held,
     "tool": tool,
@@ -281,7 +294,7 @@ class ListDecisions(Arguments, frozen=True, kw_only=True):
     cursor: Cursor | None = None
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class DecisionView(Struct, frozen=True, kw_only=True):
     """Something that was decided, and what came of it."""
 
     id: str
@@ -310,7 +323,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 class Decisions(Struct, frozen=True):
     """What someone decided, the latest first."""
 
-    decisions: list[Decision]
+    decisions: list[DecisionView]
     next_cursor: str | None
 
 
@@ -332,9 +345,9 @@ async def decisions(call: Call[ListDecisions]) -> Decisions:
     return Decisions([*map(shown_decision, page)], cursor)
 
 
-def shown_decision(one: kept.Decided) -> Decision:
+def shown_decision(one: kept.StoredDecision) -> DecisionView:
     """A decision as people are shown it."""
-    return Decision(
+    return DecisionView(
         id=one.id,
         at=moment(one.at),
         kind=one.kind,

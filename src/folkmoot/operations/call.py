@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
 
-from folkmoot.core.errors import TokenInvalid
+from folkmoot.core.errors import ArgumentInvalid, TokenInvalid
 from folkmoot.core.policy import NOBODY, Principal
+from folkmoot.operations.limits import MAX_PAGE_BYTES
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts, Identity
@@ -18,13 +21,12 @@ if TYPE_CHECKING:
     from folkmoot.datafolder.proxies import LocalProxies
     from folkmoot.export import Exporter
     from folkmoot.gateway.gateway import Gateway
-    from folkmoot.gateway.grant_views import GrantViews
-    from folkmoot.gateway.granting import Granting
+    from folkmoot.gateway.grants import Granting, GrantViews
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mail import Mail
     from folkmoot.operations.operator.data import KeyInUse
     from folkmoot.operations.operator.hub import HubStatus, ShownSettings
-    from folkmoot.operations.operator.servers import Fleet, Reloading
+    from folkmoot.operations.operator.servers import Reloading, ServerLinks
     from folkmoot.operations.row import Operation, Payload
     from folkmoot.operations.servers import CallServer
     from folkmoot.proxy.held import HeldMessages
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from folkmoot.rooms import Rooms, Visitor
     from folkmoot.rotation import KeyRing
     from folkmoot.settings.sections import ProxiesShown
+
 
 A = TypeVar("A", bound=Struct)
 T = TypeVar("T")
@@ -44,7 +47,7 @@ Delivered: TypeAlias = Callable[[], Awaitable[None]]
 """To be called once the answer was handed to a client that is still there."""
 
 
-class Event(Struct, frozen=True):
+class StreamEvent(Struct, frozen=True):
     """One event of an answer that goes on."""
 
     data: Struct | dict[str, Any]
@@ -60,7 +63,7 @@ class EventStream(Struct, frozen=True):
     closed then has `aclose`.
     """
 
-    source: AsyncIterator[Event | bytes]
+    source: AsyncIterator[StreamEvent | bytes]
     """Events, or some that are written already."""
     ends_itself: bool = False
     """Whether the source ends with the caller's credential; else any change of the account does."""
@@ -124,7 +127,7 @@ class Services(Struct, frozen=True, kw_only=True):
     settings: Callable[[], ShownSettings] | None = None
     granting: Granting = ABSENT
     grant_views: GrantViews = ABSENT
-    fleet: Fleet = ABSENT
+    fleet: ServerLinks = ABSENT
     gateway: Gateway = ABSENT
     reloading: Reloading | None = None
     rights: HubRights = ABSENT
@@ -210,7 +213,7 @@ class Call(Struct, Generic[A], kw_only=True):
     @property
     def visitor(self) -> Visitor:
         """Who calls, as rooms know them."""
-        from folkmoot.rooms.visitors import visitor_of
+        from folkmoot.rooms.access import visitor_of
 
         return self.caller.visitor or visitor_of(self.account, scope=self.caller.principal.scope)
 
@@ -220,7 +223,7 @@ class Call(Struct, Generic[A], kw_only=True):
             self.caller.progress(so_far)
 
 
-class ToolResult(Struct, frozen=True, kw_only=True):
+class OperationResult(Struct, frozen=True, kw_only=True):
     """What a call answers: one JSON object, seed-shaped when it is an error."""
 
     payload: Payload
@@ -256,3 +259,40 @@ async def unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None
         working.cancel()
         waiting.cancel()
         await asyncio.gather(working, waiting, return_exceptions=True)
+
+
+def make_cursor(place: str) -> str:
+    """The cursor of what comes after this place."""
+    return urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str) -> str:
+    """The place of a cursor."""
+    try:
+        place = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+    except (Error, ValueError):
+        place = ""
+    # Only one spelling: what we did not write ourselves is no cursor.
+    if not place or not place.isprintable() or make_cursor(place) != cursor:
+        raise wrong_cursor()
+    return place
+
+
+def wrong_cursor() -> ArgumentInvalid:
+    """The refusal of a cursor that is none of ours."""
+    return ArgumentInvalid(
+        "cursor must be the next_cursor of an earlier answer to the same question.",
+        field="cursor",
+    )
+
+
+def within(entries: Iterable[tuple[Any, int]], most: int) -> tuple[list[Any], bool]:
+    """As many entries, each given with its size, as fit on a page; and whether some did not."""
+    page: list[Any] = []
+    size = 0
+    for entry, bytes_ in entries:
+        size += bytes_
+        if page and (len(page) >= most or size > MAX_PAGE_BYTES):
+            return page, True
+        page.append(entry)
+    return page, False

@@ -14,13 +14,12 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from folkmoot.core.target import MAX_TARGET, MOST_TARGETS
-from folkmoot.mail.model import Message
+from folkmoot.core.limits import MAX_TARGET, MAX_TARGETS
 from folkmoot.operations.schema import PLAIN, Schema
 from folkmoot.rooms.model import RoomPolicy, ref
 
-CALLED: Final[dict[type[Struct], str]] = {Message: "MailMessage"}
-"""Structs that the document calls otherwise, since a room's message is one too."""
+CALLED: Final = {"PostedMessage": "Message"}
+"""Structs that the document calls otherwise: a message is the same wherever it is passed on."""
 
 _PATTERN: Final[Schema] = {
     "type": "string",
@@ -38,7 +37,7 @@ _TARGETS: Final[Schema] = {
     "type": "array",
     "items": _TARGET,
     "minItems": 1,
-    "maxItems": MOST_TARGETS,
+    "maxItems": MAX_TARGETS,
 }
 _CAPABILITY: Final[Schema] = {
     "description": (
@@ -187,7 +186,7 @@ WRITTEN: Final[dict[str, Schema]] = {
 
 def name_of(gives: type[Struct]) -> str:
     """What the object is called in the document."""
-    return CALLED.get(gives) or gives.__name__.removesuffix("View")
+    return CALLED.get(gives.__name__) or gives.__name__.removesuffix("View")
 
 
 def answers(gives: type[Struct]) -> Iterator[tuple[str, Schema]]:

@@ -13,22 +13,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from folkmoot.core.equality import same
-from folkmoot.core.message import Request, Response, members, replace
+from folkmoot.core.message import (
+    Request,
+    Response,
+    members,
+    replace,
+)
+from folkmoot.core.redaction import is_secret_name
+from folkmoot.core.strict import same
 from folkmoot.core.verdict import Modify
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.finder import CALL_TOOL
+from folkmoot.operations.limits import MIN_SECRET
 from folkmoot.operations.table import OPERATIONS
 from folkmoot.proxy.chain import Concealed
-from folkmoot.proxy.redaction.patterns import is_secret
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.proxy.ports import Carried, Recorder
 
 MASK: Final = "[secret]"
-SHORTEST: Final = 8
-"""Of a value that is looked for in the whole of an answer; everything secret there is longer."""
 NOTE: Final = "folkmoot/secret"
 """Under which a call notes what is secret in its answer."""
 
@@ -48,7 +52,7 @@ SECRET: Final[Mapping[str, frozenset[str]]] = {
 UNTOLD: Final[Mapping[str, frozenset[str]]] = {
     name: untold
     for name, secret in SECRET.items()
-    if (untold := frozenset(each for each in secret if not is_secret(each)))
+    if (untold := frozenset(each for each in secret if not is_secret_name(each)))
 }
 """The part whose names do not tell a tape that they are secret."""
 WRAPPERS: Final = frozenset(spellings(CALL_TOOL))
@@ -194,7 +198,7 @@ def found_in(value: Any, names: frozenset[str]) -> list[tuple[str, str]]:
         return []
     found: list[tuple[str, str]] = []
     for name, member in value.items():
-        if name in names and type(member) is str and len(member) >= SHORTEST:
+        if name in names and type(member) is str and len(member) >= MIN_SECRET:
             found.append((member, name))
         else:
             found += found_in(member, names)

@@ -37,8 +37,8 @@ from folkmoot.core.message import Request
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.arguments import decode, shown
-from folkmoot.operations.call import Call, ToolResult
-from folkmoot.operations.lines import leave_line
+from folkmoot.operations.call import Call, OperationResult
+from folkmoot.operations.records import leave_line
 from folkmoot.operations.table import CATALOGUE
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted
     from folkmoot.operations.call import Caller, Services
-    from folkmoot.operations.row import Audit, Limit, Operation
-    from folkmoot.operations.table import Catalogue
+    from folkmoot.operations.row import AuditSpec, Operation, OperationLimit
+    from folkmoot.operations.table import ToolCatalogue
 
 logger = logging.getLogger("folkmoot.operations")
 
@@ -67,13 +67,13 @@ NOBODY: Any = None
 class Dispatcher:
     """Calls tools: authentication, then arguments, then limits, then the handler."""
 
-    def __init__(self, services: Services, catalogue: Catalogue = CATALOGUE) -> None:
+    def __init__(self, services: Services, catalogue: ToolCatalogue = CATALOGUE) -> None:
         self.catalogue = catalogue
         self._services = services
         self.calls: Counter[tuple[str, str]] = Counter()
         """How many calls each tool has answered, by its name and whether that was an error."""
 
-    async def call(self, tool: Operation, arguments: Any, caller: Caller) -> ToolResult:
+    async def call(self, tool: Operation, arguments: Any, caller: Caller) -> OperationResult:
         """The answer of one call of a tool, refusals included."""
         try:
             result = await self.perform(tool, arguments, caller)
@@ -95,7 +95,7 @@ class Dispatcher:
             logger.debug("tool called", extra={"tool": tool.name, "is_error": result.is_error})
         return result
 
-    async def perform(self, row: Operation, arguments: Any, caller: Caller) -> ToolResult:
+    async def perform(self, row: Operation, arguments: Any, caller: Caller) -> OperationResult:
         """The answer of one operation, whether it has a tool or not; a refusal is raised."""
         check_caller(row, caller)
         if row.needs and not self._services.has(row):
@@ -106,28 +106,31 @@ class Dispatcher:
             account=caller.account or NOBODY,
             arguments=decode(row.takes, arguments),
         )
-        taken: list[tuple[Limit, str]] = []
-        delay = self._take(row.limits, call, taken) if row.limits else 0.0
+        taken: list[tuple[OperationLimit, str]] = []
+        delay = await self._take(row.limits, call, taken) if row.limits else 0.0
         if delay:
             await sleep(delay)
         try:
             payload = await row.handler(call)
         except FolkmootError as error:
-            self._give_back(taken, error)
+            await self._give_back(taken, error)
             raise
         if taken:
-            self._give_back(taken, None)
+            await self._give_back(taken, None)
         if row.audit is not None and not row.audit.by_service:
             await leave_line(self._services, caller, row.audit.action, about_of(row.audit, call))
-        return ToolResult(
+        return OperationResult(
             payload=payload,
             delivered=call.delivered,
             bind=call.bind,
             signs_out=call.signs_out,
         )
 
-    def _take(
-        self, limits: tuple[Limit, ...], call: Call[Any], taken: list[tuple[Limit, str]]
+    async def _take(
+        self,
+        limits: tuple[OperationLimit, ...],
+        call: Call[Any],
+        taken: list[tuple[OperationLimit, str]],
     ) -> float:
         """Count a call towards its limits, all of which must let it pass; how long it has to wait.
 
@@ -142,22 +145,24 @@ class Dispatcher:
             if key is None:
                 continue
             try:
-                delay += self._services.limits.take(limit.name, key)
+                delay += await self._services.limits.take(limit.name, key)
             except RateLimited:
                 for earlier, its_key in taken:
-                    self._services.limits.give_back(earlier.name, its_key)
+                    await self._services.limits.give_back(earlier.name, its_key)
                 raise
             taken.append((limit, key))
         return delay
 
-    def _give_back(self, taken: list[tuple[Limit, str]], outcome: FolkmootError | None) -> None:
+    async def _give_back(
+        self, taken: list[tuple[OperationLimit, str]], outcome: FolkmootError | None
+    ) -> None:
         """Take back what turned out not to count."""
         for limit, key in taken:
             if not isinstance(outcome, limit.counts):
-                self._services.limits.give_back(limit.name, key)
+                await self._services.limits.give_back(limit.name, key)
 
 
-def about_of(wanted: Audit, call: Call[Any]) -> str:
+def about_of(wanted: AuditSpec, call: Call[Any]) -> str:
     """What an audit line names."""
     about = str(getattr(call.arguments, wanted.about)) if wanted.about else ""
     place = getattr(call.arguments, wanted.within) if wanted.within else None
@@ -189,14 +194,14 @@ def may_operate(caller: Caller) -> bool:
     return caller.account is not None and scope(caller.principal.scope).has(OPERATE)
 
 
-def failure(error: FolkmootError) -> ToolResult:
+def failure(error: FolkmootError) -> OperationResult:
     """An error in the shape of the specification; a limit also says when, for programs."""
     payload: dict[str, Any] = {"error": error.message}
     if isinstance(error, (*OF_ROOMS, QuotaExceeded)):
         payload |= {"code": error.code, **error.data}
     if isinstance(error, RateLimited):
         payload["retry_after"] = error.data["retry_after"]
-    return ToolResult(payload=payload, is_error=True)
+    return OperationResult(payload=payload, is_error=True)
 
 
 class ToolService:
@@ -206,8 +211,8 @@ class ToolService:
         self._dispatcher = dispatcher
         self._named = dispatcher.catalogue.named
 
-    def perform(self, admitted: Admitted) -> Awaitable[ToolResult]:
-        """Call the tool; its `ToolResult` is the answer."""
+    def perform(self, admitted: Admitted) -> Awaitable[OperationResult]:
+        """Call the tool; its `OperationResult` is the answer."""
         envelope = admitted.envelope
         request = envelope.message
         params = request.params if type(request) is Request and request.method == METHOD else None
@@ -226,5 +231,5 @@ class ToolService:
         error: PolicyError,
     ) -> PolicyError:
         """Have the refusal of a call in the audit log."""
-        audit.note_refusal(principal, str(error.data["attempted_kind"]), error)
+        audit.record_refusal(principal, str(error.data["attempted_kind"]), error)
         return error

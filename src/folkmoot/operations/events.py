@@ -12,7 +12,14 @@ from msgspec import Meta, Struct
 
 from folkmoot.core.errors import ConnectionsExceeded, HubFull, HubStopping
 from folkmoot.mcp.wire import EVENT_ID_HEADER
-from folkmoot.operations.row import Absent, Arguments, Operation, Route, Who, says
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Operation,
+    Route,
+    Who,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call, EventStream
@@ -114,7 +121,7 @@ class RoomProposal(Struct, frozen=True):
     ]
 
 
-class RoomRights(Struct, frozen=True):
+class RoomRightsChanged(Struct, frozen=True):
     """A room in which someone may do more or less than before."""
 
     room: Room
@@ -246,7 +253,7 @@ ROOM_PROPOSAL: Final = EventRow(
 ROOM_RIGHTS: Final = EventRow(
     "room.rights",
     "Someone in such a room was granted something, or it was revoked.",
-    RoomRights,
+    RoomRightsChanged,
     "room/read",
     "guest",
 )

@@ -1,8 +1,4 @@
-"""Few tools instead of many: one that finds a tool, and one that calls what was found.
-
-A call inside `folkmoot/call_tool` is taken out of it before anything else looks at it, so policy,
-limits and audit see the tool that is meant. Only what cannot be taken out reaches its handler.
-"""
+"""What the hub offers about itself: finding and calling its tools, and its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,16 +10,24 @@ from msgspec import UNSET, Struct, UnsetType, field
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.message import ProtocolMessage, Request, replace
 from folkmoot.mcp.wire import TOOLS_CALL
-from folkmoot.operations.row import Absent, Arguments, Operation, says
+from folkmoot.operations.limits import MAX_TOOLS_FOUND
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Nothing,
+    Operation,
+    Route,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
+
 
 FIND_TOOL: Final = "folkmoot/find_tool"
 CALL_TOOL: Final = "folkmoot/call_tool"
 METHOD: Final = TOOLS_CALL
 
-MOST_FOUND: Final = 50
 NO_PROJECTION: Final = "It stands for other tools, where few are listed."
 
 
@@ -33,7 +37,7 @@ class FindTool(Arguments, frozen=True, kw_only=True):
     query: Annotated[str, says("What the tool should do, in a few words.")]
     limit: Annotated[
         int,
-        says("Maximum number of tools to return. Default 10, max 50.", ge=1, le=MOST_FOUND),
+        says("Maximum number of tools to return. Default 10, max 50.", ge=1, le=MAX_TOOLS_FOUND),
     ] = 10
 
 
@@ -44,7 +48,7 @@ class FoundTools(Struct, frozen=True):
     absent: dict[str, str] | UnsetType = UNSET
 
 
-class CallTool(Arguments, frozen=True, kw_only=True):
+class CallFoundTool(Arguments, frozen=True, kw_only=True):
     """What to call, and with what."""
 
     name: Annotated[str, says("The name of the tool.")]
@@ -65,7 +69,7 @@ async def find_tool(call: Call[FindTool]) -> FoundTools:
     return FoundTools(**await find(call.arguments.query, call.arguments.limit))
 
 
-async def call_tool(_: Call[CallTool]) -> Whatever:
+async def call_tool(_: Call[CallFoundTool]) -> Whatever:
     """Refuse a call that was not taken out of this one."""
     raise ArgumentInvalid(
         f"name must be another tool: {CALL_TOOL} cannot call itself.", field="name"
@@ -126,7 +130,7 @@ FINDERS: Final = (
         name=CALL_TOOL,
         description="Call a tool that folkmoot_find_tool returned, with arguments that match "
         "its input schema.",
-        takes=CallTool,
+        takes=CallFoundTool,
         gives=Whatever,
         handler=call_tool,
         scope="tools",
@@ -136,5 +140,39 @@ FINDERS: Final = (
         tool="finder",
         routes=Absent(NO_PROJECTION),
         commands=Absent(NO_PROJECTION),
+    ),
+)
+
+
+class Document(Struct, frozen=True):
+    """An OpenAPI document."""
+
+
+async def openapi(call: Call[Nothing]) -> Any:
+    """The document of all routes."""
+    return call.services.document()
+
+
+HUB: Final = (
+    Operation(
+        name="folkmoot/openapi",
+        description="Read this document.",
+        takes=Nothing,
+        gives=Document,
+        handler=openapi,
+        scope="",
+        who="anyone",
+        effect="reads",
+        tool=Absent("Tools describe themselves when they are listed."),
+        routes=(
+            Route(
+                "GET",
+                "/v1/openapi.json",
+                id="describe",
+                summary="Read this document",
+                answer="The document, in OpenAPI 3.1.",
+            ),
+        ),
+        commands=Absent("It is for programs that make clients from it."),
     ),
 )

@@ -1,7 +1,4 @@
-"""Invitations to the hub that nobody has used yet: whose they are, and how they are withdrawn.
-
-Their codes are not among it: a code is shown once, to whoever made it.
-"""
+"""Invitations to the hub or a room that nobody has used yet: listed, and withdrawn."""
 
 from __future__ import annotations
 
@@ -11,22 +8,25 @@ from msgspec import Struct
 
 from folkmoot.accounts.model import OpenInvite
 from folkmoot.core.errors import ArgumentInvalid, InviteNotOpen
-from folkmoot.operations.operator.row import operated
-from folkmoot.operations.paging import make_cursor, read_cursor, wrong_cursor
+from folkmoot.operations.call import make_cursor, read_cursor, wrong_cursor
+from folkmoot.operations.rooms.settings import OneRoom
 from folkmoot.operations.row import (
     Absent,
     Arguments,
-    Audit,
+    AuditSpec,
     Cursor,
-    Done,
+    NoContent,
     Operation,
     PageLimit,
     Route,
+    operated,
     says,
 )
+from folkmoot.rooms.model import OpenInvitation
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
+
 
 FOR_PEOPLE: Final = Absent("Whom one has invited is for people to look after.")
 InviteId = Annotated[str, says("Which invitation, by its id in the list.", shown={"maxLength": 64})]
@@ -78,21 +78,21 @@ async def page(call: Call[ListInvites], by: str | None) -> OpenInvites:
     return OpenInvites(shown, make_cursor(last_one) if more else None)
 
 
-async def withdraw_my_invite(call: Call[OneInvite]) -> Done:
+async def withdraw_my_invite(call: Call[OneInvite]) -> NoContent:
     """Have an invitation of the caller's open nothing any more."""
     await call.services.accounts.withdraw_invite(call.arguments.invite, call.account.id)
-    return Done()
+    return NoContent()
 
 
-async def withdraw_invite(call: Call[OneInvite]) -> Done:
+async def withdraw_invite(call: Call[OneInvite]) -> NoContent:
     """Have any invitation open nothing any more."""
     await call.services.accounts.withdraw_invite(call.arguments.invite)
-    return Done()
+    return NoContent()
 
 
 WITHDRAW: Final[dict[str, Any]] = {
     "takes": OneInvite,
-    "gives": Done,
+    "gives": NoContent,
     "effect": "destroys",
     "errors": (ArgumentInvalid, InviteNotOpen),
     "commands": ("invites withdraw",),
@@ -115,7 +115,7 @@ INVITES: Final = (
         description="Withdraw an invitation that you made: its link stops working at once.",
         handler=withdraw_my_invite,
         scope="contacts",
-        audit=Audit("invite.withdrawn", "invite"),
+        audit=AuditSpec("invite.withdrawn", "invite"),
         tool=FOR_PEOPLE,
         routes=(
             Route(
@@ -144,7 +144,7 @@ INVITES: Final = (
         description="Withdraw anyone's invitation: its link stops working at once.",
         handler=withdraw_invite,
         needs=("accounts",),
-        audit=Audit("invite.withdrawn", "invite"),
+        audit=AuditSpec("invite.withdrawn", "invite"),
         routes=(
             Route(
                 "DELETE",
@@ -155,5 +155,89 @@ INVITES: Final = (
             ),
         ),
         **WITHDRAW,
+    ),
+)
+
+
+OF_ROOMS_FOR_PEOPLE: Final = Absent("Whom a room waits for is for people to look after.")
+
+
+class OneInvited(OneRoom, frozen=True, kw_only=True):
+    """Who is not to come any more."""
+
+    invited: Annotated[
+        str,
+        says(
+            "The handle, or the name of the guest, that was invited.", min_length=1, max_length=64
+        ),
+    ]
+
+
+class OpenInvitations(Struct, frozen=True):
+    """Whom a room waits for, by name; at most 1,000 guests and 1,000 handles."""
+
+    invitations: list[OpenInvitation]
+
+
+async def invitations(call: Call[OneRoom]) -> OpenInvitations:
+    """Whom a room waits for."""
+    return OpenInvitations(
+        await call.services.rooms.open_invitations(call.visitor, call.arguments.room)
+    )
+
+
+async def withdraw_room_invite(call: Call[OneInvited]) -> NoContent:
+    """Have an invitation open nothing any more."""
+    given = call.arguments
+    await call.services.rooms.withdraw_invitation(call.visitor, given.room, given.invited)
+    return NoContent()
+
+
+ROOM_INVITES: Final = (
+    Operation(
+        name="room/invitations",
+        description="List whom a room waits for. Owners see all of them; others see the guests "
+        "that they invited.",
+        takes=OneRoom,
+        gives=OpenInvitations,
+        handler=invitations,
+        scope="rooms.manage",
+        about="room",
+        effect="reads",
+        tool=OF_ROOMS_FOR_PEOPLE,
+        routes=(
+            Route(
+                "GET",
+                "/v1/rooms/{room}/invites",
+                id="listInvitations",
+                summary="List whom a room waits for",
+                answer="The invitations.",
+            ),
+        ),
+        commands=("room invites",),
+    ),
+    Operation(
+        name="room/withdraw_invitation",
+        description="A guest's token stops working, and an account needs a new invitation. Owners "
+        "withdraw any; others those of the guests that they invited.",
+        takes=OneInvited,
+        gives=NoContent,
+        handler=withdraw_room_invite,
+        scope="rooms.manage",
+        about="room",
+        effect="destroys",
+        errors=(InviteNotOpen,),
+        audit=AuditSpec("room.invitation_withdrawn", "invited", within="room"),
+        tool=OF_ROOMS_FOR_PEOPLE,
+        routes=(
+            Route(
+                "DELETE",
+                "/v1/rooms/{room}/invites/{invited}",
+                id="withdrawInvitation",
+                summary="Withdraw an invitation into a room",
+                status=204,
+            ),
+        ),
+        commands=("room uninvite",),
     ),
 )

@@ -1,71 +1,84 @@
-"""What rate limits count by, and which outcomes they count."""
+"""The limits of `operations`: sizes, counts and times that no setting changes."""
 
 from __future__ import annotations
 
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from folkmoot.core.errors import (
-    CannotSend,
-    ConfirmationInvalid,
-    ContactNotFound,
-    HandleNotFound,
-    HandleTaken,
-    InvitationInvalid,
-    InviteClaimed,
-    InviteRequired,
-    InviteUnknown,
-    OneTimeCodeInvalid,
-    RecoveryCodeInvalid,
-    TokenInvalid,
-    UserNotFound,
-)
-from folkmoot.names.grammar import parse_handle
-from folkmoot.operations.row import Limit
-
-if TYPE_CHECKING:
-    from folkmoot.operations.call import Caller
-
-
-def by_address(caller: Caller, _: Any) -> str:
-    """The address a call came from."""
-    return caller.address
-
-
-def by_distant_address(caller: Caller, _: Any) -> str | None:
-    """The address a call came from; none for whoever sits at the hub's own machine."""
-    if caller.is_direct is not None and caller.is_direct():
-        return None
-    return caller.address
-
-
-def by_handle(_: Caller, given: Any) -> str:
-    """The handle a call is about, in one spelling; what is no handle counts as one and the same."""
-    return parse_handle(given.handle) or ""
-
-
-def by_handle_and_address(caller: Caller, given: Any) -> str:
-    """The handle a call is about, and the address it came from."""
-    return f"{by_handle(caller, given)} {caller.address}"
-
-
-by_user: Final = None
-"""The account that calls."""
-
-every_try: Final = object
-"""Count whatever comes of it."""
-when_done: Final = NoneType
-"""Count what succeeded."""
-when_wrong_code: Final = (RecoveryCodeInvalid, HandleNotFound)
-"""Count guesses at the code of an account, whether it exists or not."""
-when_wrong_secret: Final = (TokenInvalid, OneTimeCodeInvalid, ConfirmationInvalid)
-"""Count tokens and one-time codes that open nothing."""
-when_refused: Final = (HandleTaken, InviteRequired, InviteUnknown, InviteClaimed)
-"""Count handles that could not be registered."""
-when_not_invited: Final = InvitationInvalid
-"""Count tokens that are nobody's invitation."""
-when_missed: Final = (UserNotFound, ContactNotFound, CannotSend, HandleTaken)
-"""Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
-
-MISSED = Limit("missed_handles", by_user, when_missed)
-"""For every operation that names someone: together they tell of no more than so many handles."""
+MAX_NAMES_SHOWN: Final = 5
+"""Unknown arguments that an error names."""
+MAX_NAME_SHOWN: Final = 40
+"""Characters of such a name."""
+MAX_ARGUMENT_DEPTH: Final = 64
+"""How deep lists and objects may lie inside each other in one argument."""
+HELD_BYTES: Final = 1_000
+"""What a held message takes on a page, about."""
+MIN_SECRET: Final = 8
+"""Characters of a value that is looked for in the whole of an answer."""
+MAX_TOOLS_FOUND: Final = 50
+"""Tools that one search answers."""
+MAX_THREADS_SHOWN: Final = 20
+"""Threads that the inbox app shows first."""
+MAX_SENDERS_NAMED: Final = 5
+"""Senders that the sentence about a digest names."""
+MAX_CURSOR: Final = 100
+"""Characters of a cursor."""
+MAX_PAGE_BYTES: Final = 1024 * 1024
+"""A page ends early when its entries are larger together; one is always shown."""
+MAX_QUERY_TEXT: Final = 1_000
+"""Characters of a text in a query."""
+MAX_INTEGER: Final = 2**53 - 1
+"""The largest number that every reader of JSON keeps exactly."""
+MAX_SCOPE: Final = 1_000
+"""Characters of a scope."""
+MAX_PROGRESS_MESSAGE: Final = 1_000
+"""Characters of a progress message."""
+MAX_MARKED_READ: Final = 100
+"""Messages that one call marks read: as many as one page shows."""
+MAX_INVITE_DAYS: Final = 365
+"""Days that an invite for a handle can be claimed."""
+MAX_OPERATOR_PAGE: Final = 200
+"""People or rooms on one page for the operator."""
+MAX_AUDIT_LINES: Final = 500
+"""Lines of the audit log in one answer."""
+MAX_SERVERS_NAMED: Final = 10
+"""Servers that an error names when a pasted text has several."""
+MAX_SERVER_TEXT: Final = 64 * 1024
+"""Characters of a text that describes a server."""
+MAX_TOOLS_PAGE: Final = 100
+"""Tools of a server on one page."""
+MAX_TOOLS_PAGE_BYTES: Final = 512 * 1024
+"""Size of all tools on that page, unless it is one alone."""
+SERVERS_START_SECONDS: Final = 5.0
+"""How long an answer about held tools waits for servers that are still starting."""
+MAX_DIFFS_BYTES: Final = 512 * 1024
+"""Size of all differences in one answer; the rest are left for the next."""
+MAX_DIFF_CHARACTERS: Final = 128 * 1024
+"""Characters of one difference; escaped, a character may take six bytes."""
+MAX_TOOLS_ACCEPTED: Final = 1_000
+"""Tools that one call accepts."""
+ROOM_TOOLS_SECONDS: Final = 5
+"""How long participants may take to list their tools."""
+ROOM_CALL_SECONDS: Final = 30
+"""How long a call of a participant's tool waits unless the caller says otherwise."""
+MAX_ROOM_TOOL_NAME: Final = 1_024
+"""Characters of the name of a participant's tool."""
+MAX_ROOM_TOOLS_BYTES: Final = 262_144
+"""Size of all definitions in one listing, unless it is one alone."""
+MAX_REASON: Final = 4096
+"""Characters of the reason of a rejection."""
+MAX_PATTERNS: Final = 64
+"""Capabilities of one guest or role in the arguments."""
+MAX_PARTICIPANTS_SHOWN: Final = 100
+"""Participants that someone who joins is shown."""
+MAX_RECIPIENTS: Final = 64
+"""Participants that one message may address."""
+MAX_READ_SECONDS: Final = 55
+"""The longest that a call waits for messages, like that of the mailbox."""
+MAX_MESSAGES_READ: Final = 100
+"""Messages in one answer."""
+MAX_MESSAGES_SCANNED: Final = 1_000
+"""Messages that one call looks through for the kinds it wants."""
+MAX_MESSAGES_BYTES: Final = 262_144
+"""Size of all messages in one answer, unless it is one alone."""
+MAX_PROPOSAL_SECONDS: Final = 31_536_000
+"""One year: the longest a proposal may stay open; a room's own limit is shorter as a rule."""

@@ -19,26 +19,26 @@ from folkmoot.core.errors import (
     ThreadNotFound,
     UserNotFound,
 )
+from folkmoot.mail.limits import MAX_IDEMPOTENCY_KEY, MAX_WAIT_SECONDS
 from folkmoot.mail.model import (
-    MOST_KEY_CHARACTERS,
-    MOST_SECONDS,
     Digest,
     EncryptedPayload,
-    Message,
-    Page,
+    MailMessage,
+    MailPage,
     Priority,
     Sent,
     Thread,
 )
 from folkmoot.operations.call import patiently
-from folkmoot.operations.limits import MISSED, by_user, every_try
+from folkmoot.operations.limits import MAX_SENDERS_NAMED, MAX_THREADS_SHOWN
+from folkmoot.operations.rate_limits import MISSED, by_user, every_try
 from folkmoot.operations.row import (
     Absent,
     Arguments,
     Cursor,
-    Limit,
     Nothing,
     Operation,
+    OperationLimit,
     Route,
     says,
 )
@@ -61,9 +61,6 @@ APP_META: Final = {
     }
 }
 """What a host may know of the app before it shows it: it loads nothing, and would like to copy."""
-SHOWN_THREADS = 20
-MOST_NAMED = 5
-"""Senders that the sentence about a digest names."""
 
 MessagesLimit = Annotated[
     int, says("Maximum number of messages to return. Default 50, max 100.", ge=1, le=100)
@@ -74,7 +71,7 @@ IdempotencyKey = Annotated[
     says(
         "A key of your own for this message, such as a UUID. If no answer arrives, call again with "
         "the same key: within 24 hours that returns the first message and sends nothing twice.",
-        shown={"minLength": 1, "maxLength": MOST_KEY_CHARACTERS},
+        shown={"minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY},
     ),
 ]
 
@@ -157,7 +154,7 @@ async def reply(call: Call[Reply]) -> Sent:
     )
 
 
-class Inbox(Arguments, frozen=True, kw_only=True):
+class ReadInbox(Arguments, frozen=True, kw_only=True):
     """Which messages, and whether to wait for them."""
 
     thread_id: (
@@ -182,7 +179,7 @@ class Inbox(Arguments, frozen=True, kw_only=True):
             "Wait up to this many seconds for a new message instead of polling. Returns as soon as "
             "one arrives. Default 0, max 55.",
             ge=0,
-            le=MOST_SECONDS,
+            le=MAX_WAIT_SECONDS,
         ),
     ] = 0
 
@@ -190,11 +187,11 @@ class Inbox(Arguments, frozen=True, kw_only=True):
 class Messages(Struct, frozen=True):
     """A page of messages, newest first."""
 
-    messages: list[Message]
+    messages: list[MailMessage]
     next_cursor: str | None
 
 
-async def inbox(call: Call[Inbox]) -> Messages:
+async def inbox(call: Call[ReadInbox]) -> Messages:
     """Recent messages; they count as read once the answer has arrived."""
     given = call.arguments
     reading = call.services.mail.inbox(
@@ -207,10 +204,10 @@ async def inbox(call: Call[Inbox]) -> Messages:
         wait=given.wait,
     )
     page = await patiently(call.caller, reading) if given.wait else await reading
-    return Messages(*take_page(call, page or Page([])))
+    return Messages(*deliver_page(call, page or MailPage([])))
 
 
-def take_page(call: Call[Any], page: Page) -> tuple[list[Message], str | None]:
+def deliver_page(call: Call[Any], page: MailPage) -> tuple[list[MailMessage], str | None]:
     """The messages of a page and its cursor; they count as read when the answer has arrived."""
     if page.seqs:
         call.delivered = lambda: call.services.mail.mark_delivered(call.account, page.seqs)
@@ -254,7 +251,7 @@ async def open_inbox(call: Call[Nothing]) -> InboxOpened:
     """The inbox at a glance."""
     mail = call.services.mail
     digest = await mail.digest(call.account)
-    page = await mail.threads(call.account, limit=SHOWN_THREADS)
+    page = await mail.threads(call.account, limit=MAX_THREADS_SHOWN)
     return InboxOpened(
         INBOX_APP,
         call.caller.base_url,
@@ -275,9 +272,9 @@ def summary(digest: Digest) -> str:
         f"in {threads} thread{'s' if threads > 1 else ''}"
     )
     if digest.recent_senders:
-        named = digest.recent_senders[:MOST_NAMED]
+        named = digest.recent_senders[:MAX_SENDERS_NAMED]
         sentence += f", from {', '.join(f'@{handle}' for handle in named)}"
-        sentence += " and others" if len(digest.recent_senders) > MOST_NAMED else ""
+        sentence += " and others" if len(digest.recent_senders) > MAX_SENDERS_NAMED else ""
     return f"{sentence}; {digest.urgent_count} urgent." if digest.urgent_count else f"{sentence}."
 
 
@@ -287,7 +284,7 @@ def inbox_page() -> str:
     return files("folkmoot").joinpath("web", "built", "inbox.html").read_text("utf-8")
 
 
-SEND_LIMIT = Limit("send", by_user, every_try)
+SEND_LIMIT = OperationLimit("send", by_user, every_try)
 UNSENT = (
     *(UserNotFound, CannotSend, CannotSendToSelf, ContentMissing, ContentTwice, MessageNotFound),
     *(ThreadNotFound, AccessDenied, QuotaExceeded),
@@ -324,7 +321,7 @@ MESSAGES = (
         name="msg/inbox",
         description="Retrieve your recent messages. Server-assisted messages are returned "
         "decrypted; E2E messages include ciphertext for client-side decryption.",
-        takes=Inbox,
+        takes=ReadInbox,
         gives=Messages,
         handler=inbox,
         scope="mail.read",

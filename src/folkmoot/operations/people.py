@@ -13,12 +13,12 @@ from folkmoot.core.errors import (
     ContactNotFound,
     UserNotFound,
 )
-from folkmoot.operations.limits import MISSED, by_user, every_try, when_done
+from folkmoot.operations.rate_limits import MISSED, by_user, every_try, when_done
 from folkmoot.operations.row import (
     Arguments,
     Cursor,
-    Limit,
     Operation,
+    OperationLimit,
     PageLimit,
     Route,
     says,
@@ -82,7 +82,7 @@ async def remove_contact(call: Call[RemoveContact]) -> ContactRemoved:
     return ContactRemoved(contact.handle, "Contact removed.")
 
 
-class Lookup(Arguments, frozen=True, kw_only=True):
+class LookUpUser(Arguments, frozen=True, kw_only=True):
     """Whom to look up."""
 
     handle: Annotated[str, says("Handle to look up")]
@@ -101,7 +101,7 @@ class PublicProfile(Struct, frozen=True):
     payload_formats: list[str]
 
 
-async def lookup(call: Call[Lookup]) -> PublicProfile:
+async def lookup(call: Call[LookUpUser]) -> PublicProfile:
     """The public profile of someone whom the caller may see."""
     found = await call.services.accounts.lookup(call.account, call.arguments.handle)
     return PublicProfile(
@@ -153,7 +153,7 @@ async def search_users(call: Call[SearchUsers]) -> FoundUsers:
     )
 
 
-class Block(Arguments, frozen=True, kw_only=True):
+class BlockUser(Arguments, frozen=True, kw_only=True):
     """Whom to block, or no longer."""
 
     handle: Annotated[str, says("Handle of the user to block or unblock")]
@@ -170,7 +170,7 @@ class Blocked(Struct, frozen=True):
     message: str
 
 
-async def block(call: Call[Block]) -> Blocked:
+async def block(call: Call[BlockUser]) -> Blocked:
     """Keep someone from writing, or let them again."""
     given, accounts = call.arguments, call.services.accounts
     act = accounts.block if given.action == "block" else accounts.unblock
@@ -184,7 +184,7 @@ async def blocks(call: Call[People]) -> BlockedPage:
     return await call.services.accounts.blocked(call.account, given.limit, given.cursor)
 
 
-class Invite(Arguments, frozen=True, kw_only=True):
+class InviteUser(Arguments, frozen=True, kw_only=True):
     """What the invited one is to read first."""
 
     message: (
@@ -200,7 +200,7 @@ class InviteMade(Struct, frozen=True):
     message: str
 
 
-async def invite(call: Call[Invite]) -> InviteMade:
+async def invite(call: Call[InviteUser]) -> InviteMade:
     """A code with which someone can register."""
     code = await call.services.accounts.create_invite(call.account, call.arguments.message)
     return InviteMade(
@@ -259,7 +259,7 @@ PEOPLE = (
     Operation(
         name="msg/lookup",
         description="Look up a user's public profile by handle.",
-        takes=Lookup,
+        takes=LookUpUser,
         gives=PublicProfile,
         handler=lookup,
         scope="contacts",
@@ -279,14 +279,14 @@ PEOPLE = (
         scope="contacts",
         effect="reads",
         others_words=("results",),
-        limits=(Limit("search", by_user, every_try),),
+        limits=(OperationLimit("search", by_user, every_try),),
         routes=(Route("GET", "/v1/people", "searchPeople", "Search for people"),),
         commands=("search",),
     ),
     Operation(
         name="msg/block",
         description="Block or unblock a user. Blocked users cannot send you messages.",
-        takes=Block,
+        takes=BlockUser,
         gives=Blocked,
         handler=block,
         scope="contacts",
@@ -321,14 +321,14 @@ PEOPLE = (
         name="msg/invite",
         description="Generate an invite link for someone who doesn't have MMP. Optionally include "
         "a message that will be delivered when they register.",
-        takes=Invite,
+        takes=InviteUser,
         gives=InviteMade,
         handler=invite,
         secret=("invite_code",),
         scope="contacts",
         effect="adds",
         reaches_others=True,
-        limits=(Limit("invite", by_user, when_done),),
+        limits=(OperationLimit("invite", by_user, when_done),),
         routes=(
             Route(
                 "POST",

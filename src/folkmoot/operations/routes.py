@@ -21,14 +21,17 @@ from folkmoot.core.errors import (
 )
 from folkmoot.operations.accounts import HANDLE_PATTERN
 from folkmoot.operations.components import WRITTEN, answers, name_of, shape
-from folkmoot.operations.row import Absent, Method, Operation, Route, default_of
+from folkmoot.operations.limits import MAX_INTEGER, MAX_QUERY_TEXT
+from folkmoot.operations.row import (
+    Absent,
+    Method,
+    Operation,
+    Route,
+    default_of,
+)
 from folkmoot.operations.schema import Schema, nulls_of
 from folkmoot.operations.table import OPERATIONS
 
-MOST_TEXT: Final = 1_000
-"""The longest text in a query."""
-LARGEST: Final = 2**53 - 1
-"""The largest number that every reader of JSON keeps exactly."""
 IN_QUERY: Final = frozenset(("GET", "DELETE"))
 """Methods whose arguments are in the query."""
 NO_CONTENT: Final = 204
@@ -169,12 +172,12 @@ def parameter(row: Operation, name: str) -> Parameter:
         told["enum"] = schema["enum"]
     elif schema["type"] == "integer":
         told["minimum"] = schema.get("minimum", 0)
-        told["maximum"] = min(schema.get("maximum", LARGEST), LARGEST)
+        told["maximum"] = min(schema.get("maximum", MAX_INTEGER), MAX_INTEGER)
     elif schema["type"] == "array":
-        told["items"] = {**schema["items"], "minLength": 1, "maxLength": MOST_TEXT}
+        told["items"] = {**schema["items"], "minLength": 1, "maxLength": MAX_QUERY_TEXT}
     elif schema["type"] == "string":
         told["minLength"] = schema.get("minLength", 1)
-        told["maxLength"] = schema.get("maxLength", MOST_TEXT)
+        told["maxLength"] = schema.get("maxLength", MAX_QUERY_TEXT)
     default = None if required else default_of(row.takes, name)
     if default is not None and default is not msgspec.UNSET:
         told["default"] = default

@@ -9,14 +9,13 @@ from msgspec import Struct
 
 from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.scopes import ALL, OPERATE, Need, scope
+from folkmoot.operations.limits import MAX_SCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from folkmoot.operations.row import Operation
 
-MOST_CHARACTERS: Final = 1_000
-"""The longest scope."""
 ABOUT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 """A room's name, or a server's namespace."""
 ROOM: Final = "room"
@@ -58,8 +57,8 @@ def needs_of(operations: Iterable[Operation]) -> dict[str, Need]:
 
 def check_scope(text: str) -> str:
     """A scope that someone asks for, with each word once; refused where a word is none."""
-    if len(text) > MOST_CHARACTERS:
-        raise refused(f"scope must be at most {MOST_CHARACTERS:,} characters.")
+    if len(text) > MAX_SCOPE:
+        raise refused(f"scope must be at most {MAX_SCOPE:,} characters.")
     words = text.split()
     if not words:
         raise refused(f"scope must name at least one of {', '.join(NAMES)}, or be {ALL}.")

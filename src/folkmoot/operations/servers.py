@@ -10,21 +10,27 @@ from msgspec import Struct, field
 from folkmoot.core.errors import BackendUnknown
 from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.access import AccessReason, access
-from folkmoot.gateway.settled import may_use
+from folkmoot.gateway.configured_rights import may_use
 from folkmoot.mcp.wire import PROGRESS
+from folkmoot.operations.limits import MAX_PROGRESS_MESSAGE
 from folkmoot.operations.operator.server_views import Namespace, ServerTool, page_of
-from folkmoot.operations.row import Absent, Arguments, Nothing, Operation, Route, says
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Nothing,
+    Operation,
+    Route,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Notification, Response
     from folkmoot.core.policy import Principal
-    from folkmoot.gateway.asking import CallExtras
+    from folkmoot.gateway.requests import CallExtras
     from folkmoot.operations.call import Call
 
 LISTED: Final = Absent("MCP lists the tools that one may call.")
 NO_COMMAND: Final = Absent("'folkmoot call' lists tools and calls them.")
-MOST_MESSAGE: Final = 1_000
-"""Characters of a progress message."""
 
 
 class CallServer(Protocol):
@@ -160,7 +166,7 @@ def allowed(call: Call[Any], namespace: str) -> list[str]:
 
 async def try_tool(call: Call[TryTool]) -> TriedTool:
     """Call a tool of a server, as a client of an era would."""
-    from folkmoot.gateway.asking import CallExtras
+    from folkmoot.gateway.requests import CallExtras
 
     given, services = call.arguments, call.services
     entry = services.gateway.catalogue.tool(given.name)
@@ -193,7 +199,7 @@ def telling(call: Call[Any]) -> Callable[[Notification], None]:
             ToolProgress(
                 progress=number(params.get("progress")),
                 total=number(params.get("total")),
-                message=message[:MOST_MESSAGE] if isinstance(message, str) else "",
+                message=message[:MAX_PROGRESS_MESSAGE] if isinstance(message, str) else "",
             )
         )
 

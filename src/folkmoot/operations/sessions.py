@@ -21,16 +21,16 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.call import Bind
-from folkmoot.operations.limits import by_address, when_wrong_secret
 from folkmoot.operations.operator.people import find
+from folkmoot.operations.rate_limits import by_address, when_wrong_secret
 from folkmoot.operations.row import (
     Absent,
     Arguments,
-    Audit,
-    Done,
-    Limit,
+    AuditSpec,
+    NoContent,
     Nothing,
     Operation,
+    OperationLimit,
     Route,
     says,
 )
@@ -46,7 +46,7 @@ NO_COMMAND: Final = Absent(FOR_PAGES)
 SECRET: Final = Absent("Whoever calls a tool reads its answer: the code is for its owner alone.")
 OF_GUESTS: Final = ("rooms", "rooms.manage", "decide")
 """The scopes of what guests may do in their room, as far as the room's own rights let them."""
-GUESSES: Final = Limit("sign_in", by_address, when_wrong_secret)
+GUESSES: Final = OperationLimit("sign_in", by_address, when_wrong_secret)
 
 
 class BrowserSession(Struct, frozen=True, kw_only=True):
@@ -100,14 +100,14 @@ class SignIn(Arguments, frozen=True, kw_only=True):
     token: Annotated[str, says("The account's token.", min_length=1, max_length=200)]
 
 
-class SignedIn(Struct, frozen=True, kw_only=True):
+class SignedInView(Struct, frozen=True, kw_only=True):
     """A browser that is signed in."""
 
     handle: Annotated[str, told("The account.")]
     display_name: Annotated[str, told("Its name.")]
 
 
-async def sign_in(call: Call[SignIn]) -> SignedIn:
+async def sign_in(call: Call[SignIn]) -> SignedInView:
     """Sign the browser in with a token."""
     check_page(call)
     identity = await call.services.accounts.identify(call.arguments.token)
@@ -115,7 +115,7 @@ async def sign_in(call: Call[SignIn]) -> SignedIn:
     if account is None:
         raise TokenInvalid
     call.bind = Bind(account.id, identity.credential.id, otherwise=None)
-    return SignedIn(handle=account.handle, display_name=account.display_name)
+    return SignedInView(handle=account.handle, display_name=account.display_name)
 
 
 class UseCode(Arguments, frozen=True, kw_only=True):
@@ -124,21 +124,21 @@ class UseCode(Arguments, frozen=True, kw_only=True):
     code: Annotated[str, says("The code of the link.", min_length=1, max_length=200)]
 
 
-async def use_code(call: Call[UseCode]) -> SignedIn:
+async def use_code(call: Call[UseCode]) -> SignedInView:
     """Sign the browser in with a one-time code, which is used up."""
     check_page(call)
     account, made_with, scope = await call.services.accounts.browsers.use_code(call.arguments.code)
     call.bind = Bind(account.id, made_with, otherwise=None, scope=scope)
-    return SignedIn(handle=account.handle, display_name=account.display_name)
+    return SignedInView(handle=account.handle, display_name=account.display_name)
 
 
-async def sign_out(call: Call[Nothing]) -> Done:
+async def sign_out(call: Call[Nothing]) -> NoContent:
     """End the session; a browser that has none is told to forget its cookie as well."""
     here = call.caller.session
     if here is not None and here.account is not None:
         await call.services.accounts.browsers.close(here.account, here.credential.id)
     call.signs_out = True
-    return Done()
+    return NoContent()
 
 
 class CreatedCode(Struct, frozen=True, kw_only=True):
@@ -221,7 +221,7 @@ SESSIONS: Final = (
         description="The answer sets the cookie of a browser session. It ends with the token, can "
         "do no more than the token, and is listed and revoked among the tokens.",
         takes=SignIn,
-        gives=SignedIn,
+        gives=SignedInView,
         handler=sign_in,
         secret=("token",),
         scope="",
@@ -247,7 +247,7 @@ SESSIONS: Final = (
         description="The answer sets the cookie of a browser session. A code works once, and for "
         "two minutes.",
         takes=UseCode,
-        gives=SignedIn,
+        gives=SignedInView,
         handler=use_code,
         secret=("code",),
         scope="",
@@ -272,7 +272,7 @@ SESSIONS: Final = (
         name="folkmoot/sign_out",
         description="The session ends at once, and with it everything that the browser has open.",
         takes=Nothing,
-        gives=Done,
+        gives=NoContent,
         handler=sign_out,
         scope="",
         who="anyone",
@@ -301,7 +301,7 @@ SESSIONS: Final = (
         scope="account",
         effect="adds",
         errors=(QuotaExceeded,),
-        audit=Audit("browser.code_created", by_service=True),
+        audit=AuditSpec("browser.code_created", by_service=True),
         tool=SECRET,
         routes=(
             Route(
@@ -329,7 +329,7 @@ SESSIONS: Final = (
         errors=(CommandInvalid, UserNotFound, QuotaExceeded),
         needs=("accounts",),
         local=True,
-        audit=Audit("browser.code_created", "handle", by_service=True),
+        audit=AuditSpec("browser.code_created", "handle", by_service=True),
         tool=SECRET,
         routes=(
             Route(

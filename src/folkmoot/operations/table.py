@@ -10,13 +10,12 @@ from folkmoot.operations.accounts import ACCOUNTS
 from folkmoot.operations.activity import ACTIVITY
 from folkmoot.operations.asks import ASKS
 from folkmoot.operations.events import FOLLOWING
-from folkmoot.operations.finder import FINDERS
-from folkmoot.operations.hub import HUB
+from folkmoot.operations.finder import FINDERS, HUB
 from folkmoot.operations.invites import INVITES
 from folkmoot.operations.mail import APP, MESSAGES
 from folkmoot.operations.operator import OPERATOR
 from folkmoot.operations.people import PEOPLE
-from folkmoot.operations.rooms import ROOMS
+from folkmoot.operations.rooms.membership import ROOMS
 from folkmoot.operations.row import Absent
 from folkmoot.operations.scopes import needs_of
 from folkmoot.operations.servers import USING
@@ -55,7 +54,7 @@ OPERATIONS: Final = (
 )
 
 
-class Catalogue:
+class ToolCatalogue:
     """The tools of a table of operations; one is found by either spelling of its name."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
@@ -98,6 +97,6 @@ class Catalogue:
         }
 
 
-CATALOGUE: Final = Catalogue(OPERATIONS)
+CATALOGUE: Final = ToolCatalogue(OPERATIONS)
 NEEDS: Final = needs_of(OPERATIONS)
 """The scope that each operation needs, whichever way it is asked for."""

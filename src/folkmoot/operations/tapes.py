@@ -14,12 +14,12 @@ from msgspec import Struct
 from folkmoot.core.errors import TapeNotFound, TapeUnreadable
 from folkmoot.core.scopes import OPERATE
 from folkmoot.operations.call import FileAnswer
-from folkmoot.operations.lines import leave_line
-from folkmoot.operations.proxies import may_see_proxies
+from folkmoot.operations.operator.held import may_see_proxies
+from folkmoot.operations.records import leave_line
 from folkmoot.operations.row import (
     Absent,
     Arguments,
-    Audit,
+    AuditSpec,
     Cursor,
     Operation,
     PageLimit,
@@ -336,7 +336,7 @@ TAPES: Final = (
         needs=("tapes",),
         tool=NO_TOOL,
         # Once in ten minutes for each reader and tape: a page that follows a tape asks often.
-        audit=Audit(READ, "tape", by_service=True),
+        audit=AuditSpec(READ, "tape", by_service=True),
         routes=(
             Route("GET", PATH + "/{tape}", "readTape", "Read a tape", answer="Some of its lines."),
             Route(

@@ -13,9 +13,10 @@ from folkmoot.core.errors import (
     MessageNotFound,
     ThreadNotFound,
 )
-from folkmoot.mail.model import Digest, Message, State, ThreadPage
+from folkmoot.mail.model import Digest, MailMessage, State, ThreadPage
 from folkmoot.mail.model import Thread as ThreadView
-from folkmoot.operations.mail import MessagesLimit, Peek, take_page
+from folkmoot.operations.limits import MAX_MARKED_READ
+from folkmoot.operations.mail import MessagesLimit, Peek, deliver_page
 from folkmoot.operations.row import (
     Absent,
     Arguments,
@@ -30,8 +31,6 @@ from folkmoot.operations.row import (
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
-MOST_MARKED = 100
-"""Messages that one call marks read: as many as one page shows."""
 
 ThreadId = Annotated[str, says("UUID of the thread")]
 
@@ -54,7 +53,7 @@ async def threads(call: Call[Threads]) -> ThreadPage:
     )
 
 
-class Thread(Arguments, frozen=True, kw_only=True):
+class ReadThread(Arguments, frozen=True, kw_only=True):
     """Which thread, and which part of it."""
 
     thread_id: ThreadId
@@ -67,17 +66,17 @@ class ThreadMessages(Struct, frozen=True):
     """A thread with a page of its messages, newest first."""
 
     thread: ThreadView
-    messages: list[Message]
+    messages: list[MailMessage]
     next_cursor: str | None
 
 
-async def thread(call: Call[Thread]) -> ThreadMessages:
+async def thread(call: Call[ReadThread]) -> ThreadMessages:
     """One conversation, both sides of it, newest first."""
     given = call.arguments
     conversation = await call.services.mail.thread(
         call.account, given.thread_id, limit=given.limit, cursor=given.cursor, peek=given.peek
     )
-    return ThreadMessages(conversation.thread, *take_page(call, conversation.page))
+    return ThreadMessages(conversation.thread, *deliver_page(call, conversation.page))
 
 
 async def digest(call: Call[Nothing]) -> Digest:
@@ -92,7 +91,7 @@ class MarkRead(Arguments, frozen=True, kw_only=True):
     message_ids: (
         Annotated[
             list[str],
-            says("Mark only these messages of the thread (UUIDs).", max_length=MOST_MARKED),
+            says("Mark only these messages of the thread (UUIDs).", max_length=MAX_MARKED_READ),
         ]
         | None
     ) = None
@@ -196,7 +195,7 @@ THREADS = (
         name="msg/thread",
         description="Read one conversation with the messages of both sides, newest first. What is "
         "returned counts as read unless peek is true.",
-        takes=Thread,
+        takes=ReadThread,
         gives=ThreadMessages,
         handler=thread,
         scope="mail.read",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
-from folkmoot.accounts.model import LONGEST_LABEL, LONGEST_LIFE
+from folkmoot.accounts.limits import MAX_LABEL, MAX_TOKEN_SECONDS
 from folkmoot.core.errors import (
     CommandInvalid,
     CredentialNotFound,
@@ -17,10 +17,20 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.scopes import ALL, OPERATE
+from folkmoot.operations.limits import MAX_SCOPE
 from folkmoot.operations.operator.people import find, recording
-from folkmoot.operations.operator.row import operated
-from folkmoot.operations.row import Absent, Arguments, Audit, Done, Nothing, Operation, Route, says
-from folkmoot.operations.scopes import MOST_CHARACTERS, check_scope
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    AuditSpec,
+    NoContent,
+    Nothing,
+    Operation,
+    Route,
+    operated,
+    says,
+)
+from folkmoot.operations.scopes import check_scope
 from folkmoot.rooms.model import told
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ SCOPE_SAYS: Final = "What it may do: `*`, or scopes such as `mail.read rooms:squ
 SECRET: Final = Absent("Whoever calls a tool reads its answer: a token is for its owner alone.")
 
 
-class Credential(Struct, frozen=True, kw_only=True):
+class CredentialView(Struct, frozen=True, kw_only=True):
     """A token as its owner sees it."""
 
     id: Annotated[str, told("What it is revoked by.")]
@@ -48,7 +58,7 @@ class Credential(Struct, frozen=True, kw_only=True):
     current: Annotated[bool, told("Whether this request was made with it.")]
 
 
-class CreatedCredential(Credential, frozen=True, kw_only=True):
+class CreatedCredential(CredentialView, frozen=True, kw_only=True):
     """A token that was made."""
 
     token: Annotated[str, told("The token itself. It is not shown again.")]
@@ -57,13 +67,13 @@ class CreatedCredential(Credential, frozen=True, kw_only=True):
 class Credentials(Struct, frozen=True):
     """The tokens of an account."""
 
-    credentials: Annotated[list[Credential], told("The oldest first.")]
+    credentials: Annotated[list[CredentialView], told("The oldest first.")]
 
 
 class Tokens(Struct, frozen=True):
     """The tokens of an account, as models are told them."""
 
-    tokens: list[Credential]
+    tokens: list[CredentialView]
 
 
 async def tokens(call: Call[Nothing]) -> Tokens:
@@ -77,9 +87,9 @@ async def credentials(call: Call[Nothing]) -> Credentials:
     return Credentials([shown(each, call.caller.credential_id) for each in found])
 
 
-def shown(stored: Stored, current: str) -> Credential:
+def shown(stored: Stored, current: str) -> CredentialView:
     """A token as its owner sees it."""
-    return Credential(
+    return CredentialView(
         id=stored.id,
         kind=cast("Any", stored.kind),
         label=stored.label,
@@ -95,12 +105,14 @@ class NewCredential(Arguments, frozen=True, kw_only=True):
     """A token to be made."""
 
     label: (
-        Annotated[str, says("What it is for.", min_length=1, max_length=LONGEST_LABEL)] | UnsetType
+        Annotated[str, says("What it is for.", min_length=1, max_length=MAX_LABEL)] | UnsetType
     ) = UNSET
     expires_in: (
         Annotated[
             int,
-            says("Seconds until it expires; without it, it never does.", ge=1, le=LONGEST_LIFE),
+            says(
+                "Seconds until it expires; without it, it never does.", ge=1, le=MAX_TOKEN_SECONDS
+            ),
         ]
         | UnsetType
     ) = UNSET
@@ -110,7 +122,7 @@ class NewCredential(Arguments, frozen=True, kw_only=True):
             says(
                 f"{SCOPE_SAYS}. Without it, the same as the token that the request was made with.",
                 min_length=1,
-                max_length=MOST_CHARACTERS,
+                max_length=MAX_SCOPE,
             ),
         ]
         | UnsetType
@@ -176,7 +188,7 @@ class OneCredentialOf(CredentialsOf, frozen=True, kw_only=True):
     credential: Annotated[str, says("The id of the token.", shown={"maxLength": 64})]
 
 
-async def revoke_token_of(call: Call[OneCredentialOf]) -> Done:
+async def revoke_token_of(call: Call[OneCredentialOf]) -> NoContent:
     """One token less of any account, as the operator."""
     services, given = call.services, call.arguments
     account = await find(services, given.handle)
@@ -187,7 +199,7 @@ async def revoke_token_of(call: Call[OneCredentialOf]) -> Done:
         # A hub that runs has logged it.
         record = recording(call, "token.revoked", [], given.credential)
         await services.store.write(lambda tx: record(tx, account))
-    return Done()
+    return NoContent()
 
 
 class OneCredential(Arguments, frozen=True, kw_only=True):
@@ -196,10 +208,10 @@ class OneCredential(Arguments, frozen=True, kw_only=True):
     credential: Annotated[str, says("The id of the token.", shown={"maxLength": 64})]
 
 
-async def revoke_token(call: Call[OneCredential]) -> Done:
+async def revoke_token(call: Call[OneCredential]) -> NoContent:
     """One token less."""
     await call.services.accounts.authentication.revoke(call.account, call.arguments.credential)
-    return Done()
+    return NoContent()
 
 
 TOKENS = (
@@ -238,7 +250,7 @@ TOKENS = (
         effect="adds",
         errors=(QuotaExceeded,),
         tool=SECRET,
-        audit=Audit("token.created", by_service=True),
+        audit=AuditSpec("token.created", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -268,7 +280,7 @@ TOKENS = (
         needs=("accounts",),
         local=True,
         tool=SECRET,
-        audit=Audit("token.created", "handle", by_service=True),
+        audit=AuditSpec("token.created", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -308,12 +320,12 @@ TOKENS = (
         description="Revoke a token of someone, or sign one of their browsers out. Whatever is "
         "open with it ends at once.",
         takes=OneCredentialOf,
-        gives=Done,
+        gives=NoContent,
         handler=revoke_token_of,
         effect="destroys",
         errors=(CommandInvalid, UserNotFound, CredentialNotFound),
         needs=("accounts",),
-        audit=Audit("token.revoked", "credential", by_service=True),
+        audit=AuditSpec("token.revoked", "credential", by_service=True),
         routes=(
             Route(
                 "DELETE",
@@ -330,13 +342,13 @@ TOKENS = (
         name="folkmoot/revoke_token",
         description="Whatever is open with it ends at once.",
         takes=OneCredential,
-        gives=Done,
+        gives=NoContent,
         handler=revoke_token,
         scope="account",
         effect="destroys",
         errors=(CredentialNotFound,),
         tool=Absent("Which token is not needed any more is for its owner to say."),
-        audit=Audit("token.revoked", "credential", by_service=True),
+        audit=AuditSpec("token.revoked", "credential", by_service=True),
         routes=(
             Route(
                 "DELETE",

@@ -16,12 +16,11 @@ import msgspec
 
 from folkmoot.core import strict
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.equality import same
 from folkmoot.core.errors import BlockedByInterceptor, FolkmootError, RewriteRefused
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, members, replace
 from folkmoot.core.ports import Holding, Interceptor
-from folkmoot.core.strict import Limits
+from folkmoot.core.strict import Limits, same
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock, Modify, Verdict
 
 logger = logging.getLogger("folkmoot.proxy")

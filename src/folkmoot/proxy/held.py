@@ -15,7 +15,13 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import BusClosed, CommandInvalid, MessageDropped, MessageError
 from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.message import Request, Response, members, message_from, same_id
+from folkmoot.core.message import (
+    Request,
+    Response,
+    members,
+    message_from,
+    same_id,
+)
 from folkmoot.core.ports import Bus, Clock, Event
 from folkmoot.core.verdict import Hold
 from folkmoot.proxy.interceptors.base import CALL, TYPES, context_of, method_of, root_of
@@ -55,16 +61,16 @@ class HeldView(msgspec.Struct, frozen=True):
 Change: TypeAlias = Literal["held", "released", "dropped", "gone"]
 
 
-class HeldChanged(msgspec.Struct, frozen=True):
+class HeldUpdate(msgspec.Struct, frozen=True):
     """What is published of a held message: what has become of it."""
 
     change: Change
     view: HeldView
 
 
-def read_change(event: Event) -> HeldChanged:
+def read_change(event: Event) -> HeldUpdate:
     """The change that an event tells of."""
-    return msgspec.convert(event.data, HeldChanged)
+    return msgspec.convert(event.data, HeldUpdate)
 
 
 class _Held(msgspec.Struct, eq=False):
@@ -160,7 +166,7 @@ class HeldMessages:
 
     def _tell(self, change: Change, view: HeldView) -> None:
         with suppress(BusClosed):
-            self.bus.emit(HELD, HeldChanged(change, view))
+            self.bus.emit(HELD, HeldUpdate(change, view))
 
 
 def seen(number: int, now: float, envelope: MessageEnvelope[Any], by: str, hold: Hold) -> HeldView:

@@ -15,7 +15,12 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.message import Notification, Request, Response, same_id
+from folkmoot.core.message import (
+    Notification,
+    Request,
+    Response,
+    same_id,
+)
 from folkmoot.core.ports import Clock
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.mcp.wire import INITIALIZE, INITIALIZED, VERSION_KEY

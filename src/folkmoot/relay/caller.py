@@ -14,7 +14,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from folkmoot import __version__
 from folkmoot.core.errors import ServerRefused, ServerTimeout, ServerUnreachable, TransportClosed
-from folkmoot.core.message import ErrorObject, Notification, Request, Response, same_id
+from folkmoot.core.message import (
+    ErrorObject,
+    Notification,
+    Request,
+    Response,
+    same_id,
+)
 from folkmoot.core.session import Era
 from folkmoot.mcp import wire
 from folkmoot.mcp.carrier import Carrier, Connect

@@ -233,7 +233,7 @@ class HttpConversations:
         return self._new(key, version)
 
     def heard(
-        self, talk: HttpConversation, method: str, status: int, headers: Mapping[str, str]
+        self, talk: HttpConversation, method: str, status: int, headers: Headers | Mapping[str, str]
     ) -> None:
         """See from the head of an answer whether its session was opened or has ended."""
         named = talk.session.key

@@ -13,7 +13,12 @@ from msgspec import UNSET
 
 from folkmoot import __version__
 from folkmoot.core.errors import CarryError, MessageError
-from folkmoot.core.message import Request, Response, decode_message, encode_message
+from folkmoot.core.message import (
+    Request,
+    Response,
+    decode_message,
+    encode_message,
+)
 from folkmoot.core.session import FIRST_STATELESS, Era
 from folkmoot.core.transport import Headers
 from folkmoot.mcp import wire
@@ -28,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from folkmoot.core.message import ProtocolMessage
-    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
+    from folkmoot.mcp.client.connection import HttpAnswer
+    from folkmoot.mcp.client.target import HttpTarget
 
 OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
 """Statuses that say nothing about eras; neither do those from 500 on."""
@@ -144,7 +150,7 @@ async def heard(answer: HttpAnswer) -> bytes:
     A stream may go on for ever.
     """
     said, events = bytearray(), EventReader(MOST_PROBED)
-    async for chunk in answer.content.iter_any():
+    async for chunk in answer.chunks():
         said += chunk[: MOST_PROBED - len(said)]
         if len(said) == MOST_PROBED:
             break

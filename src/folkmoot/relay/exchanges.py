@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from folkmoot.core.errors import MessageError, ServerAnswerInvalid
-from folkmoot.core.message import Request, Response, decode_message, encode_message
+from folkmoot.core.message import (
+    Request,
+    Response,
+    decode_message,
+    encode_message,
+)
 from folkmoot.core.transport import Headers, HttpMetadata, SseMetadata, TransportContext
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.headers import (
@@ -47,13 +52,13 @@ from folkmoot.relay.steps import TO_CLIENT, answer_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    import aiohttp
     from starlette.types import Scope, Send
 
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.policy import Principal
     from folkmoot.core.strict import Limits
     from folkmoot.core.transport import ConnectionInfo
+    from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.relay.conversation import HttpConversation
     from folkmoot.relay.steps import Envelope, Steps
 
@@ -309,16 +314,16 @@ class Answering:
         self._begun = False
         self._kept: bytes | None = None
 
-    async def kept(self, answer: aiohttp.ClientResponse) -> bytes:
+    async def kept(self, answer: HttpAnswer) -> bytes:
         """The whole answer, to be looked at before it is passed on; nothing of a stream."""
         if answer.content_type == EVENT_STREAM:
             return b""
         self._kept = await self._whole(answer)
         return self._kept
 
-    async def relay(self, answer: aiohttp.ClientResponse) -> None:
+    async def relay(self, answer: HttpAnswer) -> None:
         """Pass the server's answer on, each message in it through the steps."""
-        headers = allowed(answer.headers.items(), ANSWER_HEADERS)
+        headers = allowed(answer.headers, ANSWER_HEADERS)
         if answer.content_type == JSON or self._kept is not None:
             body = await self._whole(answer) if self._kept is None else self._kept
             body = await self._replies.message(body, answer.status, headers)
@@ -327,7 +332,7 @@ class Answering:
             return
         await self._head(answer.status, headers)
         streaming = answer.content_type == EVENT_STREAM
-        async for chunk in answer.content.iter_any():
+        async for chunk in answer.chunks():
             # What holds no message is passed on as it is.
             await self._part(await self._replies.events(chunk) if streaming else chunk)
         await self._part(b"", more=False)
@@ -341,9 +346,9 @@ class Answering:
             await self._part(encode_event(encode_message(told), event_type="message"))
         await self._part(b"", more=False)
 
-    async def _whole(self, answer: aiohttp.ClientResponse) -> bytes:
+    async def _whole(self, answer: HttpAnswer) -> bytes:
         body = bytearray()
-        async for chunk in answer.content.iter_any():
+        async for chunk in answer.chunks():
             body += chunk
             if len(body) > self._most:
                 raise ServerAnswerInvalid(

@@ -17,8 +17,7 @@ from folkmoot.relay.era_switch import EraSwitch
 from folkmoot.relay.forward import Forwarder
 from folkmoot.relay.signin import ProxySignIn
 from folkmoot.taskgroups import group
-from folkmoot.telemetry.metrics import Metrics
-from folkmoot.telemetry.parts import proxy_families
+from folkmoot.telemetry.metrics import Metrics, proxy_families
 from folkmoot.transports import http
 from folkmoot.transports.answers import Answers, JsonResponse
 from folkmoot.transports.bodies import BodyBounds

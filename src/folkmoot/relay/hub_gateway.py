@@ -10,13 +10,12 @@ import msgspec
 
 from folkmoot.audit import log_kept
 from folkmoot.core.errors import SettingsError
-from folkmoot.gateway.audit import Audit
+from folkmoot.gateway.audit import CallAudit
 from folkmoot.gateway.gateway import Gateway
-from folkmoot.gateway.grant_views import GrantViews
-from folkmoot.gateway.granting import Granting
-from folkmoot.gateway.inputs import Inputs
+from folkmoot.gateway.grants import Granting, GrantViews
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.pins import Pins
+from folkmoot.gateway.requests import Inputs
 from folkmoot.gateway.rights import HubRights
 from folkmoot.gateway.service import GatewayService
 from folkmoot.gateway.tasks import Tasks
@@ -78,7 +77,7 @@ class HubGateway:
         await pins.load()
         self.gateway = Gateway(
             pins,
-            Audit(vault.derive(AUDIT), self._settings.audit_arguments),
+            CallAudit(vault.derive(AUDIT), self._settings.audit_arguments),
             Tasks(vault, clock),
             own=own,
             server_info=server_info,

@@ -18,6 +18,7 @@ from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras import Step as EraStep
 from folkmoot.mcp.wire import INITIALIZE, METHOD_NOT_FOUND, PING, error_answer
+from folkmoot.proxy.jsonpath import JsonPath
 from folkmoot.proxy.replay.matching import Mode, name_of, subject_of, told
 from folkmoot.proxy.replay.playing import (
     ClientStep,
@@ -33,7 +34,6 @@ from folkmoot.proxy.replay.playing import (
     placeholders,
 )
 from folkmoot.proxy.tape import Tape
-from folkmoot.proxy.tape.places import Pattern
 
 ANSWER_SECONDS: Final = 30.0
 """How long a live server may take for one answer."""
@@ -58,7 +58,7 @@ async def play(
     placeholders, without which a redacted request is not sent.
     """
     for pattern in ignore:
-        Pattern(pattern)
+        JsonPath.below(pattern)
     calls: list[PlayedCall] = []
     unexpected: list[str] = []
     for part in parts_of(tape.entries):

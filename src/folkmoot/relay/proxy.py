@@ -136,11 +136,10 @@ class ProxyOperator:
 
     def __init__(self, held: HeldMessages, clock: Clock) -> None:
         # A web server takes its time to import, which a proxy without rules need not wait for.
-        from folkmoot.datafolder.sockets import proxy_socket
+        from folkmoot.datafolder.proxies import proxy_socket
         from folkmoot.operations import Services
         from folkmoot.operations.operator.hub import HubStatus
-        from folkmoot.transports.operator_app import operator_app
-        from folkmoot.transports.operator_socket import OperatorSocket
+        from folkmoot.transports.operator_socket import OperatorSocket, operator_app
 
         def status() -> HubStatus:
             return HubStatus(os.getpid(), __version__, clock.monotonic() - started, "")

@@ -16,15 +16,28 @@ from folkmoot.accounts.model import principal_of
 from folkmoot.core.errors import ArgumentInvalid, BackendFailed, CapabilityDenied, MethodUnknown
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.kinds import parse
-from folkmoot.core.message import Notification, Request, Response, members
+from folkmoot.core.message import (
+    Notification,
+    Request,
+    Response,
+    members,
+)
 from folkmoot.core.policy import NOBODY
-from folkmoot.gateway.asking import ASKS, CALL, COMPLETE, GATEWAY_CALL, GET, READ, CallExtras, shown
-from folkmoot.gateway.cursors import make_cursor, read_cursor
-from folkmoot.gateway.inputs import INPUT_REQUIRED
-from folkmoot.gateway.listing import MEMBERS, is_app_only, tool_shown
+from folkmoot.gateway.configured_rights import may_use
+from folkmoot.gateway.listing import MEMBERS, is_app_only, make_cursor, read_cursor, tool_shown
 from folkmoot.gateway.model import PromptEntry, ToolEntry
 from folkmoot.gateway.part import TEMPLATE
-from folkmoot.gateway.settled import may_use
+from folkmoot.gateway.requests import (
+    ASKS,
+    CALL,
+    COMPLETE,
+    GATEWAY_CALL,
+    GET,
+    INPUT_REQUIRED,
+    READ,
+    CallExtras,
+    shown,
+)
 from folkmoot.mcp.wire import (
     PING,
     PROGRESS,
@@ -36,7 +49,7 @@ from folkmoot.mcp.wire import (
     TOOLS_LIST,
 )
 from folkmoot.pipeline import Pipeline, enveloped
-from folkmoot.telemetry.records import AUDIT_TRAIL
+from folkmoot.telemetry.logs import AUDIT_TRAIL
 
 if TYPE_CHECKING:
     from collections.abc import Collection

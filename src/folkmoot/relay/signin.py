@@ -131,7 +131,8 @@ class ProxySignIn:
         named = ((name, request.headers.get(name)) for name in TOKEN_HEADERS)
         said = Headers(tuple((name, value) for name, value in named if value is not None))
         status, headers, answer = await fetch("POST", there, said, body)
-        kept = {name: headers[name] for name in TOKEN_ANSWERS if name in headers}
+        told = {name: headers.get(name) for name in TOKEN_ANSWERS}
+        kept = {name: value for name, value in told.items() if value is not None}
         return Response(answer, status, kept)
 
     def _challenge(self, headers: Iterable[tuple[bytes, bytes]], scope: Scope) -> list[Any]:
@@ -255,7 +256,7 @@ async def fetch_object(url: URL) -> dict[str, Any] | None:
 
 async def fetch(
     method: str, url: URL, headers: Headers, body: bytes | None = None
-) -> tuple[int, Any, bytes]:
+) -> tuple[int, Headers, bytes]:
     """One exchange with another server than the MCP one, which gets nothing that is meant for it.
 
     Raises the `CarryError` of a server that cannot be reached or answers too much.
@@ -267,7 +268,7 @@ async def fetch(
             target.ask(method, headers, body) as answer,
         ):
             said = bytearray()
-            async for chunk in answer.content.iter_any():
+            async for chunk in answer.chunks():
                 said += chunk
                 if len(said) > MOST_BYTES:
                     raise ServerAnswerInvalid(f"{target.shown} answers with too much.")

@@ -11,7 +11,12 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.message import MessageId, Notification, Request, Response
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    Request,
+    Response,
+)
 from folkmoot.core.policy import NOBODY
 from folkmoot.core.ports import Admitted, Clock
 from folkmoot.core.timing import TimingContext

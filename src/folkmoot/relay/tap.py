@@ -33,7 +33,7 @@ from folkmoot.relay.exchanges import JSON, Contexts, Replies, mirrored, say_json
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import TO_SERVER, Steps, answer_of
 from folkmoot.taskgroups import aside
-from folkmoot.telemetry.records import AUDIT_TRAIL, WITHHELD, AuditTrail
+from folkmoot.telemetry.logs import AUDIT_TRAIL, WITHHELD, AuditTrail
 from folkmoot.transports.bodies import replaying
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY
 from folkmoot.transports.mcp.session_ids import shown_header

@@ -13,7 +13,12 @@ from typing import Final
 
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import TapeExhausted, TooManyInFlight, TransportClosed
-from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
+from folkmoot.core.message import (
+    MessageId,
+    ProtocolMessage,
+    Request,
+    Response,
+)
 from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, EnvelopeQueue

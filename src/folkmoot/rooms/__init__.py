@@ -6,7 +6,7 @@ returns past messages; an *outlet* is a connection, and a *crowd* the connection
 messages. *Rooms* is what transports and tools use: it knows who may join (`access`), loads rooms
 (`loading`) and maintains them (`upkeep`). A *visitor* is whoever makes a request: an account, or a
 *guest* who was invited into one room. A *requester* sends requests in a room for a visitor who has
-no connection.
+no connection. All bounds are in `limits`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 from folkmoot.lazily import loading
 from folkmoot.rooms.model import (
-    MOST_READ,
-    MOST_WAIT,
     Invitation,
     MessagePage,
     ProposalView,
@@ -27,26 +25,24 @@ from folkmoot.rooms.model import (
 )
 
 if TYPE_CHECKING:
+    from folkmoot.rooms.access import visitor_of
     from folkmoot.rooms.options import RoomOptions
     from folkmoot.rooms.requests import Requester
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.rooms.spec import RoomPatch, RoomSpec, read_patch, read_spec
-    from folkmoot.rooms.visitors import visitor_of
 else:
     __getattr__ = loading(
         __name__,
         {
+            "access": "visitor_of",
             "options": "RoomOptions",
             "requests": "Requester",
             "rooms": "Rooms",
             "spec": "RoomPatch RoomSpec read_patch read_spec",
-            "visitors": "visitor_of",
         },
     )
 
 __all__ = [
-    "MOST_READ",
-    "MOST_WAIT",
     "Invitation",
     "MessagePage",
     "ProposalView",

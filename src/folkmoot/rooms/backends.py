@@ -1,43 +1,52 @@
-"""Backends as participants: which a room may have, and under which names they are there."""
+"""Backends as participants: which a room may have, their names, and how they answer.
+
+Each request to a backend is a task, and its answer a message that passes the same checks as
+anyone's. Progress is sent twice a second at most, the last of it always; a request that is
+cancelled, or timed out, is given up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from folkmoot.core.errors import ArgumentInvalid, BackendUnknown, InvalidName, NameRefused
+from folkmoot.core import strict
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    BackendBusy,
+    BackendFailed,
+    BackendUnknown,
+    FolkmootError,
+    InternalError,
+    InvalidJson,
+    MessageError,
+    NameRefused,
+    RateLimited,
+)
+from folkmoot.core.mcpx import PROTOCOL
+from folkmoot.core.message import JSONRPC, Request, members
 from folkmoot.core.policy import Principal, PrincipalType
-from folkmoot.names import validate_namespace
-from folkmoot.rooms.machine import BACKEND
-from folkmoot.rooms.machine.likeness import check_name, skeleton
-from folkmoot.rooms.model import MOST_BACKENDS, Visitor
-from folkmoot.rooms.ports import Backends
+from folkmoot.mcp.wire import PROGRESS
+from folkmoot.rooms.journal import Spawn
+from folkmoot.rooms.limits import MAX_BACKEND_CALLS, PROGRESS_SECONDS
+from folkmoot.rooms.machine import BACKEND, AskBackend, Role
+from folkmoot.rooms.machine.members import check_name, skeleton
+from folkmoot.rooms.machine.requests import progress_token
+from folkmoot.rooms.model import Visitor
+from folkmoot.rooms.ports import Asked, Backends
+from folkmoot.telemetry.logs import AuditTrail
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.live import LiveRoom
 
 
 def backend_principal(namespace: str) -> Principal:
     """A backend as a room knows it; it is nobody's account."""
     return Principal(f"{BACKEND}{namespace}", namespace, PrincipalType.BACKEND)
-
-
-def read_backends(value: Any) -> tuple[str, ...]:
-    """The namespaces that someone names, each once; null names none."""
-    if value is None:
-        return ()
-    if type(value) is not list or len(value) > MOST_BACKENDS:
-        raise ArgumentInvalid(
-            f"backends must be a list of at most {MOST_BACKENDS} namespaces.", field="backends"
-        )
-    for namespace in value:
-        try:
-            validate_namespace(namespace if type(namespace) is str else "")
-        except InvalidName:
-            told = repr(namespace)[:64]
-            raise ArgumentInvalid(
-                f"backends: {told} is not a valid namespace.", field="backends"
-            ) from None
-    if len({*value}) < len(value):
-        raise ArgumentInvalid("backends names one twice.", field="backends")
-    return tuple(sorted(value))
 
 
 def check_brought(backends: Backends | None, visitor: Visitor, namespaces: Iterable[str]) -> None:
@@ -67,3 +76,211 @@ def check_likeness(namespaces: Collection[str], owners: Iterable[str]) -> None:
             raise ArgumentInvalid(
                 f"backends: {namespace} could be mistaken for {other}.", field="backends"
             )
+
+
+logger = logging.getLogger("folkmoot.rooms")
+
+Speak: TypeAlias = Callable[[bytes, Visitor, Callable[[], Awaitable[None]]], Awaitable[None]]
+"""Has a message pass the interceptors, and then posted; one that stops it raises its error."""
+
+
+class RoomBackendCalls:
+    """Which backends a live room has, and what they are answering."""
+
+    def __init__(
+        self, live: LiveRoom, backends: Backends | None, spawn: Spawn, speak: Speak
+    ) -> None:
+        self.namespaces: frozenset[str] = frozenset()
+        """The room's backends, whether or not the hub has them now."""
+        self._live = live
+        self._backends = backends
+        self._spawn = spawn
+        self._speak = speak
+        self._calls: dict[str, asyncio.Task[None]] = {}
+        self._busy: Counter[str] = Counter()
+
+    @property
+    def under_way(self) -> int:
+        """How many requests are being answered."""
+        return len(self._calls)
+
+    def present(self) -> list[Principal]:
+        """The room's backends that the hub has now."""
+        known = () if self._backends is None else self._backends.known()
+        return [backend_principal(name) for name in sorted(self.namespaces) if name in known]
+
+    def ask(self, ask: AskBackend) -> None:
+        """Have a backend answer."""
+        name = ask.backend.name
+        if self._busy[name] >= MAX_BACKEND_CALLS:
+            busy = BackendBusy(
+                f"{name} already has {MAX_BACKEND_CALLS} open requests in this room."
+            )
+            self._spawn(self._respond(ask, {"error": busy.as_jsonrpc()}, AuditTrail()))
+            return
+        task = self._spawn(self._serve(ask))
+        if task is not None:
+            self._calls[ask.id] = task
+            self._busy[name] += 1
+            task.add_done_callback(lambda _: self._done(ask))
+
+    def cease(self, id_: str) -> None:
+        """Nobody waits for this answer any more."""
+        task = self._calls.get(id_)
+        if task is not None:
+            task.cancel()
+
+    def end(self) -> None:
+        """The room ends: give up everything."""
+        for task in list(self._calls.values()):
+            task.cancel()
+
+    def _done(self, ask: AskBackend) -> None:
+        del self._calls[ask.id]
+        self._busy[ask.backend.name] -= 1
+
+    async def _serve(self, ask: AskBackend) -> None:
+        trail = AuditTrail()
+        try:
+            await self._respond(ask, await self._answered(ask, trail), trail)
+        finally:
+            trail.end()
+
+    async def _answered(self, ask: AskBackend, trail: AuditTrail) -> dict[str, Any]:
+        token = progress_token(ask.payload)
+        if token is None:
+            return await self._answer(ask, None, trail)
+        progress = ProgressReporter(lambda told: self._tell(ask, {**told, "progressToken": token}))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(progress.run())
+            answer = await self._answer(ask, progress, trail)
+            progress.end()
+        return answer
+
+    async def _answer(
+        self, ask: AskBackend, progress: ProgressReporter | None, trail: AuditTrail
+    ) -> dict[str, Any]:
+        """The result or the error, as the members of a response."""
+        payload = ask.payload
+        request = Request(
+            id=payload["id"], method=payload["method"], params=payload.get("params", {})
+        )
+        asked = Asked(
+            room=self._live.name,
+            namespace=ask.backend.name,
+            person=ask.by,
+            scope=ask.scope,
+            request=request,
+            trail=trail,
+        )
+        error: FolkmootError
+        try:
+            if self._backends is not None:
+                tell = None if progress is None else progress.take
+                told = members(await self._backends.answer(asked, tell))
+                return {name: told[name] for name in ("result", "error") if name in told}
+            error = BackendFailed("The hub has no backends.")
+        except FolkmootError as refusal:
+            error = refusal
+        except Exception:
+            logger.exception("a backend was not asked", extra={"backend": ask.backend.name})
+            error = InternalError("The hub failed to ask the backend.")
+        return {"error": error.as_jsonrpc()}
+
+    async def _respond(self, ask: AskBackend, answer: dict[str, Any], trail: AuditTrail) -> None:
+        try:
+            raw = self._written(ask, ask.kind, ask.to, {"id": ask.payload["id"], **answer})
+            await self._say(ask, raw, trail)
+        except FolkmootError as error:
+            # Without effect if it was delivered: then it is the room that refused it.
+            trail.withhold()
+            refused: FolkmootError = error
+            if isinstance(error, MessageError):
+                # What was done upstream is done: whoever asked is to know that it was.
+                refused = BackendFailed(
+                    f"{ask.backend.name} answered, but the room cannot carry the answer: "
+                    f"{error.message}"
+                )
+            failed = {"id": ask.payload["id"], "error": refused.as_jsonrpc()}
+            # The request may be closed by now, or the room.
+            with suppress(FolkmootError):
+                await self._post(ask, self._written(ask, ask.kind, ask.to, failed))
+
+    async def _tell(self, ask: AskBackend, params: dict[str, Any]) -> None:
+        with suppress(FolkmootError):
+            told = {"method": PROGRESS, "params": params}
+            raw = self._written(ask, f"mcp.notification.{PROGRESS}", ask.to[:1], told)
+            await self._say(ask, raw, AuditTrail())
+
+    async def _say(self, ask: AskBackend, raw: bytes, trail: AuditTrail) -> None:
+        """Say something in a backend's name, as anyone says something."""
+
+        async def post() -> None:
+            trail.deliver()
+            await self._post(ask, raw)
+
+        await self._speak(raw, Visitor(ask.backend, None, self._live.room_id), post)
+
+    def _written(
+        self, ask: AskBackend, kind: str, to: tuple[str, ...], payload: dict[str, Any]
+    ) -> bytes:
+        message = {
+            "protocol": PROTOCOL,
+            "kind": kind,
+            "to": to,
+            "correlation_id": (ask.id,),
+            "payload": {"jsonrpc": JSONRPC, **payload},
+        }
+        try:
+            return strict.encode(message)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            raise InvalidJson("It cannot be written as JSON.") from None
+
+    async def _post(self, ask: AskBackend, raw: bytes) -> None:
+        """Post a message, however long its backend must wait for its turn.
+
+        Whoever asked is not answered later than the request is open: then it is refused.
+        """
+        while True:
+            try:
+                await self._live.post(ask.backend, Role.BACKEND, raw)
+            except RateLimited as error:
+                await asyncio.sleep(error.data["retry_after"])
+            else:
+                return
+
+
+class ProgressReporter:
+    """The latest of one request's progress, told now and then."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]) -> None:
+        self._tell = tell
+        self._latest: dict[str, Any] | None = None
+        self._news = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    def take(self, params: dict[str, Any]) -> None:
+        """It has come further."""
+        self._latest = params
+        self._news.set()
+
+    def end(self) -> None:
+        """It comes no further: `run` tells what is left, and returns."""
+        self._ended.set()
+        self._news.set()
+
+    async def run(self) -> None:
+        """Tell it, not too often."""
+        while not self._ended.is_set():
+            await self._news.wait()
+            await self._tell_latest()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PROGRESS_SECONDS):
+                    await self._ended.wait()
+        await self._tell_latest()
+
+    async def _tell_latest(self) -> None:
+        self._news.clear()
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            await self._tell(latest)

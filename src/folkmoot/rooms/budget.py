@@ -1,19 +1,148 @@
-"""What accounts have stored in rooms, known without asking the store for each message.
+"""What rooms may take: of the disk by quotas, of memory by bounds, and of one room by shares.
 
-An account's amount is read from the store before its first message is judged, and what it stores
-from then on is added. After anything was removed it is read anew.
+The authors with most lose their oldest messages, down to a share that all can have. Whoever has
+less than that loses nothing, so a flood pushes out itself and nobody else.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, Protocol
 
 from folkmoot.core.ports import Store, Tx
-from folkmoot.quotas import ROOM_BYTES, Quotas, Use, stored_in_own_rooms, warning, written_in_rooms
-from folkmoot.rooms.machine import BACKEND
+from folkmoot.quotas import (
+    ROOM_BYTES,
+    Quotas,
+    QuotaUse,
+    stored_in_own_rooms,
+    warning,
+    written_in_rooms,
+)
+from folkmoot.rooms.limits import MAX_BUDGETS
+from folkmoot.rooms.machine import BACKEND, Append
 
-MOST_KNOWN: Final = 100_000
-"""Accounts whose amounts are remembered; with more, all are read anew."""
+GATEWAY_AUTHOR: Final = ""
+"""The author of what the gateway says about nobody."""
+
+
+class Share(NamedTuple):
+    """What an author has in a room."""
+
+    messages: int = 0
+    bytes: int = 0
+
+    def plus(self, size: int) -> Share:
+        """The share with one message more."""
+        return Share(self.messages + 1, self.bytes + size)
+
+    def sum(self, other: Share) -> Share:
+        """Both together."""
+        return Share(self.messages + other.messages, self.bytes + other.bytes)
+
+    def minus(self, other: Share) -> Share:
+        """What is left without a part of it."""
+        return Share(self.messages - other.messages, self.bytes - other.bytes)
+
+
+class Trimmed(NamedTuple):
+    """What is left of a history after the oldest messages of some authors went."""
+
+    removed: list[int]
+    """The `seq` of each message that goes."""
+    oldest_seq: int | None
+    """The `seq` of the first message that is left; None where none is."""
+
+
+def author_of(message: Append) -> str:
+    """Whose share a message counts towards."""
+    return message.account or message.about or GATEWAY_AUTHOR
+
+
+def size_of(message: Append) -> int:
+    """What a message counts for."""
+    return ROOM_BYTES + len(message.data)
+
+
+def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
+    """What each author has of some messages."""
+    found: dict[str, list[int]] = {}
+    # Every message that is stored comes by here.
+    for message in messages:
+        author = message.account or message.about or GATEWAY_AUTHOR
+        share = found.get(author)
+        if share is None:
+            found[author] = [1, ROOM_BYTES + len(message.data)]
+        else:
+            share[0] += 1
+            share[1] += ROOM_BYTES + len(message.data)
+    return {author: Share(*share) for author, share in found.items()}
+
+
+def fair_share(amounts: Iterable[int], most: int) -> int:
+    """The largest share at which all together have at most so much; whoever has less keeps it."""
+    left = sorted(amounts)
+    total, count = sum(left), len(left)
+    if total <= most:
+        return total
+    rest = most
+    for amount in left:
+        if amount * count > rest:
+            return rest // count
+        rest -= amount
+        count -= 1
+    return rest
+
+
+class Trimming:
+    """Decides, message by message from the oldest on, which of a history go."""
+
+    def __init__(self, shares: Mapping[str, Share], most: int, most_bytes: int) -> None:
+        messages = fair_share((share.messages for share in shares.values()), most)
+        size = fair_share((share.bytes for share in shares.values()), most_bytes)
+        self._excess = {
+            author: [share.messages - messages, share.bytes - size]
+            for author, share in shares.items()
+            if share.messages > messages or share.bytes > size
+        }
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nobody has more than a fair share any longer."""
+        return not self._excess
+
+    def goes(self, author: str, size: int) -> bool:
+        """Whether the next message goes."""
+        excess = self._excess.get(author)
+        if excess is None:
+            return False
+        excess[0] -= 1
+        excess[1] -= size
+        if excess[0] <= 0 and excess[1] <= 0:
+            del self._excess[author]
+        return True
+
+    def split(self, messages: Iterable[Append]) -> tuple[list[Append], list[Append]]:
+        """The messages that go, and those before the last of them that stay."""
+        gone: list[Append] = []
+        kept: list[Append] = []
+        stayed, excess = 0, self._excess
+        # As `goes` decides, written out: this is passed by every message of a room in memory.
+        for message in messages:
+            if not excess:
+                break
+            author = message.account or message.about or GATEWAY_AUTHOR
+            over = excess.get(author)
+            if over is None:
+                kept.append(message)
+                continue
+            over[0] -= 1
+            over[1] -= ROOM_BYTES + len(message.data)
+            if over[0] <= 0 and over[1] <= 0:
+                del excess[author]
+            gone.append(message)
+            stayed = len(kept)
+        return gone, kept[:stayed]
 
 
 class RoomBudget:
@@ -101,10 +230,80 @@ class RoomBudget:
         used = self._written.get(account, 0)
         if account == owner:
             used = max(used, self._owned.get(account, 0))
-        return warning("room_bytes_per_account", Use(used, each))
+        return warning("room_bytes_per_account", QuotaUse(used, each))
 
 
 def _remember(known: dict[str, int], account: str, used: int) -> None:
-    if len(known) >= MOST_KNOWN:
+    if len(known) >= MAX_BUDGETS:
         known.clear()
     known[account] = used
+
+
+LARGEST: Final = 2**62
+"""More bytes than there are: the bound where none is set."""
+
+
+class Held(Protocol):
+    """A history in memory."""
+
+    owner: str | None
+    """The account whose room it is."""
+    bytes: int
+    """What its messages take."""
+
+    def __hash__(self) -> int: ...
+
+    def shrink(self, most_bytes: int) -> None:
+        """Keep so many bytes at most."""
+        ...
+
+
+class MemoryBudget:
+    """What all histories in memory take together. A bound of 0 is none."""
+
+    def __init__(self, *, room: int = 0, account: int = 0, total: int = 0) -> None:
+        self.most_of_room = room or LARGEST
+        self.most = total
+        self._most_of_account = account or LARGEST
+        self._most = total or LARGEST
+        self._counted: dict[Held, int] = {}
+        self._by_owner: Counter[str | None] = Counter()
+        self.used = 0
+        """What they take at present."""
+
+    def changed(self, history: Held) -> None:
+        """A history has grown or shrunk; if there is too much now, some history is trimmed."""
+        self._count(history, history.bytes)
+        while self._by_owner[history.owner] > self._most_of_account:
+            self._shrink(history.owner, self._most_of_account // 10)
+        while self.used > self._most:
+            self._shrink(self._heaviest(), self._most // 10)
+
+    def remove(self, history: Held) -> None:
+        """A history is gone."""
+        self._count(history, 0)
+        self._counted.pop(history, None)
+
+    def near(self, part: float) -> int:
+        """How many owners have more than this part of what one may have."""
+        most = self._most_of_account * part
+        return sum(used > most for owner, used in self._by_owner.items() if owner is not None)
+
+    def _count(self, history: Held, size: int) -> None:
+        change = size - self._counted.get(history, 0)
+        self._counted[history] = size
+        self.used += change
+        self._by_owner[history.owner] += change
+        if not self._by_owner[history.owner]:
+            del self._by_owner[history.owner]
+
+    def _heaviest(self) -> str | None:
+        return max(self._by_owner, key=lambda owner: self._by_owner[owner])
+
+    def _shrink(self, owner: str | None, by: int) -> None:
+        """Trim the largest history of an owner; the cost grows with the rooms in memory."""
+        largest = max(
+            (one for one in self._counted if one.owner == owner), key=lambda one: one.bytes
+        )
+        largest.shrink(max(largest.bytes - max(by, 1), 0))
+        self._count(largest, largest.bytes)

@@ -20,19 +20,17 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas
-from folkmoot.rooms import queries, queries_backends
+from folkmoot.rooms import queries, queries_members
 from folkmoot.rooms.access import check_known, may_enter, require_owner, role_in
 from folkmoot.rooms.backends import check_brought, check_likeness
+from folkmoot.rooms.limits import MAX_LISTED
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import Membership, RoomId, RoomPage, RoomRecord, RoomView, Visitor
-from folkmoot.rooms.options import RoomOptions, settings_of
+from folkmoot.rooms.options import RoomOptions, room_view, settings_of
 from folkmoot.rooms.ports import Backends
-from folkmoot.rooms.spec import Capabilities, RoomPatch, RoomSpec, check_name, check_rights
-from folkmoot.rooms.views import room_view
-
-MOST_LISTED = 100
+from folkmoot.rooms.spec import Capabilities, RoomPatch, RoomSpec, check_rights, check_room_name
 
 T = TypeVar("T")
 
@@ -77,14 +75,14 @@ class Directory:
 
     async def find(self, visitor: Visitor, name: str) -> tuple[RoomRecord, Membership | None]:
         """The room with this name, and what the visitor is to it."""
-        check_name(name)
+        check_room_name(name)
         account = visitor.principal.account_id
 
         async def query(tx: Tx) -> tuple[RoomRecord | None, Membership | None]:
             record = await queries.room_by_name(tx, name)
             if record is None or visitor.account is None:
                 return record, None
-            return record, await queries.membership(tx, record.id, account)
+            return record, await queries_members.membership(tx, record.id, account)
 
         record, membership = await self._store.read(query)
         if record is None:
@@ -107,20 +105,20 @@ class Directory:
 
         async def unit(tx: Tx) -> None:
             # Put out while it was at the door, unless the account is gone.
-            if not await queries.join(tx, record.id, account) and await queries.handles_of(
-                tx, (account,)
-            ):
+            if not await queries_members.join(
+                tx, record.id, account
+            ) and await queries_members.handles_of(tx, (account,)):
                 raise RoomForbidden("You were removed from this room.")
 
         await self._store.write(unit)
 
     async def list(
-        self, visitor: Visitor, *, limit: int = MOST_LISTED, cursor: str | None = None
+        self, visitor: Visitor, *, limit: int = MAX_LISTED, cursor: str | None = None
     ) -> RoomPage:
         """The rooms a visitor may know of, by name."""
-        if not 1 <= limit <= MOST_LISTED:
-            raise ArgumentInvalid(f"limit must be from 1 to {MOST_LISTED}.", field="limit")
-        if cursor is not None and len(cursor) > MOST_LISTED:
+        if not 1 <= limit <= MAX_LISTED:
+            raise ArgumentInvalid(f"limit must be from 1 to {MAX_LISTED}.", field="limit")
+        if cursor is not None and len(cursor) > MAX_LISTED:
             raise ArgumentInvalid(
                 "cursor must be the next_cursor of an earlier answer.", field="cursor"
             )
@@ -133,8 +131,8 @@ class Directory:
             else:
                 seen = await queries.rooms_seen_by(tx, account, cursor or "", limit + 1)
             ids = [each.room.id for each in seen]
-            owners = await queries.owners_by_room(tx, ids)
-            return seen, owners, await queries_backends.by_room(tx, ids)
+            owners = await queries_members.owners_by_room(tx, ids)
+            return seen, owners, await queries.backends_by_room(tx, ids)
 
         seen, owners, backends = await self._store.read(query)
         views = [
@@ -161,11 +159,9 @@ class Directory:
         now = int(self._clock.now())
 
         async def unit(tx: Tx) -> RoomRecord:
-            if await queries.count_owned(tx, account.id) >= self.options.max_rooms_each:
-                raise TooManyRooms(
-                    f"You already own {self.options.max_rooms_each} rooms. Setting: "
-                    "rooms.max_rooms_each."
-                )
+            most = self.options.max_rooms_each
+            if not await may_own_another(tx, account.id, most):
+                raise TooManyRooms(f"You already own {most} rooms. Setting: rooms.max_rooms_each.")
             grants = await self._resolve(tx, account.id, spec.grants)
             record = RoomRecord(
                 id=0,
@@ -185,9 +181,11 @@ class Directory:
             made = await queries.insert_room(tx, record)
             if made is None:
                 raise RoomNameTaken(f"A room called {spec.name} already exists.")
-            await queries.put_membership(tx, Membership(made.id, account.id, Role.OWNER, "member"))
+            await queries_members.put_membership(
+                tx, Membership(made.id, account.id, Role.OWNER, "member")
+            )
             await _invite(tx, made.id, grants)
-            await queries_backends.put(tx, made.id, spec.backends, account.id, now)
+            await queries.put_backends(tx, made.id, spec.backends, account.id, now)
             return made
 
         record = await self._store.write(unit)
@@ -218,8 +216,8 @@ class Directory:
 
         async def query(tx: Tx) -> tuple[_Resolved, Handles, tuple[str, ...]]:
             resolved = await self._resolve_patch(tx, by, record, patch)
-            names = await queries.handles_of(tx, resolved.owners)
-            return resolved, sorted(names.values()), await queries_backends.of_room(tx, record.id)
+            names = await queries_members.handles_of(tx, resolved.owners)
+            return resolved, sorted(names.values()), await queries.backends_of_room(tx, record.id)
 
         resolved, owners, had = await self._store.read(query)
         backends = had
@@ -249,14 +247,14 @@ class Directory:
             new = [id_ for id_, held in changed.grants.items() if record.grants.get(id_) != held]
             await _invite(tx, record.id, new)
             await self._put_owners(tx, record, resolved.owners)
-            await queries_backends.put(tx, record.id, backends, by, now)
+            await queries.put_backends(tx, record.id, backends, by, now)
             queries.publish_change(tx, record.id, self._id)
 
         epoch = live.status.epoch
         kept = self.options.kept_messages(changed)
         await live.configure(settings_of(changed, self.options, epoch), kept, backends, also)
         if {*changed.owners} != {*record.owners}:
-            live.note(visitor.principal, "room.owners", ", ".join(owners))
+            live.audit(visitor.principal, "room.owners", ", ".join(owners))
             self._live.budget.forget()
         return changed
 
@@ -266,7 +264,7 @@ class Directory:
         """The accounts behind the handles of a change; whoever was granted something is known."""
         grants, owners = record.grants, record.owners
         if patch.grants is not msgspec.UNSET:
-            handles = await queries.handles_of(tx, list(record.grants))
+            handles = await queries_members.handles_of(tx, list(record.grants))
             known = {handle: id_ for id_, handle in handles.items()}
             kept = {known[handle]: held for handle, held in patch.grants.items() if handle in known}
             new = {handle: held for handle, held in patch.grants.items() if handle not in known}
@@ -278,25 +276,28 @@ class Directory:
 
     async def _owner(self, tx: Tx, record: RoomRecord, handle: str) -> str:
         """The account of someone who can own a room: an owner stays one, a member becomes one."""
-        known = await queries.known_as(tx, record.id, handle)
+        known = await queries_members.known_as(tx, record.id, handle)
         if known is not None and known.account in record.owners:
             return known.account
         member = None
         if known is not None:
-            member = await queries.membership(tx, record.id, known.account)
+            member = await queries_members.membership(tx, record.id, known.account)
         if member is None or member.state != "member":
             raise ArgumentInvalid(
                 f"owners: {handle} is not a member of the room; they must join it first.",
                 field="owners",
             )
-        if await queries.count_owned(tx, member.account_id) >= self.options.max_rooms_each:
+        if await queries_members.count_owned(tx, member.account_id) >= self.options.max_rooms_each:
             raise TooManyRooms(f"{handle} owns as many rooms as one account may own.")
         return member.account_id
 
     async def _put_owners(self, tx: Tx, record: RoomRecord, owners: Collection[str]) -> None:
-        for account in {*owners} ^ {*record.owners}:
-            role = Role.OWNER if account in owners else Role.MEMBER
-            if not await queries.set_role(tx, record.id, account, role) and role is Role.OWNER:
+        for account in sorted({*record.owners} - {*owners}):
+            await queries_members.set_role(tx, record.id, account, Role.MEMBER)
+        for account in sorted({*owners} - {*record.owners}):
+            if not await may_own_another(tx, account, self.options.max_rooms_each):
+                raise TooManyRooms("A new owner owns as many rooms as one account may own.")
+            if not await queries_members.set_role(tx, record.id, account, Role.OWNER):
                 raise RoomUnavailable("A new owner left the room at the same moment. Try again.")
 
     async def _resolve(self, tx: Tx, by: str, grants: Mapping[str, T]) -> dict[str, T]:
@@ -329,9 +330,9 @@ class Directory:
         granted = list(record.grants) if role is Role.OWNER else None
 
         async def query(tx: Tx) -> tuple[Handles, dict[str, str] | None, tuple[str, ...]]:
-            owners = await queries.owners_of(tx, record.id)
-            handles = None if granted is None else await queries.handles_of(tx, granted)
-            return owners, handles, await queries_backends.of_room(tx, record.id)
+            owners = await queries_members.owners_of(tx, record.id)
+            handles = None if granted is None else await queries_members.handles_of(tx, granted)
+            return owners, handles, await queries.backends_of_room(tx, record.id)
 
         owners, handles, backends = await self._store.read(query)
         return self._view(record, owners, role, handles, backends, enter=enter)
@@ -362,7 +363,13 @@ def _role_shown(visitor: Visitor, membership: Membership | None) -> Role | None:
     return None if membership is None or membership.state != "member" else membership.role
 
 
+async def may_own_another(tx: Tx, account_id: str, most: int) -> bool:
+    """Whether an account may own one room more; of two units at once, one sees the other's."""
+    await queries_members.lock_account(tx, account_id)
+    return await queries_members.count_owned(tx, account_id) < most
+
+
 async def _invite(tx: Tx, room_id: RoomId, accounts: Iterable[str]) -> None:
     """Let those who are granted something come in, unless they were put out."""
     for account in accounts:
-        await queries.invite(tx, room_id, account, banned=False)
+        await queries_members.invite(tx, room_id, account, banned=False)

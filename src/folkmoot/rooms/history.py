@@ -14,16 +14,10 @@ from typing import Final, Protocol, TypeAlias
 
 from folkmoot.core.ports import Store, Tx
 from folkmoot.rooms import queries_messages
+from folkmoot.rooms.budget import MemoryBudget, Share, Trimming, shares_of
+from folkmoot.rooms.limits import MAX_READ, PAGE_BYTES, RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.machine import Append
-from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId
-from folkmoot.rooms.shares import Share, Trimming, shares_of
-
-PAGE_MESSAGES = 500
-PAGE_BYTES = 1_048_576
-RECENT_MESSAGES = 256
-RECENT_BYTES = 262_144
-"""What a durable room keeps in memory, for those who were away for a moment."""
 
 OnTrim: TypeAlias = Callable[[int, int, list[str]], None]
 """Told the new `first_seq`, the oldest message that is kept, and the ids of those that went."""
@@ -51,7 +45,7 @@ class History(Protocol):
         ...
 
     async def after(
-        self, after: int, through: int, most: int = PAGE_MESSAGES, *, whole: bool = False
+        self, after: int, through: int, most: int = MAX_READ, *, whole: bool = False
     ) -> list[bytes]:
         """The first messages after a `seq`; where they must be `whole`, up to the first gap."""
         ...
@@ -141,7 +135,7 @@ class StoredHistory:
         """There is nothing to give back."""
 
     async def after(
-        self, after: int, through: int, most: int = PAGE_MESSAGES, *, whole: bool = False
+        self, after: int, through: int, most: int = MAX_READ, *, whole: bool = False
     ) -> list[bytes]:
         """The first messages after a `seq`; where they must be `whole`, up to the first gap."""
         if self._recent.reaches(after):
@@ -238,7 +232,7 @@ class MemoryHistory:
         self._on_trim(self._first_seq, kept[0].seq if kept else self._first_seq, ids)
 
     async def after(
-        self, after: int, through: int, most: int = PAGE_MESSAGES, *, whole: bool = False
+        self, after: int, through: int, most: int = MAX_READ, *, whole: bool = False
     ) -> list[bytes]:
         """The first messages after a `seq`; where they must be `whole`, up to the first gap."""
         if whole and after < self._first_seq - 1:

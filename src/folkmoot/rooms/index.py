@@ -14,13 +14,17 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot import decisions
-from folkmoot.decisions import WAITING, Noted
+from folkmoot.core.errors import BusError
+from folkmoot.core.events import SAID, subject
+from folkmoot.decisions import WAITING, NewDecision
 from folkmoot.mcp.wire import CANCELLED
-from folkmoot.rooms.machine import GUEST, Append, Proposal, Room, State
+from folkmoot.rooms.machine import GUEST, Append, Proposal, ProposalStatus, Room
 from folkmoot.rooms.model import RoomId
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import SqlValue, Tx, Unit
+    from folkmoot.core.ports import Bus, SqlValue, Tx, Unit
+    from folkmoot.rooms.model import RoomId
+
 
 PROPOSED: Final = "mcp.proposal"
 REJECTED: Final = "mcpx.reject."
@@ -31,6 +35,8 @@ CORRELATED: Final = b'"correlation_id"'
 CANCELLATION: Final = f"mcp.notification.{CANCELLED}"
 ANSWERING: Final = ("mcp.response", CANCELLATION)
 GRANTING: Final = ("capability.", "room.kick")
+INDEXED: Final = (PROPOSED, *CLOSING, FULFILLING, *ANSWERING, *GRANTING)
+"""How all kinds begin that may change the index."""
 
 Statement: TypeAlias = "tuple[str, Sequence[SqlValue]]"
 
@@ -98,7 +104,7 @@ class RoomIndex:
         self._room_id = room_id
         self._machine = machine
         self._waiting = listed.waiting
-        open_ = {one.id for one in machine.proposals() if one.state is State.OPEN}
+        open_ = {one.id for one in _open_proposals(machine)}
         self.is_stale = open_ != listed.proposals or _granted(machine) != listed.grants
         """Whether what is stored is not what the room knows."""
 
@@ -107,7 +113,11 @@ class RoomIndex:
         room_id = self._room_id
         statements: list[Statement] = [
             ("DELETE FROM room_proposals WHERE room_id = ?", (room_id,)),
-            *(self._list(one) for one in self._machine.proposals() if one.state is State.OPEN),
+            *(
+                self._list(one)
+                for one in self._machine.proposals()
+                if one.state is ProposalStatus.OPEN
+            ),
             *self._grants(),
         ]
         self.is_stale = False
@@ -123,6 +133,8 @@ class RoomIndex:
         regrant = altered
         for one in appends:
             kind = one.kind
+            if not kind.startswith(INDEXED):
+                continue
             if kind.startswith(PROPOSED):
                 changed[one.id] = None
             elif kind.startswith(CLOSING):
@@ -146,7 +158,7 @@ class RoomIndex:
     def _rejected(self, one: Append, about: Correlated) -> Iterable[Statement]:
         reason = about.payload.get("reason") if isinstance(about.payload, dict) else None
         for proposal in filter(None, map(self._machine.proposal, about.about)):
-            noted = self._noted(one, proposal, "rejected", State.OPEN.value)
+            noted = self._noted(one, proposal, "rejected", ProposalStatus.OPEN.value)
             said = reason if isinstance(reason, str) else None
             yield decisions.INSERT, msgspec.structs.replace(noted, reason=said).params
 
@@ -155,13 +167,13 @@ class RoomIndex:
     ) -> Iterable[Statement]:
         for proposal in filter(None, map(self._machine.proposal, about)):
             changed[proposal.id] = None
-            if proposal.state is State.FULFILLED and proposal.closed_at == one.at:
+            if proposal.state is ProposalStatus.FULFILLED and proposal.closed_at == one.at:
                 self._waiting[one.id] = proposal.id
                 noted = self._noted(one, proposal, "approved", WAITING)
                 yield decisions.INSERT, noted.params
 
-    def _noted(self, one: Append, proposal: Proposal, decision: Any, outcome: str) -> Noted:
-        return Noted(
+    def _noted(self, one: Append, proposal: Proposal, decision: Any, outcome: str) -> NewDecision:
+        return NewDecision(
             account=one.account or "",
             id=one.id,
             at=one.at,
@@ -187,7 +199,7 @@ class RoomIndex:
         proposal = self._machine.proposal(id_)
         if proposal is None:
             yield _UNLIST, (self._room_id, id_)
-        elif proposal.state is State.OPEN:
+        elif proposal.state is ProposalStatus.OPEN:
             yield self._list(proposal)
         else:
             yield _UNLIST, (self._room_id, id_)
@@ -210,6 +222,10 @@ class RoomIndex:
         yield "DELETE FROM room_grants WHERE room_id = ?", (self._room_id,)
         for account, capabilities in _granted(self._machine).items():
             yield _GRANT, (capabilities, self._room_id, account)
+
+
+def _open_proposals(machine: Room) -> Iterable[Proposal]:
+    return (one for one in machine.proposals() if one.state is ProposalStatus.OPEN)
 
 
 def _granted(machine: Room) -> dict[str, str]:
@@ -236,3 +252,41 @@ def _unit(statements: Sequence[Statement]) -> Unit[None]:
             await tx.execute(sql, params)
 
     return unit
+
+
+PRESENCE: Final = "system.presence."
+RIGHTS: Final = ("capability.grant-ack", "capability.revoke")
+
+
+def subject_of_room(room_id: RoomId) -> str:
+    """Where the news of a room is published."""
+    return subject(SAID, str(room_id))
+
+
+def publish_news(bus: Bus, where: str, messages: Sequence[Append]) -> None:
+    """Publish that messages became part of a room; they are stored, so a bus may fail."""
+    if not bus.has_audience(where):
+        return
+    presence: list[dict[str, str]] = []
+    proposals: list[dict[str, str]] = []
+    rights = False
+    for message in messages:
+        kind = message.kind
+        if kind.startswith(PRESENCE):
+            who = _correlated(message.data).payload["participant"]["id"]
+            presence.append({"participant": who, "change": kind.removeprefix(PRESENCE)})
+        elif kind.startswith(PROPOSED):
+            proposals.append({"proposal": message.id, "change": "made"})
+        elif kind.startswith(CLOSING) or (
+            kind.startswith(FULFILLING) and CORRELATED in message.data
+        ):
+            about = _correlated(message.data).about[:1]
+            proposals += [{"proposal": one, "change": "decided"} for one in about]
+        elif kind.startswith(RIGHTS):
+            rights = True
+    told = {"presence": presence, "proposals": proposals, "rights": rights}
+    try:
+        bus.emit(where, {"seq": messages[-1].seq, **told})
+    except BusError:
+        # Whoever missed it reads the room.
+        return

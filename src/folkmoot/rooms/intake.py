@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from folkmoot.core.errors import FolkmootError, InternalError
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.transport import TransportContext
+from folkmoot.rooms.limits import MAX_QUEUED
 from folkmoot.rooms.machine import Facts, Lookup
 from folkmoot.rooms.ports import Enter, Outlet, Said
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.rooms")
 
 WEBSOCKET: Final = TransportContext.websocket()
-MOST_QUEUED: Final = 64
-"""Messages of a connection that may wait; it is not read while there are as many."""
 
 Message: TypeAlias = bytes | McpxMessage
 LookUp: TypeAlias = Callable[[Lookup], Awaitable[Facts]]
@@ -91,7 +90,7 @@ class Lookups:
                     logger.exception("what a room needs could not be looked up")
                     self._refuse(waiting, InternalError("The room could not be asked."))
                 else:
-                    self._queue = self._take(waiting, facts) + self._queue
+                    self._queue = self._accept_waiting(waiting, facts) + self._queue
         finally:
             self._queue.clear()
             self._behind.clear()
@@ -120,15 +119,15 @@ class Lookups:
         asked = self._live.machine.lookup(one for one in read if isinstance(one, McpxMessage))
         return await self._look_up(asked)
 
-    def _take(
+    def _accept_waiting(
         self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]], facts: Facts
     ) -> list[tuple[Outlet, Sequence[Message] | None]]:
-        """Have the room take what it can; what still lacks something is answered."""
+        """Pass on what the room can accept; the rest, which needs another lookup, is returned."""
         lacking: list[tuple[Outlet, Sequence[Message] | None]] = []
         behind: set[Outlet] = set()
         for outlet, messages in waiting:
             if outlet not in behind:
-                taken = 0 if messages is None else self._live.take(outlet, messages, facts)
+                taken = 0 if messages is None else self._live.accept(outlet, messages, facts)
                 if messages is None or taken == len(messages):
                     self._done(outlet, left=messages is None)
                     continue
@@ -164,14 +163,14 @@ class Intake:
         visitor: Visitor,
         enter: Enter,
         spawn: Spawn,
-        note_blocked: Callable[[McpxMessage, FolkmootError], None],
+        audit_blocked: Callable[[McpxMessage, FolkmootError], None],
     ) -> None:
         self._room = room
         self._outlet = outlet
         self._visitor = visitor
         self._enter = enter
         self._spawn = spawn
-        self._note_blocked = note_blocked
+        self._audit_blocked = audit_blocked
         self._queue: deque[bytes] = deque()
         self._working = False
 
@@ -179,7 +178,7 @@ class Intake:
         """Messages came."""
         before = len(self._queue)
         self._queue.extend(messages)
-        if before < MOST_QUEUED <= len(self._queue):
+        if before < MAX_QUEUED <= len(self._queue):
             self._outlet.hold()
         if not self._working:
             self._working = True
@@ -189,7 +188,7 @@ class Intake:
         try:
             while self._queue and self._outlet.is_open:
                 await self._pass_on(self._queue.popleft())
-                if len(self._queue) == MOST_QUEUED - 1:
+                if len(self._queue) == MAX_QUEUED - 1:
                     self._outlet.release()
         finally:
             self._working = False
@@ -198,7 +197,7 @@ class Intake:
         message: Message = data
         try:
             message = self._room.decode(data)
-            blocked = partial(self._note_blocked, message)
+            blocked = partial(self._audit_blocked, message)
             accept = partial(self._accept, data)
             said = Said(message, self._visitor, accept, blocked, WEBSOCKET, self._room.name)
             await self._enter(said)

@@ -15,33 +15,30 @@ from msgspec import Struct
 
 from folkmoot.core.errors import FolkmootError, InternalError
 from folkmoot.core.ports import Store, Tx, Unit
-from folkmoot.rooms import queries, queries_messages
-from folkmoot.rooms.budget import RoomBudget
+from folkmoot.rooms import queries, queries_members, queries_messages
+from folkmoot.rooms.budget import RoomBudget, Share, shares_of
 from folkmoot.rooms.index import RoomIndex
+from folkmoot.rooms.limits import (
+    MAX_UNSTORED,
+    MAX_UNSTORED_BYTES,
+    SNAPSHOT_BYTES,
+    SNAPSHOT_MESSAGES,
+)
 from folkmoot.rooms.machine import Append, Effect, Expel, Room
 from folkmoot.rooms.model import RoomId
-from folkmoot.rooms.shares import Share, shares_of
-
-SNAPSHOT_MESSAGES = 2_000
-SNAPSHOT_BYTES = 8_388_608
-"""After so much a snapshot is stored with the next commit, so that loading stays short."""
-
-MOST_WAITING = 4_096
-MOST_WAITING_BYTES = 8_388_608
-"""What may wait for its commit; whoever sends more is not read until it is stored."""
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
 """Begins work that nobody waits for; nothing where the rooms have stopped."""
 
 
-class Done(Struct, frozen=True, eq=False):
+class Barrier(Struct, frozen=True, eq=False):
     """Not an effect, but a place in their order: everything before it has been carried out."""
 
     call: Callable[[FolkmootError | None], None]
     """Told that it is so, or why it never will be."""
 
     @classmethod
-    def of(cls, future: asyncio.Future[None]) -> Done:
+    def of(cls, future: asyncio.Future[None]) -> Barrier:
         """One that ends the waiting for a future."""
 
         def settle(error: FolkmootError | None) -> None:
@@ -55,7 +52,7 @@ class Done(Struct, frozen=True, eq=False):
         return cls(settle)
 
 
-Item: TypeAlias = Effect | Done
+Item: TypeAlias = Effect | Barrier
 CarryOut: TypeAlias = Callable[[Sequence[Item]], None]
 Change: TypeAlias = Callable[[], Sequence[Item]]
 """Changes the machine, and answers what that asks for."""
@@ -142,7 +139,7 @@ class StoredJournal:
     @property
     def is_full(self) -> bool:
         """Whether so much waits that no more should be taken."""
-        return len(self._waiting) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES
+        return len(self._waiting) > MAX_UNSTORED or self._waiting_bytes > MAX_UNSTORED_BYTES
 
     @property
     def stored(self) -> Share:
@@ -178,7 +175,7 @@ class StoredJournal:
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """Store a snapshot with it: the messages alone would not tell of the change."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queue([*change(), Done.of(done)])
+        self._queue([*change(), Barrier.of(done)])
         self._altered = True
         if also is not None:
             self._also.append(also)
@@ -213,7 +210,7 @@ class StoredJournal:
         self._budget.forget()
         told = self._fail(error)
         for item in lost:
-            if type(item) is Done:
+            if type(item) is Barrier:
                 item.call(told)
 
     def _unit(self, items: Sequence[Item]) -> Unit[None]:
@@ -238,7 +235,7 @@ class StoredJournal:
             if appends:
                 await queries_messages.insert(tx, room_id, appends)
             for account in expelled:
-                await queries.expel(tx, room_id, account)
+                await queries_members.expel(tx, room_id, account)
             if indexed is not None:
                 await indexed(tx)
             for more in also:
@@ -289,7 +286,7 @@ class MemoryJournal:
         """Store that someone was put out: they stay out also when the room is gone."""
 
         async def unit(tx: Tx) -> None:
-            await queries.expel(tx, self._room_id, account)
+            await queries_members.expel(tx, self._room_id, account)
 
         async def store() -> None:
             try:
@@ -305,5 +302,5 @@ class MemoryJournal:
         if also is not None:
             await self._store.write(also)
         done: asyncio.Future[None] = self._loop.create_future()
-        self.perform([*change(), Done.of(done)])
+        self.perform([*change(), Barrier.of(done)])
         await done

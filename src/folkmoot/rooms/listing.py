@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, Raw
 
-from folkmoot.rooms import queries, queries_guests
+from folkmoot.rooms import queries_guests, queries_members
 from folkmoot.rooms.access import IN
 from folkmoot.rooms.directory import Directory
-from folkmoot.rooms.history import PAGE_BYTES
+from folkmoot.rooms.limits import PAGE_BYTES
 from folkmoot.rooms.machine import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
+from folkmoot.rooms.machine.wire import moment
 from folkmoot.rooms.model import (
+    OpenRequestView,
     ProposalView,
     RoomGrant,
     RoomId,
@@ -20,7 +23,6 @@ from folkmoot.rooms.model import (
     Visitor,
     WaitingPage,
 )
-from folkmoot.rooms.views import proposal_view, request_view
 
 
 class Listing(Directory):
@@ -41,7 +43,7 @@ class Listing(Directory):
         record, _ = await self.find_in(visitor, name)
         roles, granted = await (await self._live.open(record)).rights()
         granters = [one.granter for one in granted]
-        names = await self._store.read(lambda tx: queries.handles_of(tx, granters))
+        names = await self._store.read(lambda tx: queries_members.handles_of(tx, granters))
         return RoomRights(
             roles,
             [
@@ -60,7 +62,7 @@ class Listing(Directory):
         id_ = visitor.principal.account_id
         if visitor.account is None:
             return await self._store.read(lambda tx: queries_guests.room_of(tx, id_))
-        found = await self._store.read(lambda tx: queries.memberships_of(tx, id_))
+        found = await self._store.read(lambda tx: queries_members.memberships_of(tx, id_))
         return {member.room_id: name for name, member in found if member.state in IN}
 
     def _visiting(self, room_id: RoomId) -> set[str]:
@@ -91,7 +93,7 @@ class Listing(Directory):
             and (before is None or one.seq < before)
         ][:limit]
         accounts = [one.closed_by for one in found if one.closed_by]
-        names = await self._store.read(lambda tx: queries.handles_of(tx, accounts))
+        names = await self._store.read(lambda tx: queries_members.handles_of(tx, accounts))
         views: list[ProposalView] = []
         size = 0
         for one in found:
@@ -134,3 +136,38 @@ class Listing(Directory):
 def _place(one: tuple[OpenRequest, Standing] | Proposal) -> int:
     """The `seq` of a proposal or of an open request."""
     return one.seq if isinstance(one, Proposal) else one[0].seq
+
+
+def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | None) -> ProposalView:
+    """A proposal; accounts are told by the names they have here."""
+    closed_at = proposal.closed_at
+    return ProposalView(
+        id=proposal.id,
+        seq=proposal.seq,
+        kind=proposal.kind,
+        proposer=proposal.proposer_name,
+        to=proposal.to,
+        state=proposal.state.value,
+        created_at=moment(proposal.at),
+        expires_at=moment(proposal.deadline),
+        rejections=len(proposal.rejected_by),
+        closed_by=names.get(proposal.closed_by or ""),
+        closed_at=None if closed_at is None else moment(closed_at),
+        message=UNSET if message is None else Raw(message),
+    )
+
+
+def request_view(
+    request: OpenRequest, standing: Standing, message: bytes | None
+) -> OpenRequestView:
+    """An open request, as the one who was asked sees it."""
+    return OpenRequestView(
+        id=request.id,
+        seq=request.seq,
+        kind=request.kind,
+        requester=request.requester_name,
+        state=standing,
+        expires_at=moment(request.deadline),
+        proposer=request.proposer_name or UNSET,
+        message=UNSET if message is None else Raw(message),
+    )

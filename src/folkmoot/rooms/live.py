@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.audit import note_refusal
+from folkmoot.audit import record_refusal
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
@@ -29,13 +29,16 @@ from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Bus, Clock, Unit
+from folkmoot.rooms.backends import RoomBackendCalls, Speak
 from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.history import History
+from folkmoot.rooms.index import publish_news, subject_of_room
 from folkmoot.rooms.intake import LookUp, Lookups
-from folkmoot.rooms.journal import Done, Item, Journal, Spawn
+from folkmoot.rooms.journal import Barrier, Item, Journal, Spawn
+from folkmoot.rooms.limits import CLOCK_SECONDS
 from folkmoot.rooms.machine import (
     Append,
-    Ask,
+    AskBackend,
     Attach,
     Audit,
     Cease,
@@ -52,20 +55,14 @@ from folkmoot.rooms.machine import (
 )
 from folkmoot.rooms.machine.model import NO_FACTS
 from folkmoot.rooms.model import Guest, RoomId, Visitor
-from folkmoot.rooms.news import publish_news, subject_of_room
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
-from folkmoot.rooms.reading import ReadableRoom
-from folkmoot.rooms.serving import Serving, Speak
+from folkmoot.rooms.stream import RoomStream
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
 
 BLOCKED: Final = "room.blocked"
 """The action of a message that a rule stopped."""
-LONGEST_NAP = 5.0
-"""Seconds between two looks at the clock on the wall, which may be set while we sleep."""
-STALL_SECONDS = 30.0
-"""How long one who catches up may take to read what it was sent."""
 
 Answer: TypeAlias = "Callable[[LiveRoom, Invite], Awaitable[dict[str, Any]]]"
 """Makes an invitation, and answers what the inviter is told."""
@@ -87,20 +84,20 @@ class Surroundings(Struct, frozen=True):
 
 
 def log(room: str, action: str, by: str, account: str | None, about: str, detail: Any) -> None:
-    """Have in the audit log what was done in a room."""
+    """Write to the audit log what was done in a room."""
     told = {"room": room, "by": by, "account": account, "about": about, "detail": detail}
     audit_logger.info(action, extra=told)
 
 
-def note_blocked(room: str, by: Principal, message: McpxMessage, error: FolkmootError) -> None:
-    """Have a message to a room that a rule stopped in the audit log."""
+def audit_blocked(room: str, by: Principal, message: McpxMessage, error: FolkmootError) -> None:
+    """Write to the audit log that a rule stopped a message to a room."""
     kind = message.kind
     with suppress(KindError):
         kind = check(kind, message.payload, message.to, message.correlation_id)
     log(room, BLOCKED, by.name, by.account_id, kind.text, {"error": error.code})
 
 
-class LiveRoom(ReadableRoom):
+class LiveRoom(RoomStream):
     """One room while it is in use, in the process that owns it; a `RoomPort`."""
 
     def __init__(
@@ -116,20 +113,18 @@ class LiveRoom(ReadableRoom):
         look_up: LookUp,
         budget: RoomBudget | None = None,
     ) -> None:
-        super().__init__(machine, history)
+        super().__init__(machine, history, crowd, surroundings.spawn)
         self.room_id = room_id
         self.durable = durable
         self.keep_messages = keep_messages
         """How many messages are kept; a few more may be until the oldest go."""
         self.used_at = surroundings.clock.monotonic()
         self.journal: Journal
-        self._crowd = crowd
         self._around = surroundings
         # Bound once, since every message passes them.
         self._now = surroundings.clock.now
-        self._accept = machine.receive
+        self._receive = machine.receive
         self._news = subject_of_room(room_id)
-        self._broadcast = crowd.broadcast
         self._loop = asyncio.get_running_loop()
         self._outlets: dict[Outlet, Visitor] = {}
         self._expelled: set[str] = set()
@@ -137,13 +132,15 @@ class LiveRoom(ReadableRoom):
         self._budget = budget
         self._look_up = look_up
         self._lookups = Lookups(self, look_up, surroundings.spawn)
-        self.serving = Serving(self, surroundings.backends, surroundings.spawn, surroundings.speak)
+        self.serving = RoomBackendCalls(
+            self, surroundings.backends, surroundings.spawn, surroundings.speak
+        )
         self._stopping = False
         self.changing = asyncio.Lock()
         """Held by whoever changes the room's record."""
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf
-        self._wind()
+        self._set_timer()
 
     @property
     def outlets(self) -> Mapping[Outlet, Visitor]:
@@ -211,20 +208,17 @@ class LiveRoom(ReadableRoom):
         if outlet in self._lookups:
             self._lookups.put(outlet, messages)
             return
-        taken = self.take(outlet, messages)
+        taken = self.accept(outlet, messages)
         if taken < len(messages):
             self._lookups.put(outlet, messages[taken:])
 
-    def take(
+    def accept(
         self,
         outlet: Outlet,
         messages: Sequence[bytes | McpxMessage],
         facts: Facts = NO_FACTS,
     ) -> int:
-        """Have messages become part of the room, until one that needs a look into the store.
-
-        Answers how many it were.
-        """
+        """Pass messages to the machine, up to one that needs a look into the store; how many."""
         visitor = self._outlets.get(outlet)
         if visitor is None:
             return len(messages)
@@ -232,7 +226,7 @@ class LiveRoom(ReadableRoom):
             if not self.knows(visitor.principal.account_id):
                 return 0
             self._budget.begin()
-        effects, taken = self._accept(outlet, messages, self._now(), facts)
+        effects, taken = self._receive(outlet, messages, self._now(), facts)
         self.perform(effects)
         if self.journal.is_full and outlet not in self._held:
             self._held.add(outlet)
@@ -243,13 +237,13 @@ class LiveRoom(ReadableRoom):
         """Something before the room refused a message."""
         self.perform(self.machine.refuse(outlet, message, error, self._now()))
 
-    def _note_refused(
+    def _audit_refused(
         self, by: Principal, message: bytes | McpxMessage, error: PolicyError
     ) -> None:
         about = error.data.get("attempted_kind")
         if about is None and isinstance(message, McpxMessage):
             about = message.kind.text
-        note_refusal(by, str(about or ""), error, self.name)
+        record_refusal(by, str(about or ""), error, self.name)
 
     def left(self, outlet: Outlet) -> None:
         """A connection ended; what it said before still counts."""
@@ -282,12 +276,12 @@ class LiveRoom(ReadableRoom):
                     message = self.machine.decode(message)
                 facts = await self._look_up(self.machine.lookup((message,)))
             except PolicyError as error:
-                self._note_refused(principal, message, error)
+                self._audit_refused(principal, message, error)
                 raise
-        await self.settled(effects)
+        await self.flushed(effects)
         return effects
 
-    async def settled(self, effects: Sequence[Effect] = ()) -> None:
+    async def flushed(self, effects: Sequence[Effect] = ()) -> None:
         """Wait until these effects, and all before them, are carried out.
 
         Without any, also what still waits for something to be looked up.
@@ -295,7 +289,7 @@ class LiveRoom(ReadableRoom):
         if not effects and self._lookups:
             await self._lookups.drained()
         done: asyncio.Future[None] = self._loop.create_future()
-        self.perform([*effects, Done.of(done)])
+        self.perform([*effects, Barrier.of(done)])
         await done
 
     async def configure(
@@ -346,10 +340,10 @@ class LiveRoom(ReadableRoom):
         self._require(principal)
         by, promised = guest.invited_by, guest.capabilities
         now = self._now()
-        await self.settled(self.machine.endow(principal, by, promised, guest.invite_id, now))
+        await self.flushed(self.machine.endow(principal, by, promised, guest.invite_id, now))
 
-    def note(self, by: Principal, action: str, about: str, **detail: Any) -> None:
-        """Have something in the audit log that was done to the room from outside."""
+    def audit(self, by: Principal, action: str, about: str, **detail: Any) -> None:
+        """Write to the audit log what was done to the room from outside."""
         self._log(Audit(self._now(), action, by.name, by.account_id, about, detail))
 
     def welcome_back(self, account: str) -> None:
@@ -409,21 +403,21 @@ class LiveRoom(ReadableRoom):
         if principal is not None and principal.account_id in self._expelled:
             raise RoomForbidden("You were removed from this room.")
 
-    def perform(self, effects: Sequence[Effect | Done]) -> None:
-        """Have done what the machine asks for."""
+    def perform(self, effects: Sequence[Effect | Barrier]) -> None:
+        """Pass effects of the machine to the journal, which stores and then carries them out."""
         if self._ended is not None:
-            _settle_all(effects, self._ended)
+            _release_barriers(effects, self._ended)
             return
         if len(effects) > 1:
             self._expelled.update(one.account for one in effects if type(one) is Expel)
         self.journal.perform(effects)
         if self.machine.due < self._alarm:
-            self._wind()
+            self._set_timer()
 
     def carry_out(self, items: Sequence[Item]) -> None:
-        """Do what was asked for, in its order; what must be stored is."""
+        """Carry out effects in their order; those that must be stored are."""
         if self._ended is not None:
-            _settle_all(items, self._ended)
+            _release_barriers(items, self._ended)
             return
         said: list[Append] = []
         delivered = 0
@@ -444,11 +438,6 @@ class LiveRoom(ReadableRoom):
         if self._held and not self.journal.is_full:
             self._release()
 
-    def _deliver(self, said: Sequence[Append]) -> None:
-        self.delivered = said[-1].seq
-        self.history.extend(said)
-        self._broadcast([one.data for one in said])
-
     def _release(self) -> None:
         held, self._held = self._held, set()
         for outlet in held:
@@ -461,39 +450,6 @@ class LiveRoom(ReadableRoom):
     def _close(self, item: Close) -> None:
         outlet: Any = item.connection
         outlet.close(item.code)
-
-    def _attach(self, item: Attach) -> None:
-        outlet: Any = item.connection
-        if not outlet.is_open:
-            return
-        outlet.tell(item.welcome)
-        if item.after is None or item.after >= self.delivered:
-            self._crowd.add(outlet)
-        else:
-            self._around.spawn(self._catch_up(outlet, item.after))
-
-    async def _catch_up(self, outlet: Outlet, after: int) -> None:
-        """Tell a connection what it missed, a page at a time, until it can hear the rest live."""
-        try:
-            while outlet.is_open and self._ended is None:
-                if after >= self.delivered:
-                    # Nothing is awaited between the look and this, so nothing falls between.
-                    self._crowd.add(outlet)
-                    return
-                page = await self.history.after(after, self.delivered, whole=True)
-                for data in page:
-                    outlet.tell(data)
-                after += len(page)
-                async with asyncio.timeout(STALL_SECONDS):
-                    await outlet.drained()
-                if not page:
-                    break
-        except TimeoutError:
-            pass
-        except FolkmootError as error:
-            logger.warning("a room's history was not read", extra={"error": error.code})
-        # It did not read, or history went on without it: it may come back and will be told.
-        outlet.close(CloseCode.TOO_SLOW)
 
     def _log(self, item: Audit) -> None:
         log(self.name, item.action, item.by, item.account, item.about, item.detail)
@@ -509,30 +465,30 @@ class LiveRoom(ReadableRoom):
     def _expel(self, item: Expel) -> None:
         self.journal.expelled(item.account)
 
-    def _ask(self, item: Ask) -> None:
+    def _ask(self, item: AskBackend) -> None:
         self.serving.ask(item)
 
     def _cease(self, item: Cease) -> None:
         self.serving.cease(item.id)
 
-    def _done(self, item: Done) -> None:
+    def _done(self, item: Barrier) -> None:
         item.call(None)
 
-    def _wind(self) -> None:
-        """Wake up when the machine has something to do by itself."""
+    def _set_timer(self) -> None:
+        """Set the timer for when the machine has something due."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._alarm = due = self.machine.due
         if due < math.inf:
-            delay = min(max(due - self._now(), 0.0), LONGEST_NAP)
-            self._timer = self._loop.call_later(delay, self._ring)
+            delay = min(max(due - self._now(), 0.0), CLOCK_SECONDS)
+            self._timer = self._loop.call_later(delay, self._tick)
 
-    def _ring(self) -> None:
+    def _tick(self) -> None:
         self._timer = None
         if self._ended is None and not self._stopping:
             self.perform(self.machine.tick(self._now()))
-            self._wind()
+            self._set_timer()
 
 
 CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
@@ -542,14 +498,14 @@ CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
     Audit: LiveRoom._log,
     Invite: LiveRoom._invite,
     Expel: LiveRoom._expel,
-    Ask: LiveRoom._ask,
+    AskBackend: LiveRoom._ask,
     Cease: LiveRoom._cease,
-    Done: LiveRoom._done,
+    Barrier: LiveRoom._done,
 }
 """What is done with each effect, but for the messages themselves."""
 
 
-def _settle_all(items: Sequence[Item], error: FolkmootError) -> None:
+def _release_barriers(items: Sequence[Item], error: FolkmootError) -> None:
     for item in items:
-        if type(item) is Done:
+        if type(item) is Barrier:
             item.call(error)

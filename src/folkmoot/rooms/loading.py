@@ -13,18 +13,16 @@ from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
 from folkmoot.core.ports import Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
-from folkmoot.rooms import index, queries, queries_backends, queries_messages, queries_shares
-from folkmoot.rooms.budget import RoomBudget
+from folkmoot.rooms import index, queries, queries_members, queries_messages
+from folkmoot.rooms.budget import MemoryBudget, RoomBudget, Share
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.index import Listed, RoomIndex
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
-from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions, settings_of
 from folkmoot.rooms.ports import Crowd, RoomPort
-from folkmoot.rooms.shares import Share
 
 new_id: Final = Uuids(time.time, secrets.token_bytes)
 
@@ -151,7 +149,7 @@ class LiveRooms:
                 hub_check=self._hub_check,
                 admit=self.budget.check,
             )
-            stored = await queries_shares.total_of_room(tx, room_id)
+            stored = await queries_messages.total_of_room(tx, room_id)
             listed = await index.read(tx, room_id)
             return record, backends, machine, snapshot.seq, stored, listed
 
@@ -200,7 +198,7 @@ class LiveRooms:
         async def query(tx: Tx) -> Facts:
             return Facts(
                 await queries_messages.used(tx, room_id, asked.ids),
-                {name: await queries.known_as(tx, room_id, name) for name in asked.names},
+                {name: await queries_members.known_as(tx, room_id, name) for name in asked.names},
             )
 
         return await self._store.read(query)
@@ -229,4 +227,4 @@ async def _record(tx: Tx, room_id: RoomId) -> tuple[RoomRecord, tuple[str, ...]]
     record = await queries.room_by_id(tx, room_id)
     if record is None:
         raise RoomNotFound("There is no such room.")
-    return record, await queries_backends.of_room(tx, room_id)
+    return record, await queries.backends_of_room(tx, room_id)

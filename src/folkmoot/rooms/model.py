@@ -24,12 +24,6 @@ ACCESS: tuple[Access, ...] = get_args(Access)
 
 ROOM_PATTERN: Final = "^[a-z0-9][a-z0-9._-]{0,63}$"
 
-MOST_READ: Final = 500
-"""Messages on one page."""
-MOST_WAIT: Final = 55.0
-"""Seconds that a question waits for its answer."""
-MOST_BACKENDS = 16
-"""Servers of the hub that may take part in one room."""
 DAY = 86_400.0
 
 

@@ -26,7 +26,7 @@ from folkmoot.rooms.machine import Effect, Grant, Proposal, Role
 from folkmoot.rooms.machine.model import MessageCheck
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.model import Guest, MessagePage, RoomId, Visitor
-from folkmoot.telemetry.records import AuditTrail
+from folkmoot.telemetry.logs import AuditTrail
 
 T = TypeVar("T")
 
@@ -174,7 +174,7 @@ class RoomStatus(NamedTuple):
     """The `seq` of the last message that everyone got."""
 
 
-class Waiting(NamedTuple):
+class WaitingItems(NamedTuple):
     """What waits for someone in a room."""
 
     requests: list[tuple[OpenRequest, Standing]]
@@ -257,7 +257,7 @@ class RoomPort(Protocol):
         """
         ...
 
-    async def settled(self) -> None:
+    async def flushed(self) -> None:
         """Wait until all that came before is carried out."""
         ...
 
@@ -285,7 +285,7 @@ class RoomPort(Protocol):
         """The open proposals and the latest closed ones, the latest first."""
         ...
 
-    async def waiting(self, principal: Principal, role: Role) -> Waiting:
+    async def waiting(self, principal: Principal, role: Role) -> WaitingItems:
         """What waits for someone."""
         ...
 

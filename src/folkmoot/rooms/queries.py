@@ -1,18 +1,22 @@
-"""The SQL of rooms and their members. Every statement finds its rows by an index."""
+"""The SQL of rooms, their snapshots and their backends. Every statement uses an index."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from folkmoot.core.capability import Source
-from folkmoot.core.events import MEMBERS, ROOMS, subject
+from folkmoot.core.events import ROOMS, subject
 from folkmoot.core.ports import Row, Tx
-from folkmoot.rooms import queries_guests
-from folkmoot.rooms.machine import Known, Role
-from folkmoot.rooms.model import Membership, MemberState, RoomId, RoomPolicy, RoomRecord
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import Membership, RoomId, RoomPolicy, RoomRecord
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Tx
+
 
 T = TypeVar("T")
 
@@ -40,7 +44,7 @@ class Seen(NamedTuple):
     membership: Membership | None
 
 
-class Snapshot(NamedTuple):
+class StoredSnapshot(NamedTuple):
     """What a room was at one of its messages: nothing, at 0, where none was taken."""
 
     data: bytes | None
@@ -114,14 +118,6 @@ async def rooms_seen_by(tx: Tx, account_id: str, after_name: str, limit: int) ->
     return [_seen(row, account_id) for row in rows]
 
 
-async def count_owned(tx: Tx, account_id: str) -> int:
-    """How many rooms an account owns."""
-    row = await tx.fetch_one(
-        "SELECT COUNT(*) FROM room_members WHERE account_id = ? AND role = 'owner'", (account_id,)
-    )
-    return 0 if row is None else int(row[0])
-
-
 async def update_room(tx: Tx, room: RoomRecord) -> bool:
     """Store what can change of a room: access, epoch, rights, policy and whom it counts for.
 
@@ -148,6 +144,11 @@ async def update_room(tx: Tx, room: RoomRecord) -> bool:
 def publish_change(tx: Tx, room_id: RoomId, by: str = "", *, gone: bool = False) -> None:
     """Have every hub told that a room is not what it was; `by` is the one that knows already."""
     tx.publish(subject(ROOMS, str(room_id)), {"by": by, "gone": gone})
+
+
+async def lock_room(tx: Tx, room_id: RoomId) -> None:
+    """Hold a room's row until the commit, so that what is counted of it stays so."""
+    await tx.execute("UPDATE rooms SET created_at = created_at WHERE id = ?", (room_id,))
 
 
 async def delete_if_deserted(tx: Tx, room_id: RoomId) -> bool:
@@ -194,219 +195,10 @@ async def save_snapshot(
     )
 
 
-async def snapshot_of(tx: Tx, room_id: RoomId) -> Snapshot:
+async def snapshot_of(tx: Tx, room_id: RoomId) -> StoredSnapshot:
     """The last snapshot of a room."""
     row = await tx.fetch_one("SELECT data, seq FROM room_snapshots WHERE room_id = ?", (room_id,))
-    return Snapshot(None, 0) if row is None else Snapshot(*row)
-
-
-async def membership(tx: Tx, room_id: RoomId, account_id: str) -> Membership | None:
-    """What an account is to a room."""
-    row = await tx.fetch_one(
-        "SELECT role, state FROM room_members WHERE room_id = ? AND account_id = ?",
-        (room_id, account_id),
-    )
-    return None if row is None else Membership(room_id, account_id, Role(row[0]), row[1])
-
-
-async def known_as(tx: Tx, room_id: RoomId, name: str) -> Known | None:
-    """Who may come into a room under this name: an account by its handle, or a guest."""
-    row = await tx.fetch_one(
-        "SELECT m.account_id, m.role FROM users u CROSS JOIN room_members m "
-        "WHERE u.handle = ? AND m.room_id = ? AND m.account_id = u.id AND m.state <> 'banned'",
-        (name, room_id),
-    )
-    if row is not None:
-        return Known(row[0], Role(row[1]))
-    guest = await queries_guests.named(tx, room_id, name)
-    return None if guest is None else Known(guest, Role.GUEST)
-
-
-async def put_membership(tx: Tx, member: Membership) -> None:
-    """Let an account be this to a room, whatever it was before."""
-    await tx.execute(
-        "INSERT INTO room_members (room_id, account_id, role, state) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (room_id, account_id) "
-        "DO UPDATE SET role = excluded.role, state = excluded.state",
-        (member.room_id, member.account_id, member.role.value, member.state),
-    )
-    await publish_membership(tx, member.room_id, member.account_id, member.state)
-
-
-async def join(tx: Tx, room_id: RoomId, account_id: str) -> bool:
-    """Let an account be a member of a room, unless it was put out or is gone.
-
-    What else it is to the room, it stays.
-    """
-    joined = await tx.execute(
-        "INSERT INTO room_members (room_id, account_id, role, state) "
-        "SELECT r.id, u.id, 'member', 'member' FROM rooms r CROSS JOIN users u "
-        "WHERE r.id = ? AND u.id = ? "
-        "ON CONFLICT (room_id, account_id) DO UPDATE SET state = 'member' "
-        "WHERE room_members.state <> 'banned'",
-        (room_id, account_id),
-    )
-    if joined:
-        await publish_membership(tx, room_id, account_id, "member")
-    return joined == 1
-
-
-async def invite(tx: Tx, room_id: RoomId, account_id: str, *, banned: bool) -> bool:
-    """Let an account come into a room that it is nothing to, or, if asked, was put out of."""
-    again = "DO UPDATE SET role = 'member', state = 'invited' WHERE room_members.state = 'banned'"
-    invited = await tx.execute(
-        "INSERT INTO room_members (room_id, account_id, role, state) "  # noqa: S608
-        "SELECT r.id, u.id, 'member', 'invited' FROM rooms r CROSS JOIN users u "
-        "WHERE r.id = ? AND u.id = ? "
-        f"ON CONFLICT (room_id, account_id) {again if banned else 'DO NOTHING'}",
-        (room_id, account_id),
-    )
-    if invited:
-        await publish_membership(tx, room_id, account_id, "invited")
-    return invited == 1
-
-
-async def set_role(tx: Tx, room_id: RoomId, account_id: str, role: Role) -> bool:
-    """Let a member of a room be an owner, or an owner a member, unless they were put out."""
-    changed = await tx.execute(
-        "UPDATE room_members SET role = ? "
-        "WHERE room_id = ? AND account_id = ? AND state = 'member'",
-        (role.value, room_id, account_id),
-    )
-    if changed:
-        await publish_membership(tx, room_id, account_id, "member")
-    return changed == 1
-
-
-async def leave(tx: Tx, room_id: RoomId, account_id: str) -> bool:
-    """Let an account be nothing to a room, unless it is an owner or was put out."""
-    removed = await tx.execute(
-        "DELETE FROM room_members WHERE room_id = ? AND account_id = ? "
-        "AND state <> 'banned' AND role <> 'owner'",
-        (room_id, account_id),
-    )
-    if removed:
-        await publish_membership(tx, room_id, account_id, None)
-    return removed == 1
-
-
-async def invited_to(tx: Tx, room_id: RoomId, most: int) -> list[str]:
-    """The handles of accounts that were invited into a room and have not come."""
-    rows = await tx.fetch(
-        "SELECT u.handle FROM room_members m CROSS JOIN users u WHERE m.room_id = ? "
-        "AND m.state = 'invited' AND u.id = m.account_id ORDER BY u.handle LIMIT ?",
-        (room_id, most),
-    )
-    return [str(row[0]) for row in rows]
-
-
-async def remove_invited(tx: Tx, room_id: RoomId, handle: str) -> bool:
-    """Take the invitation of an account back that has not come; whether there was one."""
-    rows = await tx.fetch(
-        "DELETE FROM room_members WHERE room_id = ? AND state = 'invited' AND account_id = "
-        "(SELECT id FROM users WHERE handle = ?) RETURNING account_id",
-        (room_id, handle),
-    )
-    for (account_id,) in rows:
-        await publish_membership(tx, room_id, account_id, None)
-    return bool(rows)
-
-
-async def publish_membership(
-    tx: Tx, room_id: RoomId, account_id: str, state: MemberState | None
-) -> None:
-    """Have whoever listens for an account, or a guest, told what it is to a room from now on."""
-    row = await tx.fetch_one("SELECT name FROM rooms WHERE id = ?", (room_id,))
-    if row is not None:
-        told = {"room_id": room_id, "room": row[0], "state": state}
-        tx.publish(subject(MEMBERS, account_id), told)
-
-
-async def expel(tx: Tx, room_id: RoomId, account_id: str) -> None:
-    """Let someone in no more until they are invited again: a guest is forgotten."""
-    await publish_membership(tx, room_id, account_id, "banned")
-    if queries_guests.is_guest(account_id):
-        await queries_guests.remove(tx, account_id)
-        return
-    # Whoever deleted their account meanwhile needs no ban.
-    await tx.execute(
-        "INSERT INTO room_members (room_id, account_id, role, state) "
-        "SELECT r.id, u.id, 'member', 'banned' FROM rooms r CROSS JOIN users u "
-        "WHERE r.id = ? AND u.id = ? "
-        "ON CONFLICT (room_id, account_id) DO UPDATE SET role = 'member', state = 'banned'",
-        (room_id, account_id),
-    )
-
-
-async def memberships_of(tx: Tx, account_id: str) -> list[tuple[str, Membership]]:
-    """What an account is to which rooms, with their names; ordered by the rooms' numbers."""
-    rows = await tx.fetch(
-        "SELECT r.name, m.room_id, m.role, m.state FROM room_members m CROSS JOIN rooms r "
-        "WHERE r.id = m.room_id AND m.account_id = ? ORDER BY m.room_id",
-        (account_id,),
-    )
-    return [
-        (name, Membership(room_id, account_id, Role(role), state))
-        for name, room_id, role, state in rows
-    ]
-
-
-async def owners_of(tx: Tx, room_id: RoomId) -> list[str]:
-    """The handles of a room's owners."""
-    return (await owners_by_room(tx, (room_id,)))[room_id]
-
-
-async def owners_by_room(tx: Tx, room_ids: Sequence[RoomId]) -> dict[RoomId, list[str]]:
-    """The handles of the owners of several rooms, each in the order of the alphabet."""
-    owners: dict[RoomId, list[str]] = {room_id: [] for room_id in room_ids}
-    for some in chunks(room_ids):
-        rows = await tx.fetch(
-            "SELECT m.room_id, u.handle FROM room_members m CROSS JOIN users u "  # noqa: S608
-            "WHERE u.id = m.account_id AND m.role = 'owner' "
-            f"AND m.room_id IN ({marks(some)}) ORDER BY u.handle",
-            some,
-        )
-        for room_id, handle in rows:
-            owners[room_id].append(handle)
-    return owners
-
-
-async def handles_of(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
-    """The present handles of accounts; those that are gone are left out."""
-    handles: dict[str, str] = {}
-    for some in chunks(ids):
-        sql = f"SELECT id, handle FROM users WHERE id IN ({marks(some)})"  # noqa: S608
-        handles.update(dict(await tx.fetch(sql, some)))
-    return handles
-
-
-async def handles_in(tx: Tx, room_id: RoomId) -> list[str]:
-    """The present handles of all who are something to a room. The cost grows with their number."""
-    rows = await tx.fetch(
-        "SELECT u.handle FROM room_members m CROSS JOIN users u "
-        "WHERE u.id = m.account_id AND m.room_id = ?",
-        (room_id,),
-    )
-    return [str(row[0]) for row in rows]
-
-
-async def remove_account(tx: Tx, account_id: str) -> list[RoomId]:
-    """Remove what an account is to rooms, and the invitations it made; the rooms it was in.
-
-    What it said stays, as history that belongs to its rooms. A room that counted for it counts for
-    another of its owners, if there is one.
-    """
-    await tx.execute(
-        "UPDATE rooms SET created_by = (SELECT MIN(o.account_id) FROM room_members o "
-        "WHERE o.room_id = rooms.id AND o.role = 'owner' AND o.account_id <> ?) "
-        "WHERE created_by = ? AND id IN (SELECT room_id FROM room_members WHERE account_id = ?)",
-        (account_id, account_id, account_id),
-    )
-    rows = await tx.fetch(
-        "DELETE FROM room_members WHERE account_id = ? RETURNING room_id", (account_id,)
-    )
-    await queries_guests.remove_invitations_by(tx, account_id)
-    return sorted(row[0] for row in rows)
+    return StoredSnapshot(None, 0) if row is None else StoredSnapshot(*row)
 
 
 def _record(row: Row) -> RoomRecord:
@@ -472,3 +264,82 @@ def chunks(values: Sequence[T]) -> list[list[T]]:
 def marks(values: Sequence[object]) -> str:
     """The question marks of a list in a statement."""
     return ", ".join("?" * len(values))
+
+
+async def backends_of_room(tx: Tx, room_id: RoomId) -> tuple[str, ...]:
+    """The namespaces of a room's backends, in the order of the alphabet."""
+    return (await backends_by_room(tx, (room_id,)))[room_id]
+
+
+async def backends_by_room(tx: Tx, room_ids: Sequence[RoomId]) -> dict[RoomId, tuple[str, ...]]:
+    """The backends of several rooms, each in the order of the alphabet."""
+    found: dict[RoomId, tuple[str, ...]] = dict.fromkeys(room_ids, ())
+    for some in chunks(room_ids):
+        rows = await tx.fetch(
+            "SELECT room_id, namespace FROM room_backends "  # noqa: S608
+            f"WHERE room_id IN ({marks(some)}) ORDER BY namespace",
+            some,
+        )
+        for room_id, namespace in rows:
+            found[room_id] = (*found[room_id], namespace)
+    return found
+
+
+async def put_backends(
+    tx: Tx, room_id: RoomId, namespaces: Iterable[str], by: str, now: int
+) -> None:
+    """Let a room have exactly these backends; of those it had, nothing else changes."""
+    wanted, had = set(namespaces), set(await backends_of_room(tx, room_id))
+    for namespace in sorted(had - wanted):
+        await tx.execute(
+            "DELETE FROM room_backends WHERE room_id = ? AND namespace = ?", (room_id, namespace)
+        )
+    for namespace in sorted(wanted - had):
+        await tx.execute(
+            "INSERT INTO room_backends (room_id, namespace, added_by, added_at) "
+            "VALUES (?, ?, ?, ?) ON CONFLICT (room_id, namespace) DO NOTHING",
+            (room_id, namespace, by, now),
+        )
+
+
+async def forget_account_backends(tx: Tx, room_id: RoomId, account_id: str) -> None:
+    """Keep no longer that someone brought a room its backends; they stay."""
+    await tx.execute(
+        "UPDATE room_backends SET added_by = NULL WHERE room_id = ? AND added_by = ?",
+        (room_id, account_id),
+    )
+
+
+class RoomRow(Struct, frozen=True):
+    """A room in the operator's list."""
+
+    name: str
+    owner: str | None
+    """The handle of its owner; None where the owner's account is gone."""
+    access: str
+    durable: bool
+    members: int
+    messages: int
+    bytes: int
+    created_at: int
+    last_at: float | None
+    """When the last stored message came."""
+
+
+async def rooms_overview(tx: Tx, after: str, limit: int) -> list[RoomRow]:
+    """Some rooms by name. The cost grows with the rooms and those who wrote in them."""
+    rows = await tx.fetch(
+        "SELECT r.name, (SELECT u.handle FROM room_members m CROSS JOIN users u "
+        "WHERE m.room_id = r.id AND m.role = 'owner' AND u.id = m.account_id "
+        "ORDER BY u.handle LIMIT 1), r.access, r.durable, "
+        "(SELECT COUNT(*) FROM room_members m WHERE m.room_id = r.id AND m.state = 'member'), "
+        "COALESCE((SELECT SUM(s.messages) FROM room_shares s WHERE s.room_id = r.id), 0), "
+        "COALESCE((SELECT SUM(s.bytes) FROM room_shares s WHERE s.room_id = r.id), 0), "
+        "r.created_at, (SELECT x.at FROM room_messages x WHERE x.room_id = r.id "
+        "ORDER BY x.seq DESC LIMIT 1) FROM rooms r WHERE r.name > ? ORDER BY r.name LIMIT ?",
+        (after, limit),
+    )
+    return [
+        RoomRow(name, owner, access, bool(durable), members, messages, size, made, last)
+        for name, owner, access, durable, members, messages, size, made, last in rows
+    ]

@@ -13,7 +13,7 @@ import msgspec
 from folkmoot.core.capability import Source
 from folkmoot.core.ports import Row, Tx
 from folkmoot.rooms.machine import GUEST
-from folkmoot.rooms.machine.likeness import skeleton
+from folkmoot.rooms.machine.members import skeleton
 from folkmoot.rooms.model import Guest, RoomId
 
 PREFIX: Final = GUEST

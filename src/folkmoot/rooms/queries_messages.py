@@ -1,27 +1,26 @@
-"""The SQL of what was said. Each statement enters by the key of a room and a `seq`, or an id."""
+"""The SQL of messages, and of shares: how much each author has stored in each room.
+
+Each statement on messages enters by the key of a room and a `seq`, or an id. Shares are kept, never
+counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from folkmoot.core.ports import Row, SqlValue, Tx
 from folkmoot.quotas import ROOM_AUTHOR, ROOM_SIZE
-from folkmoot.rooms import queries_shares
+from folkmoot.rooms.budget import Share, shares_of
+from folkmoot.rooms.limits import PAGE_BYTES, SCAN_MESSAGES
 from folkmoot.rooms.machine import REPLAYED, Append, Used
 from folkmoot.rooms.model import RoomId
 from folkmoot.rooms.queries import chunks, marks
-from folkmoot.rooms.shares import Share, shares_of
-
-PAGE_BYTES: Final = 1_048_576
-"""What the messages of a page may have together, unless it is one alone."""
 
 ROWS_AT_ONCE: Final = (64, 8, 1)
 """A statement gives the interpreter away however much it does, so one should do much."""
 
-WINDOW: Final = 2_000
-"""How many messages are looked at for those of one account, before others have their turn."""
 
 COLUMNS: Final = "seq, id, at, kind, data, account, about"
 
@@ -53,7 +52,7 @@ async def insert(tx: Tx, room_id: RoomId, appends: Sequence[Append]) -> None:
         while len(appends) - at >= rows:
             await tx.execute(sql, _values(room_id, appends[at : at + rows]))
             at += rows
-    await queries_shares.add(tx, room_id, shares_of(appends))
+    await add_shares(tx, room_id, shares_of(appends))
 
 
 def _values(room_id: RoomId, appends: Sequence[Append]) -> list[SqlValue]:
@@ -137,7 +136,7 @@ async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> Share:
         f"{ROOM_AUTHOR}, {ROOM_SIZE}",
         (room_id, room_id, first_seq, most),
     )
-    return await queries_shares.subtract(tx, room_id, rows)
+    return await subtract_shares(tx, room_id, rows)
 
 
 async def remove(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> Share:
@@ -149,7 +148,7 @@ async def remove(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> Share:
             f"RETURNING {ROOM_AUTHOR}, {ROOM_SIZE}",
             (room_id, *some),
         )
-    return await queries_shares.subtract(tx, room_id, removed)
+    return await subtract_shares(tx, room_id, removed)
 
 
 async def oldest_after(tx: Tx, room_id: RoomId, at: float) -> int | None:
@@ -181,14 +180,16 @@ async def oldest_after(tx: Tx, room_id: RoomId, at: float) -> int | None:
     return None if low == end else low
 
 
-class Said(NamedTuple):
+class AccountMessages(NamedTuple):
     """Some of what an account said, and after which `seq` there may be more; None at the end."""
 
     messages: list[Append]
     next: int | None
 
 
-async def said_in(tx: Tx, room_id: RoomId, account_id: str, after: int, limit: int) -> Said:
+async def said_in(
+    tx: Tx, room_id: RoomId, account_id: str, after: int, limit: int
+) -> AccountMessages:
     """What an account said in a room after a `seq`.
 
     No index leads to it, since one more would slow every message that comes in. The room is walked
@@ -197,15 +198,72 @@ async def said_in(tx: Tx, room_id: RoomId, account_id: str, after: int, limit: i
     row = await tx.fetch_one(
         "SELECT MAX(seq) FROM (SELECT seq FROM room_messages WHERE room_id = ? AND seq > ? "
         "ORDER BY seq LIMIT ?) AS window_of_seqs",
-        (room_id, after, WINDOW),
+        (room_id, after, SCAN_MESSAGES),
     )
     through = None if row is None else row[0]
     if through is None:
-        return Said([], None)
+        return AccountMessages([], None)
     found = await tx.fetch(
         f"SELECT {COLUMNS} FROM room_messages "  # noqa: S608
         "WHERE room_id = ? AND seq > ? AND seq <= ? AND account = ? ORDER BY seq LIMIT ?",
         (room_id, after, through, account_id, limit),
     )
     messages = [Append(*row) for row in found]
-    return Said(messages, messages[-1].seq if len(messages) == limit else through)
+    return AccountMessages(messages, messages[-1].seq if len(messages) == limit else through)
+
+
+async def add_shares(tx: Tx, room_id: RoomId, shares: Mapping[str, Share]) -> None:
+    """Note what was stored with these messages."""
+    for author, (messages, size) in shares.items():
+        await tx.execute(
+            "INSERT INTO room_shares (room_id, author, messages, bytes) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (room_id, author) DO UPDATE SET "
+            "messages = room_shares.messages + excluded.messages, "
+            "bytes = room_shares.bytes + excluded.bytes",
+            (room_id, author, messages, size),
+        )
+
+
+async def subtract_shares(tx: Tx, room_id: RoomId, removed: list[Row]) -> Share:
+    """Note what was removed, given as author and size of each message; all of it together."""
+    shares: dict[str, Share] = {}
+    for author, size in removed:
+        shares[author] = shares.get(author, Share()).plus(size)
+    for author, (messages, size) in shares.items():
+        await tx.execute(
+            "UPDATE room_shares SET messages = messages - ?, bytes = bytes - ? "
+            "WHERE room_id = ? AND author = ?",
+            (messages, size, room_id, author),
+        )
+        await tx.execute(
+            "DELETE FROM room_shares WHERE room_id = ? AND author = ? AND messages <= 0",
+            (room_id, author),
+        )
+    return Share(len(removed), sum(size for _, size in removed))
+
+
+async def shares_of_room(tx: Tx, room_id: RoomId) -> dict[str, Share]:
+    """The shares of a room's history, by author."""
+    rows = await tx.fetch(
+        "SELECT author, messages, bytes FROM room_shares WHERE room_id = ?", (room_id,)
+    )
+    return {author: Share(messages, size) for author, messages, size in rows}
+
+
+async def total_of_room(tx: Tx, room_id: RoomId) -> Share:
+    """What a room's history has in all."""
+    row = await tx.fetch_one(
+        "SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(bytes), 0) FROM room_shares "
+        "WHERE room_id = ?",
+        (room_id,),
+    )
+    return Share() if row is None else Share(*row)
+
+
+async def window_of_sizes(tx: Tx, room_id: RoomId, after: int) -> list[Row]:
+    """Some messages after a `seq`: the `seq` of each, its author, and what it counts for."""
+    return await tx.fetch(
+        f"SELECT seq, {ROOM_AUTHOR}, {ROOM_SIZE} FROM room_messages "  # noqa: S608
+        "WHERE room_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (room_id, after, SCAN_MESSAGES),
+    )

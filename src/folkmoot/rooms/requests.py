@@ -28,6 +28,7 @@ from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import PrincipalType
 from folkmoot.mcp.wire import CANCELLED, TOOLS_CALL, TOOLS_LIST
+from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_ASKED, MAX_TOOL_PAGES, MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from folkmoot.rooms.model import Visitor
@@ -37,15 +38,9 @@ LIST: Final = TOOLS_LIST
 CALL: Final = TOOLS_CALL
 OFFERING: Final = frozenset((PrincipalType.AGENT.value, PrincipalType.BACKEND.value))
 """Types of participants that are asked for their tools unless someone else is named."""
-MOST_ASKED: Final = 32
-"""Participants that one listing asks: each request and each answer is a message to everyone."""
-MOST_PAGES: Final = 5
-"""Pages of one participant's list."""
-PAGE: Final = 100
-LONGEST_WAIT: Final = 55.0
 
 
-class Sent(Struct, frozen=True):
+class SentRequest(Struct, frozen=True):
     """A request that was sent."""
 
     id: str
@@ -99,14 +94,16 @@ class Requester:
         self._visitor = visitor
         self._room = room
 
-    async def send(self, to: str, method: str, params: dict[str, Any]) -> Sent:
+    async def send(self, to: str, method: str, params: dict[str, Any]) -> SentRequest:
         """Send a request; a refusal is raised."""
         payload = {"jsonrpc": JSONRPC, "id": str(uuid4()), "method": method, "params": params}
         kind = str(effective(parse(f"mcp.request.{method}"), payload))
         stored = await self._post(kind, payload, to=[to])
-        return Sent(stored.id, stored.seq, to)
+        return SentRequest(stored.id, stored.seq, to)
 
-    async def answers(self, sent: Sequence[Sent], seconds: float) -> dict[str, dict[str, Any]]:
+    async def answers(
+        self, sent: Sequence[SentRequest], seconds: float
+    ) -> dict[str, dict[str, Any]]:
         """The payloads of the answers that come in time, by the ids of their requests."""
         found: dict[str, dict[str, Any]] = {}
         if not sent:
@@ -121,8 +118,8 @@ class Requester:
                 self._visitor,
                 self._room,
                 after=place,
-                limit=PAGE,
-                wait=min(remaining, LONGEST_WAIT),
+                limit=ANSWERS_PAGE,
+                wait=min(remaining, MAX_WAIT_SECONDS),
             )
             remaining = until - loop.time()
             for message in map(_stored, page.messages):
@@ -136,7 +133,7 @@ class Requester:
                 place = max(place, page.last_seq)
         return found
 
-    async def cancel(self, sent: Iterable[Sent]) -> None:
+    async def cancel(self, sent: Iterable[SentRequest]) -> None:
         """Wait for these no longer, and say so to whoever was asked."""
         method = CANCELLED
         payload = {"jsonrpc": JSONRPC, "method": method, "params": {}}
@@ -160,9 +157,9 @@ class Requester:
         Whoever says that it offers none is not asked.
         """
         names = await self._offering(to)
-        offers = Offers([], [], max(len(names) - MOST_ASKED, 0))
-        pages: dict[str, dict[str, Any]] = {name: {} for name in names[:MOST_ASKED]}
-        for _ in range(MOST_PAGES):
+        offers = Offers([], [], max(len(names) - MAX_ASKED, 0))
+        pages: dict[str, dict[str, Any]] = {name: {} for name in names[:MAX_ASKED]}
+        for _ in range(MAX_TOOL_PAGES):
             if not pages:
                 break
             sent, refusal = await self._ask_each(pages)
@@ -185,9 +182,9 @@ class Requester:
 
     async def _ask_each(
         self, pages: dict[str, dict[str, Any]]
-    ) -> tuple[list[Sent], FolkmootError | None]:
+    ) -> tuple[list[SentRequest], FolkmootError | None]:
         """Ask for a page of each list; some may have left, or not be the visitor's to ask."""
-        sent: list[Sent] = []
+        sent: list[SentRequest] = []
         refusal: FolkmootError | None = None
         for name, params in pages.items():
             try:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from folkmoot.accounts import Accounts, hash_token
-from folkmoot.audit import note_refusal
+from folkmoot.audit import record_refusal
 from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
@@ -29,20 +29,25 @@ from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, Store
 from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
-from folkmoot.rooms import guests, queries, queries_guests
-from folkmoot.rooms.access import STRANGERS_COME_IN, role_in
-from folkmoot.rooms.asks import Asks
+from folkmoot.rooms import invitations, queries_guests, queries_members
+from folkmoot.rooms.access import (
+    SIGNED_OUT,
+    STRANGERS_COME_IN,
+    guest_visitor,
+    role_in,
+    visitor_behind,
+)
+from folkmoot.rooms.budget import MemoryBudget
+from folkmoot.rooms.connections import CONNECTED, Revocation, Visits
 from folkmoot.rooms.intake import Intake
-from folkmoot.rooms.inviting import Inviter
+from folkmoot.rooms.invitations import Inviter
+from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS
 from folkmoot.rooms.listing import Listing
-from folkmoot.rooms.live import LiveRoom, Surroundings, note_blocked
+from folkmoot.rooms.live import LiveRoom, Surroundings, audit_blocked
 from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Append, Invite, Role
 from folkmoot.rooms.machine.requests import OpenRequest
-from folkmoot.rooms.memory import MemoryBudget
 from folkmoot.rooms.model import (
-    MOST_READ,
-    MOST_WAIT,
     Guest,
     Invitation,
     MessagePage,
@@ -53,10 +58,8 @@ from folkmoot.rooms.model import (
 )
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, RoomPort, Said
-from folkmoot.rooms.revocation import CONNECTED, Revocation
+from folkmoot.rooms.proposals import ProposalFinder
 from folkmoot.rooms.upkeep import Upkeep
-from folkmoot.rooms.visitors import SIGNED_OUT, guest_visitor, visitor_behind
-from folkmoot.rooms.visits import Visits
 from folkmoot.taskgroups import group
 
 logger = logging.getLogger("folkmoot.rooms")
@@ -105,7 +108,7 @@ class Rooms(Listing):
         """Takes messages past interceptors; None where there are none, and it would do nothing."""
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self.asks = Asks(store, clock, live, policy)
+        self.asks = ProposalFinder(store, clock, live, policy)
         """What waits in rooms for those who may decide."""
         self._inviter = Inviter(store, clock, accounts, quotas)
         self._visits = Visits(clock, options.tool_presence_seconds)
@@ -182,7 +185,7 @@ class Rooms(Listing):
 
     async def _guest_with(self, secret: str) -> Visitor | None:
         """The guest that has this credential."""
-        hashed = guests.hash_credential(secret)
+        hashed = invitations.hash_credential(secret)
         if hashed is None:
             return None
         found = await self._store.read(lambda tx: queries_guests.by_credential(tx, hashed))
@@ -233,7 +236,7 @@ class Rooms(Listing):
         """What is to be called with the messages of a connection."""
         if self.pipeline is None:
             return partial(room.receive, outlet)
-        blocked = partial(note_blocked, room.name, visitor.principal)
+        blocked = partial(audit_blocked, room.name, visitor.principal)
         return Intake(room, outlet, visitor, self.pipeline, self._spawn, blocked).put
 
     async def messages(
@@ -250,10 +253,12 @@ class Rooms(Listing):
 
         With `wait`, the answer comes when there is something after it, or when the time is over.
         """
-        if not 1 <= limit <= MOST_READ:
-            raise ArgumentInvalid(f"limit must be from 1 to {MOST_READ}.", field="limit")
-        if not 0 <= wait <= MOST_WAIT:
-            raise ArgumentInvalid(f"wait must be from 0 to {MOST_WAIT:g} seconds.", field="wait")
+        if not 1 <= limit <= MAX_READ:
+            raise ArgumentInvalid(f"limit must be from 1 to {MAX_READ}.", field="limit")
+        if not 0 <= wait <= MAX_WAIT_SECONDS:
+            raise ArgumentInvalid(
+                f"wait must be from 0 to {MAX_WAIT_SECONDS:g} seconds.", field="wait"
+            )
         record, _ = await self.find_in(visitor, name)
         room = await self._live.open(record)
         self._visits.touch(record.id, visitor.principal.account_id)
@@ -288,7 +293,7 @@ class Rooms(Listing):
         if self.pipeline is None:
             return await self._accept(visitor, name, message)
         accept = partial(self._accept_shown, visitor, name, message, self.changes)
-        blocked = partial(note_blocked, name, visitor.principal, message)
+        blocked = partial(audit_blocked, name, visitor.principal, message)
         operation_in = "" if admitted else name
         said = Said(message, visitor, accept, blocked, operation_in=operation_in)
         effects: list[Any] = await self.pipeline(said)
@@ -322,7 +327,7 @@ class Rooms(Listing):
                 try:
                     self._policy.check_message(visitor.principal, name, kind, message)
                 except PolicyError as error:
-                    note_refusal(visitor.principal, kind.text, error, name)
+                    record_refusal(visitor.principal, kind.text, error, name)
                     raise
         room, role = await self.enter(visitor, name)
         self._visits.touch(room.room_id, visitor.principal.account_id)
@@ -394,7 +399,7 @@ class Rooms(Listing):
         room = await self._live.open(record)
         await room.prepare(visitor.principal.account_id)
         self._visits.begin(record.id, room, visitor, role)
-        await room.settled()
+        await room.flushed()
         return await self.shown(record, role)
 
     def _visiting(self, room_id: RoomId) -> set[str]:
@@ -409,9 +414,9 @@ class Rooms(Listing):
         account = visitor.principal.account_id
         visited = self._visits.end(record.id, account)
         if visited is not None:
-            await visited.settled()
+            await visited.flushed()
         if membership is not None and membership.role is not Role.OWNER:
-            await self._store.write(lambda tx: queries.leave(tx, record.id, account))
+            await self._store.write(lambda tx: queries_members.leave(tx, record.id, account))
             live = self._live.get(record.id)
             if live is not None and not STRANGERS_COME_IN[record.access]:
                 live.remove(account, CloseCode.NOT_ALLOWED)

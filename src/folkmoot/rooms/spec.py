@@ -15,17 +15,19 @@ from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.accounts.handles import parse_handle
 from folkmoot.core.capability import Rights, Source
-from folkmoot.core.errors import ArgumentInvalid, CapabilityError, RoomNameInvalid
-from folkmoot.rooms.backends import read_backends
+from folkmoot.core.errors import ArgumentInvalid, CapabilityError, InvalidName, RoomNameInvalid
+from folkmoot.names import validate_namespace
+from folkmoot.rooms.limits import (
+    MAX_BACKENDS,
+    MAX_GRANTED,
+    MAX_OWNERS,
+    MAX_PATTERNS,
+    MAX_RIGHTS_BYTES,
+)
 from folkmoot.rooms.model import ACCESS, Access, RoomPolicy
 
 ROOM_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
-MOST_PATTERNS: Final = 64
-MOST_GRANTED: Final = 256
-MOST_OWNERS: Final = 16
-MAX_RIGHTS_BYTES: Final = 65_536
-"""What the capabilities and grants of a room may have in JSON: they are read with every room."""
 
 Capabilities: TypeAlias = tuple[Source, ...]
 
@@ -62,7 +64,7 @@ class RoomPatch(Struct, frozen=True):
         return msgspec.structs.replace(policy, **self.policy)
 
 
-def check_name(name: str) -> str:
+def check_room_name(name: str) -> str:
     """Refuse a name that no room can have."""
     if not ROOM_NAME.fullmatch(name):
         raise RoomNameInvalid(
@@ -83,7 +85,7 @@ def read_spec(members: Mapping[str, Any]) -> RoomSpec:
         raise ArgumentInvalid("durable must be true or false.", field="durable")
     capabilities = members.get("capabilities")
     spec = RoomSpec(
-        name=check_name(name),
+        name=check_room_name(name),
         access=_read_access(members.get("access", "open")),
         durable=durable,
         capabilities=None
@@ -116,8 +118,8 @@ def read_patch(members: Mapping[str, Any]) -> RoomPatch:
 
 def check_rights(capabilities: Capabilities | None, grants: Mapping[str, Capabilities]) -> None:
     """Refuse more than a room can give; after a change, ask it of the whole."""
-    if len(grants) > MOST_GRANTED:
-        raise ArgumentInvalid(f"grants may name at most {MOST_GRANTED} handles.", field="grants")
+    if len(grants) > MAX_GRANTED:
+        raise ArgumentInvalid(f"grants may name at most {MAX_GRANTED} handles.", field="grants")
     everyone = capabilities or ()
     for held in grants.values():
         _compile("grants", (*everyone, *held))
@@ -144,9 +146,9 @@ def _read_access(value: Any) -> Access:
 
 def read_capabilities(field: str, value: Any) -> Capabilities:
     """A list of capabilities, each of which can be compiled."""
-    if type(value) is not list or len(value) > MOST_PATTERNS:
+    if type(value) is not list or len(value) > MAX_PATTERNS:
         raise ArgumentInvalid(
-            f"{field} must be a list of at most {MOST_PATTERNS} capability patterns.", field=field
+            f"{field} must be a list of at most {MAX_PATTERNS} capability patterns.", field=field
         )
     _compile(field, value)
     return tuple(value)
@@ -181,9 +183,9 @@ def _read_grants(value: Any) -> dict[str, Capabilities]:
 
 
 def _read_owners(value: Any) -> tuple[str, ...]:
-    if type(value) is not list or not 0 < len(value) <= MOST_OWNERS:
+    if type(value) is not list or not 0 < len(value) <= MAX_OWNERS:
         raise ArgumentInvalid(
-            f"owners must be a list of 1 to {MOST_OWNERS} handles.", field="owners"
+            f"owners must be a list of 1 to {MAX_OWNERS} handles.", field="owners"
         )
     return tuple(dict.fromkeys(_read_handle("owners", each) for each in value))
 
@@ -193,6 +195,27 @@ def _read_handle(field: str, text: Any) -> str:
     if handle is None:
         raise ArgumentInvalid(f"{field}: {str(text)[:64]!r} is not a valid handle.", field=field)
     return handle
+
+
+def read_backends(value: Any) -> tuple[str, ...]:
+    """The namespaces that someone names, each once; null names none."""
+    if value is None:
+        return ()
+    if type(value) is not list or len(value) > MAX_BACKENDS:
+        raise ArgumentInvalid(
+            f"backends must be a list of at most {MAX_BACKENDS} namespaces.", field="backends"
+        )
+    for namespace in value:
+        try:
+            validate_namespace(namespace if type(namespace) is str else "")
+        except InvalidName:
+            told = repr(namespace)[:64]
+            raise ArgumentInvalid(
+                f"backends: {told} is not a valid namespace.", field="backends"
+            ) from None
+    if len({*value}) < len(value):
+        raise ArgumentInvalid("backends names one twice.", field="backends")
+    return tuple(sorted(value))
 
 
 def _read_policy(value: Any) -> dict[str, Any]:

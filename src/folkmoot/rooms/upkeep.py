@@ -11,26 +11,25 @@ from folkmoot import decisions
 from folkmoot.core.errors import FolkmootError, RoomUnavailable
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.ratelimits import DAY
-from folkmoot.rooms import queries, queries_guests, queries_messages, queries_shares
-from folkmoot.rooms.farewell import remove_if_deserted
+from folkmoot.rooms import queries, queries_guests, queries_messages
+from folkmoot.rooms.access import remove_if_deserted
+from folkmoot.rooms.budget import LARGEST, Share, Trimmed, Trimming
+from folkmoot.rooms.connections import Visits
+from folkmoot.rooms.limits import (
+    FINISH_SECONDS,
+    IDLE_SECONDS,
+    REMOVED_AT_ONCE,
+    ROOMS_AT_ONCE,
+    SWEEP_SECONDS,
+    UPKEEP_SECONDS,
+)
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.loading import LiveRooms
-from folkmoot.rooms.memory import LARGEST
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.shares import Share, Trimmed, Trimming
-from folkmoot.rooms.visits import Visits
 
 logger = logging.getLogger("folkmoot.rooms")
 
-ROUND_SECONDS = 5.0
-SWEEP_SECONDS = 600.0
-"""How often every stored room is looked at for messages that are too old."""
-IDLE_SECONDS = 300.0
-"""After which a room nobody uses is let go."""
-REMOVED_AT_ONCE = 500
-ROOMS_AT_ONCE = 200
-FINISH_SECONDS = 10.0
 SLACK = 10
 """A tenth more than a room keeps may gather before the oldest are removed."""
 
@@ -57,7 +56,7 @@ class Upkeep:
                 logger.warning("the upkeep of rooms failed", extra={"error": error.code})
             except Exception:
                 logger.exception("the upkeep of rooms failed")
-            await asyncio.sleep(ROUND_SECONDS)
+            await asyncio.sleep(UPKEEP_SECONDS)
 
     async def round(self) -> None:
         """Look after everything once."""
@@ -152,7 +151,7 @@ class Upkeep:
             first = record.last_seq + 1 if kept is None else kept
             if first > (record.oldest_seq or record.first_seq):
                 await self._trim(await self._live.load(record), first)
-        stored = await self._store.read(lambda tx: queries_shares.total_of_room(tx, record.id))
+        stored = await self._store.read(lambda tx: queries_messages.total_of_room(tx, record.id))
         if _is_too_much(stored, most, self._options.room_bytes or LARGEST):
             await self._keep_share(await self._live.load(record))
 
@@ -175,11 +174,11 @@ def _is_too_much(stored: Share, most: int, most_bytes: int) -> bool:
 
 async def _choose(tx: Tx, room_id: RoomId, oldest: int, most: int, most_bytes: int) -> Trimmed:
     """The messages that go. The cost grows with those that are kept before the last that goes."""
-    trimming = Trimming(await queries_shares.of_room(tx, room_id), most, most_bytes)
+    trimming = Trimming(await queries_messages.shares_of_room(tx, room_id), most, most_bytes)
     removed: list[int] = []
     first_kept, seq = None, -1
     while not trimming.is_done:
-        rows = await queries_shares.window(tx, room_id, seq)
+        rows = await queries_messages.window_of_sizes(tx, room_id, seq)
         if not rows:
             break
         for seq, author, size in rows:

@@ -1,16 +1,16 @@
 """Settings: one TOML file, `FOLKMOOT_…` variables and command-line options, typed.
 
-A *field* is one setting with its type, bounds and description (`model`, `rooms`); the table of all
-fields and the one check each value passes are in `fields`; `load` merges the sources into `Loaded`,
-which holds the `Settings` and the *origin* of every value, and has `consistency` look whether they
-go together; `locate` finds the line a key stands on. What stands behind the hub, and who may use
-it, is a `GatewaySpec` (`backends`), from tables whose keys their writer chooses and from the files
-of MCP clients (`mcpservers`); `gateway_load` reads all of it.
+A *field* is one setting with its type, bounds and description (`model`, `sections`); the table of
+all fields and the one check each value passes are in `fields`; `files` reads a file and finds the
+line of each key; `load` merges the sources into `Loaded`, which holds the `Settings` and the
+*origin* of every value. What stands behind the hub, and who may use it, is a `GatewaySpec`
+(`backends`), read from tables whose keys their writer chooses (`gateway`, `backend_tables`) and
+from the files of MCP clients (`mcpservers`). `editing` adds a backend to the file or removes one.
 """
 
 from __future__ import annotations
 
-from folkmoot.settings.backends import BackendSpec, GatewaySpec, Secret
+from folkmoot.settings.backends import BackendSpec, GatewaySpec, SecretReference
 from folkmoot.settings.fields import (
     BACKEND_FIELDS,
     FIELDS,
@@ -61,7 +61,7 @@ __all__ = [
     "McpSettings",
     "RateSettings",
     "RoomSettings",
-    "Secret",
+    "SecretReference",
     "Settings",
     "StoreSettings",
     "TelemetrySettings",

@@ -1,4 +1,7 @@
-"""Reads the table of one backend, from whichever file it is in."""
+"""Reads the table of one backend: its values, its problems, and where each key stands.
+
+A *problem* makes the settings useless; a *note* is something their writer should know.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,94 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
 
 from folkmoot.core.errors import InvalidName
+from folkmoot.core.redaction import sounds_secret
 from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug, validate_namespace
 from folkmoot.settings import types
-from folkmoot.settings.backends import BackendSpec, Secret, Value
+from folkmoot.settings.backends import BackendSpec, GatewaySpec, SecretReference, Value
 from folkmoot.settings.fields import (
     BACKEND_FIELDS,
     BadValue,
+    bare,
     check,
     has_open_secret,
-    is_secret_word,
     masked_arguments,
+    nearest,
     shown,
 )
-from folkmoot.settings.tables import GatewayTables, TablePlace, nearest
+from folkmoot.settings.files import Problem
+from folkmoot.settings.limits import MAX_BACKEND_NAME, MAX_VALUE
+
+
+class GatewayTables(Struct, kw_only=True):
+    """The gateway as far as it was read."""
+
+    backends: dict[str, BackendSpec] = msgspec.field(default_factory=dict)
+    """By namespace."""
+    groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    grants: dict[str, tuple[Any, ...]] = msgspec.field(default_factory=dict)
+    origins: dict[str, str] = msgspec.field(default_factory=dict)
+    """Where each path, such as `backends.github.url`, was written."""
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
+
+    def spec(self) -> GatewaySpec:
+        """All of it, once nothing is wrong."""
+        return GatewaySpec(backends=self.backends, groups=self.groups, grants=self.grants)
+
+    def add(self, spec: BackendSpec, place: TablePlace) -> None:
+        """Take a backend in, unless its name or its namespace is another's."""
+        for other in self.backends.values():
+            same = "namespace" if other.namespace == spec.namespace else "name"
+            if getattr(other, same) != getattr(spec, same):
+                continue
+            where = self.origins[f"backends.{other.name}"]
+            word = shown(getattr(spec, same))[1:-1]
+            place.refuse((), f"the {same} {word} is already used by the backend at {where}")
+            return
+        self.backends[spec.namespace] = spec
+
+
+class TablePlace(NamedTuple):
+    """One table in one file: what it is called in sentences, and where its keys stand."""
+
+    gathering: GatewayTables
+    label: str
+    path: str
+    """By which `origins` knows it, such as `backends.github`."""
+    where: Callable[..., tuple[str, int]]
+    """`file:line` of one of its keys, and the line."""
+    source: int
+    folder: Path
+    """What relative paths in it are relative to."""
+
+    def refuse(self, key: tuple[str, ...], sentence: str) -> None:
+        """Note a problem with a key, or with the table itself."""
+        where, line = self.where(*key)
+        self.gathering.problems.append(Problem(self.source, line, f"{where}: {sentence}"))
+
+    def note(self, key: tuple[str, ...], sentence: str) -> None:
+        """Note what the writer should know."""
+        self.gathering.notes.append(f"{self.where(*key)[0]}: {sentence}")
+
+    def name(self, *key: str) -> str:
+        """A key of the table as sentences call it."""
+        return ".".join((self.label, *map(bare, key)))
+
+    def found(self, *key: str) -> None:
+        """Remember where a key was written first; a second one of its name is refused."""
+        self.gathering.origins.setdefault(".".join((self.path, *key)), self.where(*key)[0])
+
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
-MOST_VALUE = 32_768
-MOST_NAME = 64
 REFERENCE = {"env", "file", "prefix", "suffix"}
 
 OWN_HEADERS = frozenset(
@@ -210,8 +278,8 @@ def read_values(
 def read_value(label: str, value: object, folder: Path) -> Value:
     """A text, or a reference to one: `{ env = "NAME" }` or `{ file = "PATH" }`."""
     if isinstance(value, str):
-        if len(value) > MOST_VALUE:
-            raise BadValue(f"{label} must be at most {MOST_VALUE:,} characters long")
+        if len(value) > MAX_VALUE:
+            raise BadValue(f"{label} must be at most {MAX_VALUE:,} characters long")
         return value
     if not isinstance(value, dict):
         # What is there instead may well be a secret.
@@ -230,8 +298,8 @@ def read_value(label: str, value: object, folder: Path) -> Value:
     if file is not None:
         if not types.path(file):
             raise BadValue(f"{label}.file must be the path of a file")
-        return Secret(**{**value, "file": absolute(file, folder)})
-    return Secret(**value)
+        return SecretReference(**{**value, "file": absolute(file, folder)})
+    return SecretReference(**value)
 
 
 READERS: Mapping[str, Callable[[str, object, TablePlace], Any]] = {
@@ -264,8 +332,8 @@ def namespace_of(name: str, table: Mapping[str, Any], place: TablePlace) -> str 
     given = table.get("namespace", name)
     if not isinstance(given, str):
         return None
-    if len(name) > MOST_NAME or not types.text(name) or not name:
-        place.refuse((), f"{place.label}: a name has 1 to {MOST_NAME} printable characters")
+    if len(name) > MAX_BACKEND_NAME or not types.text(name) or not name:
+        place.refuse((), f"{place.label}: a name has 1 to {MAX_BACKEND_NAME} printable characters")
         return None
     try:
         validate_namespace(given)
@@ -294,7 +362,7 @@ def note_secrets(values: Mapping[str, Any], place: TablePlace) -> None:
     """Say where a secret stands in the file itself."""
     for key in ("env", "headers"):
         for name, value in values.get(key, {}).items():
-            if isinstance(value, str) and value and is_secret_word(name):
+            if isinstance(value, str) and value and sounds_secret(name):
                 place.note(
                     (key, name),
                     # Not "NAME: …", which a log would take for a secret itself.

@@ -20,7 +20,7 @@ from folkmoot.settings.types import (
 Transport: TypeAlias = Literal["auto", "streamable", "sse"]
 
 
-class Secret(Struct, frozen=True, forbid_unknown_fields=True):
+class SecretReference(Struct, frozen=True, forbid_unknown_fields=True):
     """A value that is not written in the file: the name of a variable, or of a file, has it."""
 
     env: str = ""
@@ -37,7 +37,7 @@ class Secret(Struct, frozen=True, forbid_unknown_fields=True):
         return f"<secret in {self.env or self.file}>"
 
 
-Value: TypeAlias = str | Secret
+Value: TypeAlias = str | SecretReference
 
 
 class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,117 +45,65 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     name: str
     """The key of its table."""
-    namespace: Annotated[
-        NamespaceName,
-        "The prefix of its tools' names. Defaults to the key of the table; required if that is "
-        "not a valid namespace.",
-    ]
-    command: Annotated[
-        tuple[Argument, ...],
-        Meta(max_length=256),
-        "The program to start and its arguments; the hub talks to it on standard input and output.",
-    ] = ()
-    url: Annotated[
-        ServerUrl,
-        "The address of a running server. Put credentials into `headers`, by reference.",
-    ] = ""
-    cwd: Annotated[
-        OptionalFolder,
-        "The folder the command is started in. A relative path is taken from the settings file; "
-        "empty is the hub's own.",
-    ] = ""
-    user: Annotated[
-        str,
-        Meta(max_length=64),
-        "The user that the command runs as; needs a hub that runs as root. Empty is the hub's "
-        "own, who can read the hub's key and database.",
-    ] = ""
-    sandbox: Annotated[
-        Literal["none", "bwrap"],
-        "Whether the command runs in a sandbox of bubblewrap: it sees the system read-only, a "
-        "temporary folder of its own, and the folders named here; never the hub's data and "
-        "settings.",
-    ] = "none"
-    folders: Annotated[
-        tuple[FolderPath, ...],
-        Meta(max_length=64),
-        "Folders that the sandbox shows, read-only.",
-    ] = ()
-    writable_folders: Annotated[
-        tuple[FolderPath, ...],
-        Meta(max_length=64),
-        "Folders that the sandbox shows and that it may write to.",
-    ] = ()
-    network: Annotated[bool, "Whether the sandbox has the network of the machine, or none."] = True
-    env: Annotated[
-        dict[str, Value],
-        Meta(max_length=256),
-        "Environment variables of the command, in addition to a few harmless ones of the hub.",
-    ] = field(default_factory=dict)
-    headers: Annotated[
-        dict[str, Value],
-        Meta(max_length=64),
-        "Headers that go with every request to `url`.",
-    ] = field(default_factory=dict)
-    transport: Annotated[
-        Transport,
-        "The transport of the server at `url`: Streamable HTTP, or the older HTTP+SSE; auto "
-        "detects it.",
-    ] = "auto"
-    era: Annotated[
-        Literal["auto", "handshake", "stateless"],
-        "The era of MCP that the server is spoken to in. `auto` finds out which it knows; one at "
-        "`url` that knows both is spoken to in the era of each caller's client.",
-    ] = "auto"
-    tools: Annotated[
-        tuple[ToolPattern, ...],
-        Meta(max_length=1000),
-        "The tools that are shown, by their names here or at the server; `*` matches any "
-        "characters. Empty shows all.",
-    ] = ()
-    call_seconds: Annotated[
-        float,
-        Meta(ge=0.1, le=86_400),
-        "How long the answer to a call may take.",
-    ] = 60.0
-    connect_seconds: Annotated[
-        float,
-        Meta(ge=0.1, le=600),
-        "How long the server may take to start or connect, and to complete the handshake.",
-    ] = 15.0
-    connections: Annotated[
-        int,
-        Meta(ge=1, le=64),
-        "How many processes or sessions share the calls; more than one helps with a server that "
-        "answers one call at a time.",
-    ] = 1
-    most_calls: Annotated[
-        int,
-        Meta(ge=1, le=4096),
-        "Calls in flight on all connections; further ones are refused with `backend_busy`. One "
-        "person may use at most seven eighths of them.",
-    ] = 64
-    per_user: Annotated[
-        bool,
-        "Whether each person has their own connection (and process, for a command). Needed for "
-        "servers that keep state per user, and for servers that ask the client questions while "
-        "several people use them.",
-    ] = False
-    everyone: Annotated[bool, "Whether every account may use all of it, without a grant."] = False
-    trusted: Annotated[
-        bool,
-        "Whether changed and new tools are listed without review; otherwise they are held back "
-        "until an operator accepts them.",
-    ] = False
-    new_tools: Annotated[
-        Literal["default", "hold", "list"],
-        "What happens to tools that it adds later: held back until an operator accepts them, or "
-        "listed; `default` follows `gateway.new_tools`.",
-    ] = "default"
-    enabled: Annotated[
-        bool,
-        "Whether it is used; false keeps the table but disables the backend.",
-    ] = True
+    namespace: NamespaceName
+    """The prefix of its tools' names. Defaults to the key of the table; required if that is not a
+    valid namespace."""
+    command: Annotated[tuple[Argument, ...], Meta(max_length=256)] = ()
+    """The program to start and its arguments; the hub talks to it on standard input and output."""
+    url: ServerUrl = ""
+    """The address of a running server. Put credentials into `headers`, by reference."""
+    cwd: OptionalFolder = ""
+    """The folder the command is started in. A relative path is taken from the settings file; empty
+    is the hub's own."""
+    user: Annotated[str, Meta(max_length=64)] = ""
+    """The user that the command runs as; needs a hub that runs as root. Empty is the hub's own, who
+    can read the hub's key and database."""
+    sandbox: Literal["none", "bwrap"] = "none"
+    """Whether the command runs in a sandbox of bubblewrap: it sees the system read-only, a
+    temporary folder of its own, and the folders named here; never the hub's data and settings."""
+    folders: Annotated[tuple[FolderPath, ...], Meta(max_length=64)] = ()
+    """Folders that the sandbox shows, read-only."""
+    writable_folders: Annotated[tuple[FolderPath, ...], Meta(max_length=64)] = ()
+    """Folders that the sandbox shows and that it may write to."""
+    network: bool = True
+    """Whether the sandbox has the network of the machine, or none."""
+    env: Annotated[dict[str, Value], Meta(max_length=256)] = field(default_factory=dict)
+    """Environment variables of the command, in addition to a few harmless ones of the hub."""
+    headers: Annotated[dict[str, Value], Meta(max_length=64)] = field(default_factory=dict)
+    """Headers that go with every request to `url`."""
+    transport: Transport = "auto"
+    """The transport of the server at `url`: Streamable HTTP, or the older HTTP+SSE; auto detects
+    it."""
+    era: Literal["auto", "handshake", "stateless"] = "auto"
+    """The era of MCP that the server is spoken to in. `auto` finds out which it knows; one at `url`
+    that knows both is spoken to in the era of each caller's client."""
+    tools: Annotated[tuple[ToolPattern, ...], Meta(max_length=1000)] = ()
+    """The tools that are shown, by their names here or at the server; `*` matches any characters.
+    Empty shows all."""
+    call_seconds: Annotated[float, Meta(ge=0.1, le=86_400)] = 60.0
+    """How long the answer to a call may take."""
+    connect_seconds: Annotated[float, Meta(ge=0.1, le=600)] = 15.0
+    """How long the server may take to start or connect, and to complete the handshake."""
+    connections: Annotated[int, Meta(ge=1, le=64)] = 1
+    """How many processes or sessions share the calls; more than one helps with a server that
+    answers one call at a time."""
+    most_calls: Annotated[int, Meta(ge=1, le=4096)] = 64
+    """Calls in flight on all connections; further ones are refused with `backend_busy`. One person
+    may use at most seven eighths of them."""
+    per_user: bool = False
+    """Whether each person has their own connection (and process, for a command). Needed for servers
+    that keep state per user, and for servers that ask the client questions while several people use
+    them."""
+    everyone: bool = False
+    """Whether every account may use all of it, without a grant."""
+    trusted: bool = False
+    """Whether changed and new tools are listed without review; otherwise they are held back until
+    an operator accepts them."""
+    new_tools: Literal["default", "hold", "list"] = "default"
+    """What happens to tools that it adds later: held back until an operator accepts them, or
+    listed; `default` follows `gateway.new_tools`."""
+    enabled: bool = True
+    """Whether it is used; false keeps the table but disables the backend."""
 
     def __repr__(self) -> str:
         return f"<BackendSpec {self.namespace}>"

@@ -1,14 +1,22 @@
-"""Writes the settings file: whole, in one step, and only what a hub would read."""
+"""Changes the settings file: adds the table of a backend or removes it, and nothing else.
+
+The file is written whole, in one step, and only if a hub would accept it.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import stat
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from folkmoot.core.errors import SettingsUnwritable
+from folkmoot.settings.files import Key, header, statements
 from folkmoot.settings.load import Loaded, load
 from folkmoot.staging import staged
 
@@ -99,3 +107,182 @@ def check_unchanged(path: Path, before: bytes | None) -> None:
     """Refuse to undo what another program wrote meanwhile."""
     if read(path) != before:
         raise SettingsUnwritable(f"{path}: another program has just changed it. Try again.")
+
+
+BACKENDS = "backends"
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Statement(NamedTuple):
+    """One statement or comment: its lines, counted from 0, and what it is about."""
+
+    first: int
+    after: int
+    heads: bool
+    """Whether it begins a table."""
+    keys: tuple[Key, ...]
+    """The keys that it sets, as deep as they go; none for a comment."""
+
+
+def with_backend(text: str, name: str, table: Mapping[str, Any]) -> str:
+    """The text with one table more at its end."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = list(table_lines(name, table))
+    blank = "" if not text.strip() or text.endswith(end * 2) else end
+    mend = "" if not text or text.endswith("\n") else end
+    changed = f"{text}{mend}{blank}{end.join(lines)}{end}"
+    wanted = dict(parsed(text))
+    wanted[BACKENDS] = {**wanted.get(BACKENDS, {}), name: plain(table)}
+    check_same(changed, wanted)
+    return changed
+
+
+def table_lines(name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a table; what is a table in it comes last, under a heading of its own."""
+    heading = f"{BACKENDS}.{toml_key(name)}"
+    yield f"[{heading}]"
+    inner = {key: value for key, value in table.items() if isinstance(value, dict)}
+    for key, value in table.items():
+        if key not in inner:
+            yield f"{toml_key(key)} = {toml_value(value)}"
+    for key, values in inner.items():
+        yield ""
+        yield f"[{heading}.{toml_key(key)}]"
+        for name_, value in values.items():
+            yield f"{toml_key(name_)} = {toml_value(value)}"
+
+
+def without_backend(text: str, name: str) -> str:
+    """The text without the table of a backend, the tables below it, and comments right above it."""
+    lines = text.split("\n")
+    gone = set(removed_lines(list(statements_of(text)), name))
+    changed = "\n".join(kept_lines(lines, gone))
+    wanted = dict(parsed(text))
+    wanted[BACKENDS] = {key: each for key, each in wanted[BACKENDS].items() if key != name}
+    check_same(changed, wanted)
+    return changed
+
+
+def kept_lines(lines: list[str], gone: set[int]) -> list[str]:
+    """The other lines, without the blank ones that only kept apart what is gone."""
+    kept: list[str] = []
+    behind = False
+    for number, line in enumerate(lines):
+        if number in gone:
+            behind = True
+        elif line.strip():
+            kept.append(line)
+            behind = False
+        elif not behind or (kept and kept[-1].strip()):
+            kept.append(line)
+    if behind and kept and not kept[-1].strip():
+        # The end of the text, not half the end of a Windows line.
+        kept[-1] = ""
+    return kept
+
+
+def statements_of(text: str) -> Iterator[Statement]:
+    """Every statement and comment of a document, with the keys it sets."""
+    table: Key = ()
+    for line, statement in statements(text):
+        found = tomllib.loads(statement)
+        first, after = line - 1, line + statement.count("\n")
+        if statement.lstrip().startswith("["):
+            table = header(found)
+            yield Statement(first, after, True, (table,))  # noqa: FBT003
+        else:
+            keys = tuple(table + key for key in leaves(found))
+            yield Statement(first, after, False, keys)  # noqa: FBT003
+
+
+def leaves(value: Mapping[str, Any]) -> Iterator[Key]:
+    """The innermost keys that one statement sets."""
+    for name, each in value.items():
+        if isinstance(each, dict) and each:
+            yield from ((name, *inner) for inner in leaves(each))
+        else:
+            yield (name,)
+
+
+def removed_lines(found: list[Statement], name: str) -> Iterator[int]:
+    """The lines that go with a backend, those of comments about it included."""
+    inside = False
+    for number, statement in enumerate(found):
+        if statement.keys:
+            gone = is_about(statement, (BACKENDS, name))
+            inside = gone if statement.heads else inside
+        else:
+            owner = spoken_of(found, number)
+            first = owner is None or block_begins(found, number) > 0
+            gone = is_about(owner, (BACKENDS, name)) and first if owner else inside
+        if gone:
+            yield from range(statement.first, statement.after)
+
+
+def is_about(statement: Statement, meant: Key) -> bool:
+    """Whether a statement sets what is meant, and nothing else."""
+    about = [key[:2] == meant for key in statement.keys]
+    if any(about) and not all(about):
+        raise SettingsUnwritable("several backends are in one statement; edit it by hand.")
+    return any(about)
+
+
+def spoken_of(found: list[Statement], number: int) -> Statement | None:
+    """The statement right below a comment, which the comment is about; None if there is none."""
+    for above, below in zip(found[number:], found[number + 1 :], strict=False):
+        if above.after != below.first:
+            return None
+        if below.keys:
+            return below
+    return None
+
+
+def block_begins(found: list[Statement], number: int) -> int:
+    """The line on which the comments begin that a comment belongs to."""
+    while number and not found[number - 1].keys and found[number - 1].after == found[number].first:
+        number -= 1
+    return found[number].first
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """What a document says."""
+    return tomllib.loads(text)
+
+
+def check_same(changed: str, wanted: dict[str, Any]) -> None:
+    """Refuse a text that says anything else than it should."""
+    try:
+        said = parsed(changed)
+    except ValueError:
+        told = "it is written in a way that cannot be extended; edit it by hand."
+        raise SettingsUnwritable(told) from None
+    if {**said, BACKENDS: said.get(BACKENDS, {})} != wanted:
+        raise SettingsUnwritable(
+            "it cannot be changed without changing something else. Edit it by hand."
+        )
+
+
+def plain(value: Any) -> Any:
+    """A value as reading it back gives it."""
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def toml_key(key: str) -> str:
+    """A key as TOML spells it."""
+    return key if BARE_KEY.fullmatch(key) else toml_value(key)
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML spells it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    return str(value)

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+import ast
+import difflib
+import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
 
+from folkmoot.core.redaction import sounds_secret
 from folkmoot.settings import types
 from folkmoot.settings.backends import BackendSpec
+from folkmoot.settings.limits import SHOWN_CHARACTERS
 from folkmoot.settings.model import Settings
-from folkmoot.settings.types import SettingsTable
+from folkmoot.settings.types import MASK, SettingsTable
 
 if TYPE_CHECKING:
     from folkmoot.settings.backends import Value
     from folkmoot.settings.load import Loaded
 
 
-PROMISES = re.compile(r"authorization|token|key|secret|passw|credential|cookie", re.IGNORECASE)
 PAIR = re.compile(r"(-{0,2}[A-Za-z_][\w-]*)([=:])\s*(?!\$)(.+)", re.DOTALL)
 """`--token=…`, `TOKEN=…` or `Authorization: …`; what begins with `$` only refers to something."""
 OPTION = re.compile(r"--?[A-Za-z][\w-]*")
-MASK = "***"
-
-
-def is_secret_word(name: str) -> bool:
-    """Whether what has this name is probably nobody else's business."""
-    return PROMISES.search(name) is not None
 
 
 def masked_arguments(arguments: Sequence[str]) -> Iterator[str]:
@@ -41,11 +41,11 @@ def masked_arguments(arguments: Sequence[str]) -> Iterator[str]:
         pair = PAIR.fullmatch(argument)
         if awaited and not argument.startswith(("-", "$")):
             yield MASK
-        elif pair is not None and is_secret_word(pair[1]):
+        elif pair is not None and sounds_secret(pair[1]):
             yield f"{pair[1]}{pair[2]}{MASK}"
         else:
             yield argument
-        awaited = OPTION.fullmatch(argument) is not None and is_secret_word(argument)
+        awaited = OPTION.fullmatch(argument) is not None and sounds_secret(argument)
 
 
 def has_open_secret(arguments: Sequence[str]) -> bool:
@@ -56,7 +56,7 @@ def has_open_secret(arguments: Sequence[str]) -> bool:
 Shape = Callable[[str], bool]
 
 WORDS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
-SHOWN_CHARACTERS = 40
+BARE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 URL_SECRET = re.compile(r"(?<=//)[^/@]*(?=@)|(?<=\?).+")
 """Where a URL may hold a password or a token; no error repeats it."""
 
@@ -67,10 +67,11 @@ class Field(Struct, frozen=True, kw_only=True):
     path: str
     section: str
     name: str
+    table: type[Struct]
+    """What it is a field of."""
     type: Any
     base: Any
     default: Any
-    description: str
     must_be: str
     choices: tuple[str, ...]
     shape: Shape
@@ -80,6 +81,11 @@ class Field(Struct, frozen=True, kw_only=True):
     def variable(self) -> str:
         """The environment variable that sets it."""
         return "FOLKMOOT_" + self.path.replace(".", "_").upper()
+
+    @property
+    def description(self) -> str:
+        """What it is for, as the text below its declaration says."""
+        return descriptions(self.table)[self.name]
 
     @property
     def option(self) -> str:
@@ -150,6 +156,8 @@ def refusal(field: Field, value: object) -> BadValue:
     """The end of the sentence: what the setting must be, and what it is instead."""
     if field.secret:
         return BadValue(f"must be {field.must_be}")
+    if field.shape is types.database_url and isinstance(value, str):
+        value = types.without_password(value)
     return BadValue(f"must be {field.must_be}, not {shown(value)}")
 
 
@@ -172,6 +180,17 @@ def shown(value: object) -> str:
     if len(spelled) <= SHOWN_CHARACTERS:
         return spelled
     return spelled[:SHOWN_CHARACTERS] + "…"
+
+
+def bare(name: str) -> str:
+    """A key as TOML spells it, quoted where it must be."""
+    return name if BARE.fullmatch(name) else shown(name)
+
+
+def nearest(name: str, known: Iterable[str], spelled: str = "'{}'") -> str:
+    """The hint for a name that is nearly right."""
+    matches = difflib.get_close_matches(name[:100], list(known), 1, 0.7)
+    return f"; did you mean {spelled.format(matches[0])}?" if matches else ""
 
 
 def expectation(base: Any, arguments: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
@@ -197,7 +216,18 @@ def expectation(base: Any, arguments: tuple[Any, ...], meta: Mapping[str, Any]) 
     return words
 
 
-def describe(section: str, name: str, hint: Any, default: Any) -> Field:
+@cache
+def descriptions(table: type[Struct]) -> dict[str, str]:
+    """The texts below the fields of a struct, by name, from its source."""
+    body = ast.parse(inspect.getsource(table)).body[0].body  # type: ignore[attr-defined]
+    return {
+        ast.unparse(field.target): " ".join(str(ast.literal_eval(text.value)).split())
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
+
+
+def describe(table: type[Struct], section: str, name: str, hint: Any, default: Any) -> Field:
     """The entry of one struct field, read from its annotation."""
     meta: dict[str, Any] = {"shape": types.text}
     base = unwrap(hint, meta)
@@ -210,10 +240,10 @@ def describe(section: str, name: str, hint: Any, default: Any) -> Field:
         path=path,
         section=section,
         name=name,
+        table=table,
         type=hint,
         base=origin,
         default=default,
-        description=meta["description"],
         must_be=expectation(origin, arguments, meta),
         choices=arguments if origin is Literal else (),
         shape=meta["shape"],
@@ -222,17 +252,16 @@ def describe(section: str, name: str, hint: Any, default: Any) -> Field:
 
 
 def fields_of(struct: type[Struct], section: str) -> Iterator[Field]:
-    """The entries of the fields of a struct that have a description."""
+    """The entries of the fields of a struct."""
     hints = get_type_hints(struct, include_extras=True)
     for each in msgspec.structs.fields(struct):
-        if get_origin(hints[each.name]) is Annotated:
-            made = each.default_factory
-            default = each.default if made is msgspec.NODEFAULT else made()
-            yield describe(section, each.name, hints[each.name], default)
+        made = each.default_factory
+        default = each.default if made is msgspec.NODEFAULT else made()
+        yield describe(struct, section, each.name, hints[each.name], default)
 
 
 def unwrap(hint: Any, meta: dict[str, Any]) -> Any:
-    """The type inside `Annotated`; its bounds and its description are added to `meta`."""
+    """The type inside `Annotated`; its bounds are added to `meta`."""
     if get_origin(hint) is not Annotated:
         return hint
     inner, *notes = get_args(hint)
@@ -241,8 +270,6 @@ def unwrap(hint: Any, meta: dict[str, Any]) -> Any:
             told = {key: getattr(note, key) for key in ("ge", "le", "min_length", "max_length")}
             meta.update({key: value for key, value in told.items() if value is not None})
             meta.update(note.extra or {})
-        elif isinstance(note, str):
-            meta["description"] = note
     return inner
 
 
@@ -255,7 +282,7 @@ def all_fields() -> dict[str, Field]:
         if isinstance(hint, type) and issubclass(hint, SettingsTable):
             fields += fields_of(hint, top.name)
         else:
-            fields.append(describe("", top.name, hint, top.default))
+            fields.append(describe(Settings, "", top.name, hint, top.default))
     return {field.path: field for field in fields}
 
 
@@ -266,7 +293,7 @@ SECTIONS: dict[str, type[SettingsTable]] = {
     if isinstance(hint, type) and issubclass(hint, SettingsTable)
 }
 BACKEND_FIELDS: dict[str, Field] = {
-    field.name: field for field in fields_of(BackendSpec, "backends.NAME")
+    field.name: field for field in fields_of(BackendSpec, "backends.NAME") if field.name != "name"
 }
 """What the table of one backend may hold, by name."""
 OPEN_TABLES: dict[str, str] = {
@@ -282,8 +309,15 @@ def in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
     for path, field in FIELDS.items():
         holder = getattr(loaded.settings, field.section) if field.section else loaded.settings
         value = getattr(holder, field.name)
-        yield path, MASK if field.secret and value else value, loaded.origins[path]
+        yield path, masked(field, value), loaded.origins[path]
     yield from gateway_in_effect(loaded)
+
+
+def masked(field: Field, value: Any) -> Any:
+    """A value as it may be shown."""
+    if field.secret:
+        return value and MASK
+    return types.without_password(value) if field.shape is types.database_url and value else value
 
 
 def gateway_in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
@@ -318,7 +352,7 @@ def shown_value(name: str, value: Any) -> Any:
 def shown_secret(name: str, value: Value) -> Any:
     """One variable or header."""
     if isinstance(value, str):
-        return MASK if is_secret_word(name) else value
+        return MASK if sounds_secret(name) else value
     return {key: told for key, told in msgspec.structs.asdict(value).items() if told}
 
 

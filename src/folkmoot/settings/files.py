@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from folkmoot.settings.fields import FIELDS
+from folkmoot.settings.limits import MAX_FILE_BYTES, PIPE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -184,9 +185,6 @@ def user(user_id: int) -> str:
 
 
 CONFIG_NAME = "config.toml"
-MAX_FILE_BYTES = 1_048_576
-PIPE_SECONDS = 5.0
-"""How long a pipe that is given as a file may be silent."""
 FROM_FILE, FROM_IMPORT, FROM_ENVIRONMENT, FROM_OPTION = range(4)
 """Where a problem lies, in the order they are told."""
 

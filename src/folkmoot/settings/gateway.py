@@ -12,15 +12,13 @@ from folkmoot.core.errors import FolkmootError
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.grammar import parse_handle
 from folkmoot.names.wire import is_hashed, spelled_out
-from folkmoot.settings.backend_tables import read_backend
-from folkmoot.settings.fields import OPEN_TABLES, shown
+from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend
+from folkmoot.settings.fields import OPEN_TABLES, bare, nearest, shown
 from folkmoot.settings.files import FROM_FILE, FROM_IMPORT, SettingsDocument
+from folkmoot.settings.limits import MAX_MEMBERS, MAX_PATTERNS
 from folkmoot.settings.mcpservers import take_servers
-from folkmoot.settings.tables import GatewayTables, TablePlace, bare, nearest
 
 GROUP = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-MOST_MEMBERS = 10_000
-MOST_PATTERNS = 1_000
 
 
 def read_groups(table: object, place: TablePlace) -> None:
@@ -41,7 +39,7 @@ def read_groups(table: object, place: TablePlace) -> None:
 
 def read_members(name: str, members: object, place: TablePlace) -> Iterator[str]:
     """The handles of one group."""
-    if not isinstance(members, list) or len(members) > MOST_MEMBERS:
+    if not isinstance(members, list) or len(members) > MAX_MEMBERS:
         place.refuse((name,), f"{place.name(name)} must be a list of handles, not {shown(members)}")
         return
     for member in members:
@@ -99,10 +97,10 @@ def read_patterns(name: str, given: object, place: TablePlace) -> tuple[Any, ...
 
     patterns: list[Any] = []
 
-    if not isinstance(given, list) or len(given) > MOST_PATTERNS:
+    if not isinstance(given, list) or len(given) > MAX_PATTERNS:
         place.refuse(
             (name,),
-            f"{place.name(name)} must be a list of at most {MOST_PATTERNS:,} capabilities, "
+            f"{place.name(name)} must be a list of at most {MAX_PATTERNS:,} capabilities, "
             f"not {shown(given)}",
         )
         return ()

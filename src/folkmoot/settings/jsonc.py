@@ -6,7 +6,8 @@ import json
 import re
 from typing import Any, NamedTuple, NoReturn
 
-DEEPEST = 100
+from folkmoot.settings.limits import MAX_JSON_DEPTH
+
 BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*")
 STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -66,7 +67,7 @@ class JsonReader:
         raise NotJson(self.line(at))
 
     def _value(self, at: int, depth: int) -> tuple[Any, int]:
-        if depth > DEEPEST:
+        if depth > MAX_JSON_DEPTH:
             self._fail(at)
         first = self.text[at : at + 1]
         if first == "{":

@@ -20,6 +20,7 @@ from folkmoot.settings.fields import (
     SECTIONS,
     BadValue,
     check,
+    nearest,
     read_text,
     shown,
 )
@@ -33,8 +34,8 @@ from folkmoot.settings.files import (
     find_file,
     read_file,
 )
+from folkmoot.settings.limits import MAX_PROBLEMS
 from folkmoot.settings.model import Settings
-from folkmoot.settings.tables import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -88,7 +89,6 @@ SERVICE_LINKS = {
 """Names and values of the variables that Kubernetes and Docker make for a service whose name begins
 with `folkmoot`: nobody meant them for the hub."""
 
-MAX_PROBLEMS = 50
 MCP_SERVERS = "gateway.mcp_servers"
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from folkmoot.core.errors import InvalidName
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
-from folkmoot.settings.backend_tables import read_backend
-from folkmoot.settings.fields import BadValue, shown
+from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend
+from folkmoot.settings.fields import BadValue, bare, shown
 from folkmoot.settings.files import (
     FileUnreadable,
     Problem,
@@ -19,7 +19,6 @@ from folkmoot.settings.files import (
     read_bytes,
 )
 from folkmoot.settings.jsonc import JsonReader, NotJson
-from folkmoot.settings.tables import GatewayTables, TablePlace, bare
 
 TABLES = ("mcpServers", "servers")
 REFERENCE = re.compile(r"\$\{([^{}]*)\}")

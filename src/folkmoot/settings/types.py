@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+from folkmoot.settings.limits import MAX_ARGUMENT, MAX_TOOL_PATTERN
+
 HOST = re.compile(r"[A-Za-z0-9_.:%-]{1,253}")
 HOST_PATTERN = re.compile(r"(\*\.)?[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
-MOST_ARGUMENT = 32_768
-MOST_NAME = 256
+_PLACE = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:@/?#,\[\]]*)(?::[0-9]{1,5})?"
+DATABASE = re.compile(
+    r"(?P<scheme>postgres(?:ql)?://)(?:(?P<user>[^\s:@/?#]*)(?::[^\s@/?#]*)?(?=@))?"
+    rf"(?P<place>@?{_PLACE}(?:,{_PLACE})*(?:/[^\s@?#]*)?)(?:\?[^\s@#]*)?"
+)
+"""The address of a PostgreSQL database; whatever else a password contains is written as `%40`."""
 CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
@@ -90,13 +97,15 @@ def folder_path(value: str) -> bool:
 
 def argument(value: str) -> bool:
     """Pieces of text without control characters."""
-    return len(value) <= MOST_ARGUMENT and text(value)
+    return len(value) <= MAX_ARGUMENT and text(value)
 
 
 def tool_pattern(value: str) -> bool:
     """Names of tools, in which `*` may stand for anything."""
     # A deny, as rights know it, would be taken for a name that no tool has.
-    return 0 < len(value) <= MOST_NAME and text(value) and " " not in value and value[0] != "!"
+    return (
+        0 < len(value) <= MAX_TOOL_PATTERN and text(value) and " " not in value and value[0] != "!"
+    )
 
 
 def namespace(value: str) -> bool:
@@ -116,6 +125,19 @@ def server_url(value: str) -> bool:
     """An http:// or https:// URL without user, password or fragment."""
     bare, _, query = value.partition("?")
     return bool(bare) and http_url(bare) and text(query) and not set(query) & {" ", "#"}
+
+
+def database_url(value: str) -> bool:
+    """Empty, or an address such as postgresql://hub@db.example.org/folkmoot."""
+    return not value or DATABASE.fullmatch(value) is not None
+
+
+def without_password(url: str) -> str:
+    """The address of a database as it may be shown: without its password and its parameters."""
+    found = DATABASE.fullmatch(url)
+    if found is None:
+        return f"{url.partition(':')[0]}://…" if "://" in url else "…"
+    return f"{found['scheme']}{found['user'] or ''}{found['place']}"
 
 
 def http_url(value: str) -> bool:
@@ -143,6 +165,7 @@ OptionalFolder = Annotated[str, Meta(extra={"shape": folder_path})]
 FilePath = Annotated[str, Meta(extra={"shape": file_path})]
 FilePaths = Annotated[str, Meta(extra={"shape": file_paths})]
 HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
+DatabaseUrl = Annotated[str, Meta(extra={"shape": database_url})]
 HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]
 Origin = Annotated[str, Meta(extra={"shape": origin})]
 Network = Annotated[str, Meta(extra={"shape": network})]
@@ -153,8 +176,13 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 ToolPattern = Annotated[str, Meta(extra={"shape": tool_pattern})]
 
 
-SECRETS = frozenset({"master_key", "token"})
-"""The settings whose value is shown nowhere."""
+MASK = "***"
+SHOWN: dict[str, Callable[[str], str]] = {
+    "master_key": lambda _: MASK,
+    "token": lambda _: MASK,
+    "url": without_password,
+}
+"""How settings are shown that are secret, or have something secret in them."""
 
 
 class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,4 +195,7 @@ class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         values = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return [(name, "***" if name in SECRETS and value else value) for name, value in values]
+        return [
+            (name, SHOWN[name](value) if name in SHOWN and value else value)
+            for name, value in values
+        ]

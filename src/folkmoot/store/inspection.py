@@ -34,7 +34,7 @@ class DatabaseInfo(Struct, frozen=True):
     wal_size: int
     schema: int
     newest_schema: int
-    sqlite: str
+    engine: str
     master_key_id: str | None
     awaited_key_id: str | None
     """The id of the master key that the next start may bring, if the key is being changed."""
@@ -75,7 +75,7 @@ def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
         wal_size=wal.stat().st_size if wal.exists() else 0,
         schema=schema,
         newest_schema=len(load_migrations()),
-        sqlite=apsw.sqlite_lib_version(),
+        engine=f"SQLite {apsw.sqlite_lib_version()}",
         master_key_id=key[0] if key else None,
         awaited_key_id=awaited[0] if awaited else None,
         opened_by=tuple(openers),

@@ -14,6 +14,8 @@ DATABASE_ID = "database_id"
 EPOCH = "epoch"
 CREATED_AT = "created_at"
 MASTER_KEY_ID = "master_key_id"
+TIMELINE = "timeline"
+"""Which of a PostgreSQL cluster's timelines it was on: each fail-over begins another."""
 COPIED_AT = "copied_at"
 """Set in a backup alone: whoever finds it at start has been restored."""
 

@@ -14,15 +14,15 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, TextIO
 
+from folkmoot.telemetry.limits import (
+    FLUSH_SECONDS,
+    LOG_BATCH_BYTES,
+    MAX_QUEUED_LOG_BYTES,
+    PAUSE_SECONDS,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-QUEUE_BYTES = 4 * 1024 * 1024
-BATCH_BYTES = 65_536
-PAUSE_SECONDS = 0.01
-"""How long lines are gathered after a write, so that not every one of them wakes the thread."""
-FLUSH_SECONDS = 2.0
-"""How long an exit waits for the last lines to be taken."""
 
 
 class Dropped:
@@ -62,7 +62,7 @@ class LineWriter:
             self._begin()
         data = line.encode("utf-8", "backslashreplace")
         with self._lock:
-            if self._size + len(data) > QUEUE_BYTES:
+            if self._size + len(data) > MAX_QUEUED_LOG_BYTES:
                 self._drop(1)
                 return
             if self._lost:
@@ -105,7 +105,7 @@ class LineWriter:
 
     def _write_here(self) -> None:
         while self._queue:
-            data = self._take()
+            data = self._next_batch()
             if self._writable(0):
                 self._write(data)
             else:
@@ -118,7 +118,7 @@ class LineWriter:
                     self._busy = self._hurry = False
                     self._changed.notify_all()
                     self._changed.wait()
-                data = self._take()
+                data = self._next_batch()
                 self._busy = True
             self._write(data)
             with self._changed:
@@ -128,11 +128,11 @@ class LineWriter:
                     # While it is busy only whoever is in a hurry wakes it.
                     self._changed.wait(PAUSE_SECONDS)
 
-    def _take(self) -> bytes:
+    def _next_batch(self) -> bytes:
         """The next lines, as many as make a good write."""
         taken = [self._queue.popleft()]
         size = len(taken[0])
-        while self._queue and size + len(self._queue[0]) <= BATCH_BYTES:
+        while self._queue and size + len(self._queue[0]) <= LOG_BATCH_BYTES:
             taken.append(self._queue.popleft())
             size += len(taken[-1])
         self._size -= size

@@ -1,6 +1,7 @@
 """Logging for the whole process: one handler at the root, one redactor in front of it.
 
 Lines for people on a terminal, JSON lines otherwise. Structured values come as `extra={...}`.
+Records that are made often are made cheaply; the audit line of a call waits to learn how it ended.
 """
 
 from __future__ import annotations
@@ -9,21 +10,112 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, Literal, TextIO, TypeAlias
+from functools import cached_property, lru_cache
+from typing import Any, Final, Literal, TextIO, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
+from folkmoot.telemetry.limits import MAX_LOG_EXCEPTION, MAX_LOG_MESSAGE
 from folkmoot.telemetry.lines import LineWriter, descriptor_of
-from folkmoot.telemetry.records import PlainRecord
 from folkmoot.telemetry.redaction import NAME_LIMIT, clean, fields, mask, redactor, text_of, visible
+
+AUDIT_TRAIL: Final = "folkmoot/audit-trail"
+"""Where the `AuditTrail` of a request stands: in its scope, and among an envelope's extensions."""
+WITHHELD: Final = "withheld"
+"""The outcome of a call whose answer a rule kept back."""
+
+_EMPTY: Final = vars(logging.makeLogRecord({}))
+
+
+class RequestInfo(Struct, eq=False):
+    """The HTTP request that is being answered, and the credential that was shown in it."""
+
+    id: str
+    account_id: str | None = None
+    credential_id: str = ""
+
+
+REQUEST: Final[ContextVar[RequestInfo | None]] = ContextVar("folkmoot_request", default=None)
+"""The request in which something is done. What outlives the request may still see it, so only what
+is done for the account that showed the credential is told to be done with it."""
+
+
+def request_fields(account_id: str) -> dict[str, str]:
+    """What an audit line says of the request that an account made, if it is in one."""
+    info = REQUEST.get()
+    if info is None or info.account_id != account_id:
+        return {}
+    return {"request": info.id, "credential_id": info.credential_id}
+
+
+class PlainRecord(logging.LogRecord):
+    """A record that does not tell where in the program, and in which thread, it was made.
+
+    To find that out costs more than the rest, and nobody asks for it.
+    """
+
+    def __init__(self, name: str, level: int, message: str, values: Mapping[str, Any]) -> None:
+        """As the library makes one, without what it looks up."""
+        vars(self).update(_EMPTY)
+        self.name = name
+        self.levelno = level
+        self.levelname = logging.getLevelName(level)
+        self.msg = message
+        self.created = time.time()
+        self.msecs = self.created % 1 * 1000
+        self.values = values
+        vars(self).update(values)
+
+    @cached_property
+    def cleaned(self) -> dict[str, Any]:
+        """The values as they may be written, which the log and the audit table both do."""
+        return fields(self.values)
+
+
+class AuditTrail:
+    """The audit line of one request: kept back until it is known whether its answer passes the
+    rules. Where several calls are made for one request, the last one's answer is the request's.
+    """
+
+    def __init__(self) -> None:
+        self._write: Callable[[str | None], None] | None = None
+        self._ended = False
+
+    def add(self, write: Callable[[str | None], None]) -> None:
+        """Take a line; `write` is called once, with another outcome where the line is not true."""
+        self._release(None)
+        self._write = write
+        if self._ended:
+            self._release(None)
+
+    def withhold(self) -> bool:
+        """The answer was kept back; whether there was a line to say so."""
+        return self._release(WITHHELD)
+
+    def deliver(self) -> None:
+        """The answer passed."""
+        self._release(None)
+
+    def end(self) -> None:
+        """The request has ended: nothing is waited for any more."""
+        self._ended = True
+        self._release(None)
+
+    def _release(self, outcome: str | None) -> bool:
+        write, self._write = self._write, None
+        if write is None:
+            return False
+        write(outcome)
+        return True
+
 
 LogFormat: TypeAlias = Literal["auto", "text", "json"]
 
-MESSAGE_LIMIT = 8_192
-EXCEPTION_LIMIT = 32_768
 
 _STANDARD = frozenset(
     {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
@@ -44,18 +136,17 @@ class _Record:
         self.level = record.levelname
         name, harmless = record.name, redactor.harmless
         self.logger = name if name in harmless else clean(name, NAME_LIMIT)
-        self.message = message if message in harmless else clean(message, MESSAGE_LIMIT)
-        extras = record.values if type(record) is PlainRecord else extras_of(record)
-        self.extras = fields(extras)
+        self.message = message if message in harmless else clean(message, MAX_LOG_MESSAGE)
+        self.extras = record.cleaned if type(record) is PlainRecord else cleaned(record)
         failed = record.exc_info or record.exc_text or record.stack_info
         self.exception = _exception(record, formatter) if failed else ""
 
 
-def extras_of(record: logging.LogRecord) -> Mapping[str, Any]:
-    """The structured values of a record."""
+def cleaned(record: logging.LogRecord) -> Mapping[str, Any]:
+    """The structured values of a record, as they may be written."""
     if type(record) is PlainRecord:
-        return record.values
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        return record.cleaned
+    return fields({name: value for name, value in vars(record).items() if name not in _STANDARD})
 
 
 def _exception(record: logging.LogRecord, formatter: logging.Formatter) -> str:
@@ -69,7 +160,7 @@ def _exception(record: logging.LogRecord, formatter: logging.Formatter) -> str:
         parts.append(record.exc_text)
     if record.stack_info:
         parts.append(record.stack_info)
-    return mask("\n".join(parts), EXCEPTION_LIMIT)
+    return mask("\n".join(parts), MAX_LOG_EXCEPTION)
 
 
 class JsonFormatter(logging.Formatter):

@@ -1,11 +1,6 @@
-r"""Finds secrets in text that is about to be written where people read it.
+"""Makes whatever a caller logs fit to be written: no secret, one line, of bounded size.
 
-Two ways lead to a secret: it has a form of its own (tokens, recovery codes, passwords in URLs,
-invite paths), or it stands behind a name that says so (`token=…`, `"token": "…"`,
-`Authorization: …`). Letters may also be spelled `%73` or `\u0073`, as they are inside URLs and
-JSON.
-
-`clean` makes whatever a caller logs fit to be written: no secret, one line, of bounded size.
+What a secret is stands in the table of `folkmoot.core.redaction`.
 """
 
 from __future__ import annotations
@@ -13,7 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from folkmoot.core.redaction import FORMS, NAMED_FORMS, Form, is_secret_name, may_hold_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,129 +24,13 @@ MOST_HARMLESS = 4_096
 LONGEST_HARMLESS = 128
 """How many texts of which length are remembered that have no secret in them."""
 
-NAMES = frozenset(
-    {
-        "token",
-        "recovery_code",
-        "invite_code",
-        "master_key",
-        "private_key",
-        "secret_key",
-        "access_key",
-        "api_key",
-        "password",
-        "passphrase",
-        "secret",
-        "authorization",
-        "cookie",
-        "credential",
-    }
-)
-"""Names whose value is a secret, whatever it looks like, also as the end of a longer name."""
-
-TOKENS = ("sk_", "gi_", "gk_")
-"""How tokens begin: those of accounts, of invitations into a room, and of its guests."""
-
-_ENDINGS = tuple(name.replace("_", "") for name in sorted(NAMES))
-_NO_WORD = re.compile(r"[^a-z0-9]+")
-
-
-def _letter(char: str) -> str:
-    """A pattern for one character, plain or spelled as a percent or JSON escape."""
-    codes = {f"{ord(form):02x}" for form in (char.lower(), char.upper())}
-    digits = "|".join(sorted("".join(f"[{d}{d.upper()}]" for d in code) for code in codes))
-    plain = "".join(sorted({re.escape(char.lower()), re.escape(char.upper())}))
-    return rf"(?:[{plain}]|%(?:25){{0,4}}(?:{digits})|\\{{1,8}}u00(?:{digits}))"
-
-
-_HEADERS = ("proxy-authorization", "authorization", "set-cookie", "cookie")
-_OTHERS = sorted((n.replace("_", "[_-]?") for n in NAMES), key=len, reverse=True)
-_JOINT = f"(?:{_letter('_')}|{_letter('-')})?"
-_SPELLED = "|".join(
-    _JOINT.join("".join(map(_letter, word)) for word in name.split("_")) for name in sorted(NAMES)
-)
-_TOKENS = "|".join(TOKENS)
-_SPELLED_TOKENS = "|".join("".join(map(_letter, start)) for start in TOKENS)
-_FIRST = r"%\\" + "".join(sorted({name[0] + name[0].upper() for name in NAMES}))
-"""How a spelled name can begin; where it cannot, no name is tried."""
-_BETWEEN = (
-    r"(?:(?:\\{0,8}[\"'])?\s{0,8}(?:[:=]|=>|%(?:25){0,4}3[dDaA])|\\{0,8}[\"']\s{0,8},)\s{0,8}b?"
-)
-_QUOTED = r"(?P<quote>\\{0,8}[\"'])(?:(?!(?P=quote))[\s\S])*"
-_BODY = r"(?:[A-Za-z0-9]|%(?:25){0,4}[3-7][0-9A-Fa-f]|\\{1,8}u00[3-7][0-9A-Fa-f])"
-_UPPER = "[A-HJ-NP-Z2-9]{4}"
-_ANY_CASE = "[A-HJ-NP-Za-hj-np-z2-9]{4}"
-_DASH, _SLASH = _letter("-"), _letter("/")
-_ALONE = r"(?:(?<![\w%\\-])|(?<=\\[nrt]))"
-_CODE = re.compile(
-    rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}|{_ALONE}{_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
-)
-_DASHED_CODE = re.compile(
-    rf"-(?:(?<={_UPPER}-){_UPPER}-{_UPPER}"
-    rf"|(?<={_ALONE}{_ANY_CASE}-){_ANY_CASE}-{_ANY_CASE}(?![\w-]))"
-)
-"""The same but for its first part, and with plain dashes: begins with what is rare in a text."""
-
-
-class Form(NamedTuple):
-    """One way a secret can look: it is searched for only where one of its hints is present."""
-
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    first: re.Pattern[str] | None = None
-    """Found quickly, and surely there where the pattern is: else that is not searched for."""
-
-
-_ESCAPES = ("%", "\\u")
-
-BY_NAME = (
-    Form(
-        ("authorization", "cookie"),
-        re.compile(
-            rf"(?P<kept>(?i:{'|'.join(_HEADERS)}){_BETWEEN})"
-            rf"(?:{_QUOTED}|(?:(?!\\{{1,8}}[nr])[^\r\n])+)"
-        ),
-    ),
-    Form(
-        ("token", "code", "key", "pass", "secret", "credential"),
-        re.compile(
-            rf"(?P<kept>(?i:{'|'.join(_OTHERS)}){_BETWEEN})"
-            rf"(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
-        ),
-    ),
-    Form(
-        _ESCAPES,
-        re.compile(
-            rf"(?=[{_FIRST}])(?P<kept>(?:{_SPELLED}){_BETWEEN})(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
-        ),
-    ),
-    Form(("bearer",), re.compile(r"(?P<kept>(?i:bearer)(?:\s{1,8}|%20|\+))[\w~+/.=%-]{8,}")),
-)
-"""Secrets that stand behind a name; a header's value reaches to the end of its line."""
-
-BY_FORM = (
-    Form(_ESCAPES, re.compile(f"(?:{_SPELLED_TOKENS}){_BODY}{{8,}}")),
-    Form(
-        TOKENS,
-        re.compile(rf"(?i:(?<![a-z0-9])(?:{_TOKENS})[a-z0-9]{{8,}}|(?:{_TOKENS})[0-9a-f]{{8,}})"),
-    ),
-    Form(_ESCAPES, _CODE),
-    Form(("-",), _CODE, _DASHED_CODE),
-    Form(("://",), re.compile(r"(?P<kept>://[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)")),
-    Form(("invite",), re.compile(rf"(?P<kept>{_SLASH}(?i:invite){_SLASH})[\w~.%-]+")),
-)
-"""Secrets that show by what they look like: tokens, codes, passwords and invites in URLs."""
-ALL = (*BY_NAME, *BY_FORM)
+ALL = (*NAMED_FORMS, *FORMS)
+IN_JSON = tuple(form for form in FORMS if not form.over_lines)
 
 
 def _mask(match: re.Match[str]) -> str:
     groups = match.groupdict()
     return f"{groups.get('kept') or ''}{groups.get('quote') or ''}{MASK}"
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a value under this name is a secret whatever it looks like."""
-    return _NO_WORD.sub("", name.lower()).endswith(_ENDINGS)
 
 
 class Redactor:
@@ -182,7 +63,7 @@ class Redactor:
 
     def redact_forms(self, text: str) -> str:
         """The text with secrets masked that show by their own form; JSON stays valid."""
-        return self._apply(BY_FORM, text)
+        return self._apply(IN_JSON, text)
 
     def _apply(self, forms: tuple[Form, ...], text: str) -> str:
         if len(text) < SHORTEST:
@@ -190,12 +71,14 @@ class Redactor:
         for value in self._values:
             if value in text:
                 text = text.replace(value, MASK)
-        folded = text.lower()
-        for hints, pattern, first in forms:
-            for hint in hints:
-                if hint in folded:
-                    if first is None or first.search(text):
-                        text = pattern.sub(_mask, text)
+        small = text.lower()
+        if not may_hold_secret(small):
+            return text
+        for form in forms:
+            for hint in form.hints:
+                if hint in small:
+                    if form.first is None or form.first.search(text):
+                        text = form.pattern.sub(_mask, text)
                     break
         return text
 
@@ -274,6 +157,8 @@ def fields(values: Mapping[Any, Any], depth: int = 0) -> dict[str, Any]:
             out[key] = MASK
         elif type(value) in NUMBERS or (type(value) is str and value in harmless):
             out[key] = value
+        elif type(value) is str and len(value) <= LONGEST_HARMLESS and value.isprintable():
+            out[key] = redactor.redact(value)
         else:
             out[key] = plain(value, depth)
     if len(values) > ITEMS_LIMIT:

@@ -19,6 +19,13 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from folkmoot.telemetry.limits import (
+    EXPORT_DELAY_MILLISECONDS,
+    EXPORT_SECONDS,
+    MAX_QUEUED_SPANS,
+    SPANS_PER_EXPORT,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
@@ -26,11 +33,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 logger = logging.getLogger("folkmoot.telemetry")
-
-QUEUE = 2_048
-BATCH = 256
-DELAY_MILLISECONDS = 2_000
-EXPORT_SECONDS = 5.0
 
 
 def traces_url(endpoint: str) -> str:
@@ -74,9 +76,9 @@ class Traces:
         self._exporter = _Reporting(OTLPSpanExporter(traces_url(endpoint), timeout=EXPORT_SECONDS))
         processor = BatchSpanProcessor(
             self._exporter,
-            max_queue_size=QUEUE,
-            schedule_delay_millis=DELAY_MILLISECONDS,
-            max_export_batch_size=BATCH,
+            max_queue_size=MAX_QUEUED_SPANS,
+            schedule_delay_millis=EXPORT_DELAY_MILLISECONDS,
+            max_export_batch_size=SPANS_PER_EXPORT,
         )
         resource = Resource.create({"service.name": service_name, "service.version": version})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)

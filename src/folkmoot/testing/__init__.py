@@ -1,11 +1,8 @@
 """The pytest plugin: record an MCP server once, then test against the recording.
 
-- `plugin`: loaded by pytest: the marker `tape`, the fixture `tape`, the option `--tapes`
-- `recorded`: `RecordedServer`, the value of the fixture
-- `keeping`: writes what was recorded in a test to one tape
-- `background`: an event loop in its own thread, for servers that a test uses over HTTP
-
-pytest loads the plugin in every run, so it imports the other modules only when a test needs them.
+`plugin` is loaded by pytest: the marker `tape`, the fixture `tape`, the option `--tapes`. The value
+of the fixture is a `RecordedServer` (`recorded`), which writes what was recorded in a test to one
+tape. pytest loads the plugin in every run, so it imports `recorded` only when a test needs it.
 """
 
 from __future__ import annotations

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import shlex
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from folkmoot.clock import SystemClock
 from folkmoot.proxy.chain import Chain
+from folkmoot.proxy.jsonpath import JsonPath
 from folkmoot.proxy.replay.matching import Mode
-from folkmoot.proxy.tape import TapeSide, read_tape
-from folkmoot.proxy.tape.places import Pattern
-from folkmoot.testing.keeping import keep, recorded_in
+from folkmoot.proxy.tape import (
+    CorrelationLine,
+    EndLine,
+    Header,
+    Line,
+    MessageLine,
+    TapeSide,
+    follow_lines,
+    read_tape,
+)
+from folkmoot.proxy.tape.lines import encode_line
 
 if TYPE_CHECKING:
     from folkmoot.relay.tape_server import Replay
-    from folkmoot.testing.background import Background
+
 
 NAME: Final = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}){0,4}"
@@ -68,7 +81,7 @@ class Marked(NamedTuple):
         if mode not in (known := [each.value for each in Mode]):
             raise TapeUnusable(f"The mode of a tape is one of {', '.join(known)}, not {mode!r}.")
         for pattern in (*_words(options, "ignore"), *_words(options, "redact")):
-            Pattern(pattern)
+            JsonPath.below(pattern)
         return cls(
             folder / f"{name}.jsonl",
             _words(options, "command"),
@@ -132,7 +145,7 @@ class RecordedServer:
     def url(self) -> str:
         """The server's address, for clients that speak Streamable HTTP; it is up from now on."""
         if self._background is None:
-            from folkmoot.testing.background import Background
+            from folkmoot.testing.recorded import Background
 
             self._background = Background(self._replaying if self.mode == "replay" else self._taped)
         return f"{self._background.value}/mcp"
@@ -191,3 +204,87 @@ class RecordedServer:
 
 def _each(option: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
+
+
+def recorded_in(folder: Path) -> list[Path]:
+    """The tapes of a folder on which something was said, in the order in which they began."""
+    tapes = []
+    for path in folder.glob("*.jsonl"):
+        lines = list(follow_lines(path))
+        if any(isinstance(line, MessageLine) for line in lines):
+            tapes.append((lines[0].started if isinstance(lines[0], Header) else "", path))
+    return [path for _, path in sorted(tapes)]
+
+
+def keep(tapes: Sequence[Path], path: Path) -> None:
+    """Write these tapes as one, whole or not at all, over the one that is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            for line in joined(tapes):
+                opened.write(encode_line(line))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def joined(tapes: Sequence[Path]) -> Iterator[Line]:
+    """The lines of several tapes as those of one: messages are numbered through."""
+    last, count, end = 0, 0, None
+    for number, path in enumerate(tapes):
+        before = last
+        for line in follow_lines(path):
+            if isinstance(line, MessageLine):
+                last, count = before + line.seq, count + 1
+                yield msgspec.structs.replace(line, seq=last)
+            elif isinstance(line, CorrelationLine):
+                yield msgspec.structs.replace(
+                    line, request=before + line.request, response=before + line.response
+                )
+            elif isinstance(line, EndLine):
+                end = line
+            elif number == 0:
+                yield line
+    if end is not None:
+        yield msgspec.structs.replace(end, messages=count)
+
+
+T = TypeVar("T")
+
+STOP_SECONDS: Final = 10.0
+
+
+class Background(Generic[T]):
+    """Holds one context open in a thread, from when it is made until `stop`."""
+
+    def __init__(self, enter: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        self._entered: Future[T] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asked: asyncio.Event | None = None
+        self._thread = threading.Thread(
+            target=self._run, args=(enter,), name="folkmoot-tape", daemon=True
+        )
+        self._thread.start()
+        self.value = self._entered.result()
+        """What the context gave."""
+
+    def stop(self) -> None:
+        """Leave the context; what goes wrong there is nobody's concern any more."""
+        if self._loop is not None and self._asked is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._asked.set)
+        self._thread.join(STOP_SECONDS)
+
+    def _run(self, enter: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        try:
+            asyncio.run(self._hold(enter))
+        except BaseException as error:  # noqa: BLE001 - told to the thread that waits for it
+            if not self._entered.done():
+                self._entered.set_exception(error)
+
+    async def _hold(self, enter: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        self._loop, self._asked = asyncio.get_running_loop(), asyncio.Event()
+        async with enter() as value:
+            self._entered.set_result(value)
+            await self._asked.wait()

@@ -1,7 +1,7 @@
 """How messages and requests reach the hub, and how answers leave it.
 
-`descriptors` makes room for connections, `listen` binds the sockets, `server` runs uvicorn on them
-with the connection `protocol` of ours. A request passes `observe` (id, log line, metrics, span),
-then `guard` (host, origin, body size), then the routes that `http` puts together; `answers` turns
-errors into responses.
+`listen` binds the sockets, `accept` takes connections from them, `server` runs uvicorn on them with
+our connection `protocol`. A request passes the steps that `http` puts together: id, log line,
+metrics and span, then `guard` (host, origin), then `bodies` (size), then its route; `answers` turns
+errors into responses. `credentials` reads the token, `browsers` the cookie of a page.
 """

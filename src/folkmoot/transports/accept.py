@@ -1,11 +1,4 @@
-"""Accepts connections: many in one turn of the event loop, and begun in turn by address.
-
-uvloop accepts one connection in a turn. While the loop is busy, connections that arrive faster than
-it turns wait in the system's queue, and behind a crowd of strangers everybody new waits for
-seconds, `/health` included. Here each address has a short queue of its own and a few connections
-are begun in every turn, one of each address after the other: a crowd from one address waits for
-itself.
-"""
+"""Accepts connections, many in one turn of the event loop, and counts those that find no room."""
 
 from __future__ import annotations
 
@@ -17,20 +10,48 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from folkmoot.transports.limits import (
+    ACCEPT_PAUSE_SECONDS,
+    ADDRESS_SHARE,
+    MAX_ACCEPTED_PER_TURN,
+    MAX_BEGUN_PER_TURN,
+    REJECTED_LOG_SECONDS,
+)
+
 if TYPE_CHECKING:
     import ssl
 
+    from folkmoot.telemetry.metrics import Metrics
+
+
+class TurnedAway:
+    """Those that were answered 503, or not at all, because others were here before."""
+
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        self._metrics = metrics
+        self._untold = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def count(self) -> None:
+        """One more found no room."""
+        if self._metrics is not None:
+            self._metrics.turned_away.inc()
+        self._untold += 1
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(REJECTED_LOG_SECONDS, self.log)
+
+    def log(self) -> None:
+        """Log how many there were since the last time, if any."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._untold:
+            logger.warning("connections were turned away", extra={"count": self._untold})
+            self._untold = 0
+
+
 logger = logging.getLogger("folkmoot.http")
 
-ACCEPTED_IN_A_TURN: Final = 256
-BEGUN_IN_A_TURN: Final = 4
-"""A request that comes with its connection takes about half a millisecond, so others wait little
-more than two.
-"""
-ONE_ADDRESS: Final = 2
-"""One address may have one in so many of those that are accepted and not begun."""
-PAUSE_SECONDS: Final = 0.2
-"""How long nothing is accepted after the system had no descriptor or memory left for it."""
 EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -98,7 +119,7 @@ class Listener:
             await asyncio.wait(self._beginning)
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTED_IN_A_TURN):
+        for _ in range(MAX_ACCEPTED_PER_TURN):
             try:
                 connection, peer = self._listening.accept()
             except BlockingIOError:
@@ -119,7 +140,7 @@ class Listener:
     def _enqueue(self, connection: socket.socket, address: str) -> None:
         queue = self._queues.get(address)
         if self._queued + len(self._beginning) >= self._most or (
-            queue is not None and len(queue) >= self._most // ONE_ADDRESS
+            queue is not None and len(queue) >= self._most // ADDRESS_SHARE
         ):
             self._turned_away()
             connection.close()
@@ -133,7 +154,7 @@ class Listener:
 
     def _begin_some(self) -> None:
         """Begin a few connections, and go on in the next turn of the loop if there are more."""
-        for _ in range(min(BEGUN_IN_A_TURN, self._queued)):
+        for _ in range(min(MAX_BEGUN_PER_TURN, self._queued)):
             address = next(iter(self._queues))
             queue = self._queues.pop(address)
             connection = queue.popleft()
@@ -170,7 +191,7 @@ class Listener:
         """Leave further connections in the system's queue for a moment."""
         logger.warning("no connection can be accepted", extra={"error": str(error)})
         self._loop.remove_reader(self._listening)
-        self._pause = self._loop.call_later(PAUSE_SECONDS, self._resume)
+        self._pause = self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume)
 
     def _resume(self) -> None:
         self._pause = None

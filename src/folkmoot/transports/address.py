@@ -6,6 +6,8 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, TypeAlias
 
+from folkmoot.transports.limits import MAX_CACHED_PEERS, MAX_FORWARDED_HOPS, SUBSCRIBER_BITS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -14,10 +16,6 @@ if TYPE_CHECKING:
 Address: TypeAlias = IPv4Address | IPv6Address
 
 UNKNOWN = "unknown"
-MOST_HOPS = 32
-MOST_PEERS = 1_024
-SUBSCRIBER_BITS = 64
-"""One IPv6 subscriber has this many bits of addresses to himself, so they count as one."""
 
 
 class Addresses:
@@ -41,7 +39,7 @@ class Addresses:
             return key_of(found)
         # The nearest hop is the last: each proxy adds whom it saw, so the first one that is not a
         # proxy of ours is the client, and whatever stands before it may be made up.
-        for hop in reversed(forwarded(scope)[-MOST_HOPS:]):
+        for hop in reversed(forwarded(scope)[-MAX_FORWARDED_HOPS:]):
             if not self._is_proxy(found):
                 break
             named = read_address(hop)
@@ -81,13 +79,13 @@ def read_address(text: str) -> Address | None:
     return address
 
 
-@lru_cache(maxsize=MOST_PEERS)
+@lru_cache(maxsize=MAX_CACHED_PEERS)
 def address_of_peer(text: str) -> Address | None:
     """The address of whoever is connected to us; the same few ask again and again."""
     return read_address(text)
 
 
-@lru_cache(maxsize=MOST_PEERS)
+@lru_cache(maxsize=MAX_CACHED_PEERS)
 def key_of(address: Address) -> str:
     """The address of an IPv4 client, the network of an IPv6 one."""
     if isinstance(address, IPv4Address):

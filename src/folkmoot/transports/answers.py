@@ -21,6 +21,7 @@ from folkmoot.core.errors import (
     RequestError,
     TokenRefused,
 )
+from folkmoot.transports.limits import FILE_CHUNK_BYTES
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
@@ -33,8 +34,6 @@ logger = logging.getLogger("folkmoot.rest")
 ErrorPage: TypeAlias = Callable[[int, str, str], Response]
 """Draws a page from a status, its name and a sentence."""
 
-PIECE = 256 * 1024
-"""Bytes of a file that are read and sent at once."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -70,7 +69,7 @@ class FileResponse:
         with file:
             await send({"type": "http.response.start", "status": 200, "headers": told})
             while left and scope["method"] != "HEAD":
-                piece = await asyncio.to_thread(file.read, min(left, PIECE))
+                piece = await asyncio.to_thread(file.read, min(left, FILE_CHUNK_BYTES))
                 if not piece:
                     break
                 left -= len(piece)

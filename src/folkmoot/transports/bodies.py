@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -24,8 +24,17 @@ from folkmoot.core.errors import (
     HubFull,
     RateLimited,
 )
-from folkmoot.ratelimits import Buckets, Rate
-from folkmoot.taskgroups import Begun
+from folkmoot.ratelimits import AccountRates, Rate
+from folkmoot.taskgroups import Eager
+from folkmoot.transports.limits import (
+    BODY_ACCOUNT_SHARE,
+    BODY_CHECK_BYTES,
+    BODY_RETRY_SECONDS,
+    BODY_SECONDS,
+    BODY_STRANGERS_SHARE,
+    MIN_BODY_BYTES_A_SECOND,
+    SMALL_BODY_BYTES,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,21 +43,6 @@ if TYPE_CHECKING:
     from folkmoot.telemetry.metrics import Metrics
     from folkmoot.transports.answers import Answers
 
-BODY_SECONDS = 10.0
-BODY_BYTES_A_SECOND = 16_384
-"""In each `BODY_SECONDS` the rest of a body must come, or at least this much of it a second."""
-STRANGERS_SHARE: Final = 8
-"""One in so many of the bytes of all bodies is for strangers."""
-ACCOUNTS_SHARE: Final = 4
-"""One in so many of them is the most that one account can have, if it is more than one body."""
-SMALL: Final = 4_096
-"""A stranger's body of so many bytes is taken although others have used up the strangers' share:
-there are no more of these than connections.
-"""
-COUNTED: Final = 262_144
-"""How much of a body has come when too many values are refused; then at four times as much."""
-RETRY_SECONDS: Final = 2
-"""When to try again, for whoever is refused because there is no room at the moment."""
 
 Identify: TypeAlias = Callable[["Scope"], Awaitable[str]]
 """Answers whose credential a request carries, as a key to count by; empty for a stranger."""
@@ -110,17 +104,17 @@ class BodyLimit:
         self.arriving: Counter[str] = Counter()
         self.announced: Counter[str] = Counter()
         """Bytes of the bodies that accounts have begun to send, as their heads say."""
-        self.sent = Buckets()
+        self.sent = AccountRates()
         """What accounts sent lately in large bodies."""
         self.held: dict[str, int] = {}
         """Bytes of the bodies in progress by account; under "" those of strangers, and of whoever
         was not looked up.
         """
         self.total = 0
-        self.account_bytes = max(bounds.total_bytes // ACCOUNTS_SHARE, bounds.body_bytes)
+        self.account_bytes = max(bounds.total_bytes // BODY_ACCOUNT_SHARE, bounds.body_bytes)
         small = bounds.anonymous_bytes or bounds.body_bytes
         self.anonymous_bytes = min(small, bounds.body_bytes)
-        self.small = min(SMALL, self.anonymous_bytes)
+        self.small = min(SMALL_BODY_BYTES, self.anonymous_bytes)
         """A body of so many bytes is refused to nobody while there is room."""
         self.most = bounds.total_bytes or sys.maxsize
         values = [most for most in (bounds.values, bounds.anonymous_values) if most]
@@ -158,7 +152,7 @@ class BodyLimit:
     def is_full_for_strangers(self) -> bool:
         """Whether it holds as many bytes of strangers' bodies as it may."""
         return bool(self.bounds.total_bytes) and (
-            self.held.get("", 0) > self.bounds.total_bytes // STRANGERS_SHARE
+            self.held.get("", 0) > self.bounds.total_bytes // BODY_STRANGERS_SHARE
         )
 
     def is_full_for(self, account: str) -> bool:
@@ -203,7 +197,7 @@ class _Body(Struct, eq=False):
         limit = self._limit
         if self._announced > limit.anonymous_bytes:
             await self._check_size(self._announced)
-        first = Begun(self._receive())
+        first = Eager(self._receive())
         if not first.done:
             first.close()
             return await self._rest(bytearray())
@@ -227,17 +221,17 @@ class _Body(Struct, eq=False):
         limit = self._limit
         loop = asyncio.get_running_loop()
         enough, deadline = 0, None
-        starts, checked = count_starts(body), COUNTED
+        starts, checked = count_starts(body), BODY_CHECK_BYTES
         async with self._arriving():
             while True:
                 if starts > self._fewest_values and len(body) >= checked:
                     # Too many values are refused before the rest of them comes.
                     await self._check_values(body)
                     checked *= 4
-                reading = Begun(self._receive())
+                reading = Eager(self._receive())
                 if not reading.done:
                     if deadline is None:
-                        enough = len(body) + int(BODY_SECONDS * BODY_BYTES_A_SECOND)
+                        enough = len(body) + int(BODY_SECONDS * MIN_BODY_BYTES_A_SECOND)
                         deadline = loop.time() + BODY_SECONDS
                     try:
                         async with asyncio.timeout_at(deadline):
@@ -294,7 +288,7 @@ class _Body(Struct, eq=False):
                 "Too many requests from you are half received; finish them first. Setting: "
                 "http.max_connections_per_address."
             )
-            error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
+            error = ConnectionsExceeded(why, retry_after=BODY_RETRY_SECONDS)
             raise limit.refused("arriving", error)
         if limit.bounds.total_bytes and limit.announced[key] + announced > limit.account_bytes:
             raise self._account_is_full()
@@ -311,7 +305,7 @@ class _Body(Struct, eq=False):
             "Your requests in progress have too many bytes; wait until some are answered. "
             "Setting: http.max_bodies_bytes."
         )
-        error = ConnectionsExceeded(why, retry_after=RETRY_SECONDS)
+        error = ConnectionsExceeded(why, retry_after=BODY_RETRY_SECONDS)
         return self._limit.refused("account", error)
 
     async def _hold(self, fresh: int) -> None:
@@ -321,13 +315,13 @@ class _Body(Struct, eq=False):
         limit.hold(self._caller or "", fresh)
         if self._held > limit.anonymous_bytes:
             await self._check_size(self._held)
-        crowded = self._held > SMALL and limit.is_full_for_strangers
+        crowded = self._held > SMALL_BODY_BYTES and limit.is_full_for_strangers
         if limit.total > limit.most or (crowded and await self._is_stranger()):
             why = (
                 "The hub is reading as many requests as it can; try again in a moment. Setting: "
                 "http.max_bodies_bytes."
             )
-            raise limit.refused("total", HubFull(why, retry_after=RETRY_SECONDS))
+            raise limit.refused("total", HubFull(why, retry_after=BODY_RETRY_SECONDS))
         if self._caller and limit.is_full_for(self._caller):
             raise self._account_is_full()
 

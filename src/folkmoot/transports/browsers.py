@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from folkmoot.core.errors import OriginNotAllowed, TokensDiffer
 from folkmoot.transports.guard import SAFE_METHODS, host_of, is_loopback
+from folkmoot.transports.limits import MAX_COOKIE_BYTES
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 PAGE: Final = b"folkmoot-page"
 """The header with which the hub's own pages ask for something to be changed."""
 PORTS: Final = {"http": 80, "https": 443}
-LONGEST: Final = 8_192
-"""Bytes of cookies that are read; those of other programs on the host come too."""
 
 AGENTS: Final = (
     ("Firefox/", "Firefox"),
@@ -50,7 +49,7 @@ NEEDS_TLS: Final = (
 )
 
 
-class Browsers:
+class BrowserCookies:
     """Reads the cookie of a request, and makes the one of an answer.
 
     `public_url` is the one address of a hub that has one; else a page may have any that is the
@@ -170,7 +169,7 @@ class Browsers:
         if not sent:
             return ""
         text = b"; ".join(sent)
-        if len(text) > LONGEST:
+        if len(text) > MAX_COOKIE_BYTES:
             return ""
         wanted = f"{self._name(scope)}="
         pairs = (pair.strip() for pair in text.decode("latin-1").split(";"))

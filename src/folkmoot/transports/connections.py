@@ -25,47 +25,36 @@ from msgspec import Struct
 
 from folkmoot.core.errors import ConnectionsExceeded, HubFull, RequestError
 from folkmoot.transports.answers import JsonResponse, retry_after
-from folkmoot.transports.bodies import RETRY_SECONDS, nobody
+from folkmoot.transports.bodies import nobody
+from folkmoot.transports.limits import (
+    BEGUN_SHARE,
+    BODY_RETRY_SECONDS,
+    IDLE_CHECK_SECONDS,
+    IDLE_SECONDS,
+    MAX_LINGERING,
+    MIN_BEGUN_PER_TURN,
+    OPEN_FACTOR,
+    SHED_SHARE,
+    SIGNED_IN_RESERVE,
+    USE_FORGOTTEN_SECONDS,
+    USE_HALF_LIFE_SECONDS,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from folkmoot.telemetry.metrics import Metrics
-    from folkmoot.transports.away import TurnedAway
+    from folkmoot.transports.accept import TurnedAway
     from folkmoot.transports.bodies import Identify
 
 PEER: Final = "folkmoot.peer"
-"""The member of a request's scope that is the `Peer` it came from."""
+"""The member of a request's scope that is the `ConnectionPeer` it came from."""
 ALWAYS_SERVED: Final = frozenset({"/health", "/health/ready", "/metrics"})
-CROWD: Final = 2
-"""How many times as many connections may be open as are served; those are told when they ask."""
-RESERVE: Final = 10
-"""One in so many places is for those who are signed in."""
-SHED: Final = 20
-"""One in so many places is cleared at once, so that clearing is seldom done."""
-IDLE_SECONDS: Final = 1.0
-"""How long a connection must have waited for its client before it is closed for another."""
-LOOK_SECONDS: Final = 0.05
-"""How long after one look for idle connections the next one is, when none were found."""
 
 
 MOST: Final = "http.max_connections"
 PER_ADDRESS: Final = "http.max_connections_per_address"
 """The settings of the two limits of connections."""
-
-MOST_LINGERING: Final = 8
-"""How many connections may send a large body to its end although it was answered already: one of
-each account and of each stranger's address.
-"""
-
-BEGUN_AT_ONCE: Final = 2
-"""How many requests begin in one turn of the loop, at least."""
-PART: Final = 4
-"""One in so many of those that wait begins in a turn: the more wait, the faster they begin."""
-FORGET_SECONDS: Final = 1.0
-"""After so long half of what was used is forgotten."""
-LITTLE: Final = 0.001
-"""Seconds that are not worth remembering."""
 
 
 class Turns:
@@ -82,7 +71,7 @@ class Turns:
 
     def begin(self, who: str, start: Callable[[], object]) -> None:
         """Call `start` now, or as soon as it is its turn."""
-        if self._begun < BEGUN_AT_ONCE and not self._waiting:
+        if self._begun < MIN_BEGUN_PER_TURN and not self._waiting:
             self._begun += 1
             start()
         else:
@@ -95,11 +84,13 @@ class Turns:
 
     def _turn(self) -> None:
         now = monotonic()
-        if now - self._forgotten >= FORGET_SECONDS:
+        if now - self._forgotten >= USE_HALF_LIFE_SECONDS:
             self._forgotten = now
-            self.used = {who: spent / 2 for who, spent in self.used.items() if spent > LITTLE}
+            self.used = {
+                who: spent / 2 for who, spent in self.used.items() if spent > USE_FORGOTTEN_SECONDS
+            }
         waiting = self._waiting
-        self._begun = min(len(waiting), max(BEGUN_AT_ONCE, len(waiting) // PART))
+        self._begun = min(len(waiting), max(MIN_BEGUN_PER_TURN, len(waiting) // BEGUN_SHARE))
         for _ in range(self._begun):
             heappop(waiting)[2]()
         if self._begun:
@@ -148,7 +139,7 @@ class Metered(Struct, eq=False):
 Coroutine.register(Metered)
 
 
-class Waiting(Protocol):
+class WaitingConnection(Protocol):
     """A connection as far as it must be known to be closed."""
 
     transport: asyncio.Transport
@@ -158,21 +149,23 @@ class Waiting(Protocol):
         """Since when it only waits for its client; None while it is served."""
 
 
-class Peer:
+class ConnectionPeer:
     """The other end of one connection, for as long as that is open."""
 
     __slots__ = ("account", "address", "connection", "connections")
 
-    def __init__(self, connections: Connections, address: str, connection: Waiting) -> None:
+    def __init__(
+        self, connections: OpenConnections, address: str, connection: WaitingConnection
+    ) -> None:
         self.connections = connections
         self.address = address
         """What it is counted by while it is a stranger's; empty where addresses say nothing."""
         self.account = ""
         """Whose requests came on it last; empty for a stranger's."""
-        self.connection: Waiting | None = connection
+        self.connection: WaitingConnection | None = connection
 
 
-class Connections:
+class OpenConnections:
     """The connections of one server. At most `most` are served at the same time.
 
     `per_address` bounds those of strangers from one address, and `per_account` those of one
@@ -193,39 +186,39 @@ class Connections:
     ) -> None:
         self.turns = Turns()
         self._most = most
-        self._open_to_all = most - most // RESERVE
+        self._open_to_all = most - most // SIGNED_IN_RESERVE
         self._away = away
         self._per_address = per_address
         self._per_account = per_account
         self._address_of = address_of
         self._identify = identify
         self._metrics = metrics
-        self._peers: dict[Peer, None] = {}
+        self._peers: dict[ConnectionPeer, None] = {}
         self._of_address: Counter[str] = Counter()
         self._of_account: Counter[str] = Counter()
         self._looked = {False: 0.0, True: 0.0}
         """When idle connections were last looked for in vain, while there was room and not."""
-        self._lingering: dict[Peer, str] = {}
+        self._lingering: dict[ConnectionPeer, str] = {}
 
     def __len__(self) -> int:
         return len(self._peers)
 
-    def opened(self, connection: Waiting, host: str) -> Peer:
+    def opened(self, connection: WaitingConnection, host: str) -> ConnectionPeer:
         """Count a new connection, and close idle ones if it is one too many."""
         address = self._address_of(host) if host else ""
-        peer = Peer(self, address, connection)
+        peer = ConnectionPeer(self, address, connection)
         self._peers[peer] = None
         self._of_address[address] += 1
         if self._is_over(peer):
             self._shed(peer, only=address)
         elif len(self._peers) > self._open_to_all:
             self._shed(peer)
-        if len(self._peers) > CROWD * self._most:
+        if len(self._peers) > OPEN_FACTOR * self._most:
             self._away.count()
             connection.transport.abort()
         return peer
 
-    def closed(self, peer: Peer) -> None:
+    def closed(self, peer: ConnectionPeer) -> None:
         """Forget a connection that is gone."""
         self._lingering.pop(peer, None)
         if self._peers.pop(peer, peer) is None:
@@ -233,7 +226,7 @@ class Connections:
             # The two hold each other, which would keep both for long.
             peer.connection = None
 
-    def sign_in(self, peer: Peer, account: str) -> None:
+    def sign_in(self, peer: ConnectionPeer, account: str) -> None:
         """A request on a connection is this account's; raises where it has too many of them."""
         if account == peer.account:
             return
@@ -241,22 +234,22 @@ class Connections:
             raise ConnectionsExceeded(
                 f"You have {self._per_account} connections open; close some. Setting: "
                 "http.max_connections_per_account.",
-                retry_after=RETRY_SECONDS,
+                retry_after=BODY_RETRY_SECONDS,
             )
         self._count(peer, -1)
         peer.account = account
         self._count(peer, 1)
 
-    def linger(self, peer: Peer) -> bool:
+    def linger(self, peer: ConnectionPeer) -> bool:
         """Count a connection that sends on after its answer; False where too many do."""
         who = peer.account or peer.address
         taken = who and who in self._lingering.values()
-        if taken or len(self._lingering) >= MOST_LINGERING:
+        if taken or len(self._lingering) >= MAX_LINGERING:
             return False
         self._lingering[peer] = who
         return True
 
-    def app_for(self, peer: Peer, path: str, app: ASGIApp) -> ASGIApp:
+    def app_for(self, peer: ConnectionPeer, path: str, app: ASGIApp) -> ASGIApp:
         """What answers a request: the application, unless there is no room for it."""
         if len(self._peers) <= self._open_to_all and (peer.account or not self._is_over(peer)):
             return app
@@ -266,7 +259,7 @@ class Connections:
             return self._refuse(MOST)
         return app if peer.account else self._for_members(app, peer)
 
-    def _for_members(self, app: ASGIApp, peer: Peer) -> ASGIApp:
+    def _for_members(self, app: ASGIApp, peer: ConnectionPeer) -> ASGIApp:
         async def ask(scope: Scope, receive: Receive, send: Send) -> None:
             setting = PER_ADDRESS if self._is_over(peer) else MOST
             try:
@@ -283,7 +276,7 @@ class Connections:
         error = HubFull(
             f"There are as many connections as {what} may have; try again in a moment. Setting: "
             f"{setting}.",
-            retry_after=RETRY_SECONDS,
+            retry_after=BODY_RETRY_SECONDS,
         )
         headers = {"connection": "close", **retry_after(error)}
 
@@ -293,14 +286,14 @@ class Connections:
 
         return refuse
 
-    def _is_over(self, peer: Peer) -> bool:
+    def _is_over(self, peer: ConnectionPeer) -> bool:
         """Whether a stranger's address has more connections than it may."""
         most = self._per_address
         return bool(most and peer.address and not peer.account) and (
             self._of_address[peer.address] > most
         )
 
-    def _count(self, peer: Peer, change: int) -> None:
+    def _count(self, peer: ConnectionPeer, change: int) -> None:
         counts, key = (
             (self._of_account, peer.account) if peer.account else (self._of_address, peer.address)
         )
@@ -308,11 +301,11 @@ class Connections:
         if not counts[key]:
             del counts[key]
 
-    def _shed(self, newcomer: Peer, only: str = "") -> None:
+    def _shed(self, newcomer: ConnectionPeer, only: str = "") -> None:
         """Close idle and slow connections of strangers for a newcomer, of all or one address."""
         now = asyncio.get_running_loop().time()
-        full = len(self._peers) > CROWD * self._most
-        if now < self._looked[full] + LOOK_SECONDS:
+        full = len(self._peers) > OPEN_FACTOR * self._most
+        if now < self._looked[full] + IDLE_CHECK_SECONDS:
             return
         latest = now if full else now - IDLE_SECONDS
         idle = [
@@ -326,7 +319,7 @@ class Connections:
             and since <= latest
         ]
         idle.sort(key=lambda peer: -self._of_address[peer.address])
-        chosen = idle[: max(1, self._most // SHED)]
+        chosen = idle[: max(1, self._most // SHED_SHARE)]
         for peer in chosen:
             if peer.connection is not None:
                 peer.connection.transport.abort()
@@ -339,6 +332,6 @@ class Connections:
 
 def sign_in(scope: Scope, account: str) -> None:
     """Have the connection of a request be this account's from now on."""
-    peer: Peer | None = scope.get(PEER)
+    peer: ConnectionPeer | None = scope.get(PEER)
     if peer is not None:
         peer.connections.sign_in(peer, account)

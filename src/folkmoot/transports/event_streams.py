@@ -11,17 +11,16 @@ from starlette.datastructures import Headers
 
 from folkmoot.core.errors import FolkmootError, HubStopping
 from folkmoot.mcp.wire import EVENT_STREAM
-from folkmoot.operations.call import Event, EventStream, unless
+from folkmoot.operations.call import EventStream, StreamEvent, unless
 from folkmoot.transports.answers import refusal
+from folkmoot.transports.limits import STREAM_KEEP_ALIVE_SECONDS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from folkmoot.operations.call import Caller, ToolResult
-    from folkmoot.transports.resource import Waiting
+    from folkmoot.operations.call import Caller, OperationResult
+    from folkmoot.transports.resource import WaitingCallers
 
-KEEP_ALIVE_SECONDS: Final = 15.0
-"""After so much silence a comment is sent, which keeps a proxy from closing the connection."""
 HEADERS: Final = [
     (b"content-type", EVENT_STREAM.encode()),
     (b"cache-control", b"no-store"),
@@ -41,7 +40,7 @@ def wants_events(scope: Scope) -> bool:
     return EVENT_STREAM in Headers(scope=scope).get("accept", "")
 
 
-def written(event: Event) -> bytes:
+def written(event: StreamEvent) -> bytes:
     """An event as it goes over the wire; JSON has no line breaks of its own."""
     head = f"id: {event.id}\n" if event.id else ""
     head += f"event: {event.name}\n" if event.name else ""
@@ -51,7 +50,7 @@ def written(event: Event) -> bytes:
 class EventResponse:
     """Sends events until there are no more, the client leaves, or the hub stops."""
 
-    def __init__(self, stream: EventStream, caller: Caller, waiting: Waiting) -> None:
+    def __init__(self, stream: EventStream, caller: Caller, waiting: WaitingCallers) -> None:
         self._events = stream.source
         self._ends_itself = stream.ends_itself
         self._caller = caller
@@ -75,7 +74,7 @@ class EventResponse:
         coming = asyncio.ensure_future(anext(self._events, None))
         try:
             while True:
-                there, _ = await asyncio.wait((coming,), timeout=KEEP_ALIVE_SECONDS)
+                there, _ = await asyncio.wait((coming,), timeout=STREAM_KEEP_ALIVE_SECONDS)
                 body = COMMENT
                 if there:
                     event = coming.result()
@@ -90,9 +89,9 @@ class EventResponse:
 
 
 async def progressing(
-    work: Coroutine[Any, Any, ToolResult],
+    work: Coroutine[Any, Any, OperationResult],
     caller: Caller,
-    waiting: Waiting,
+    waiting: WaitingCallers,
     receive: Receive,
 ) -> ASGIApp:
     """A long call as events: `progress`, and at the end `result` or `error`.
@@ -117,11 +116,11 @@ async def progressing(
     if first is None and (working.cancelled() or working.exception() is not None):
         await working
 
-    async def events() -> AsyncIterator[Event]:
+    async def events() -> AsyncIterator[StreamEvent]:
         so_far = first
         try:
             while so_far is not None:
-                yield Event(so_far, PROGRESS)
+                yield StreamEvent(so_far, PROGRESS)
                 so_far = await told.get()
             yield outcome(working, whole=caller.operator)
         finally:
@@ -131,9 +130,9 @@ async def progressing(
     return EventResponse(EventStream(events()), caller, waiting)
 
 
-def outcome(working: asyncio.Future[ToolResult], *, whole: bool) -> Event:
+def outcome(working: asyncio.Future[OperationResult], *, whole: bool) -> StreamEvent:
     """The last event of a long call."""
     error = working.exception()
     if isinstance(error, FolkmootError):
-        return Event(refusal(error, whole=whole), ERROR)
-    return Event(working.result().payload, RESULT)
+        return StreamEvent(refusal(error, whole=whole), ERROR)
+    return StreamEvent(working.result().payload, RESULT)

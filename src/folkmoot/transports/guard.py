@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from folkmoot.transports.answers import Answers
 
-OPERATOR: Final = "folkmoot.operator"
+OPERATOR_KEY: Final = "folkmoot.operator"
 """The member of a request's scope that says that it came on the operator's socket."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -39,7 +39,7 @@ MOST_PORT = 65_535
 
 def is_operator(scope: Scope) -> bool:
     """Whether a request came on the operator's socket."""
-    return scope.get(OPERATOR) is True
+    return scope.get(OPERATOR_KEY) is True
 
 
 def host_of(netloc: str) -> str:
@@ -174,7 +174,7 @@ class HostGuard:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 421 or 403, or let the request through."""
-        guarded = scope["type"] in {"http", "websocket"} and scope.get(OPERATOR) is not True
+        guarded = scope["type"] in {"http", "websocket"} and scope.get(OPERATOR_KEY) is not True
         error = refusal(self._hosts, scope) if guarded else None
         app = self._app if error is None else self._answers.error(scope, error)
         return app(scope, receive, send)

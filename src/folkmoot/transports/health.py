@@ -14,20 +14,17 @@ from starlette.routing import Route
 from folkmoot.core.errors import AuthenticationRequired, FolkmootError, NotFound
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.guard import is_operator
+from folkmoot.transports.limits import HEALTH_CACHE_SECONDS, READY_SECONDS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from folkmoot.core.ports import Clock
     from folkmoot.telemetry.metrics import Metrics
-    from folkmoot.transports.operators import Operators
+    from folkmoot.transports.credentials import Operators
 
 logger = logging.getLogger("folkmoot.health")
 
-SHARED_SECONDS = 1.0
-"""How long what the checks found is told again, so that asking often writes no more often."""
-READY_SECONDS = 8.0
-"""Longer than the database waits for a lock, so that its own reason is the one told."""
 
 READY = "ready"
 
@@ -99,7 +96,7 @@ class Health:
         """What the checks found within the last second: the database is really written and read."""
         # Whoever asks while the checks run waits for what they find.
         async with self._checking:
-            if self._clock.monotonic() - self._found_at >= SHARED_SECONDS:
+            if self._clock.monotonic() - self._found_at >= HEALTH_CACHE_SECONDS:
                 self._found = {
                     name: await self._outcome(name, check) for name, check in self._checks.items()
                 }

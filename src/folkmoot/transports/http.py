@@ -1,28 +1,202 @@
-"""The HTTP application: routes, and the steps every request passes before it reaches one."""
+"""The HTTP application: routes, and the steps every request passes before it reaches one.
+
+Around every request are its id, its log line, its metrics, its span, and the last safety net.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from os import urandom
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute, Mount, Route
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import FolkmootError, HubStopping, InternalError
+from folkmoot.telemetry.logs import REQUEST, RequestInfo
 from folkmoot.transports.bodies import BodyBounds, BodyLimit, Identify, Locate, nobody, nowhere
 from folkmoot.transports.guard import HostGuard, Hosts
-from folkmoot.transports.observe import Observe, RequestLines, Templates
+from folkmoot.transports.limits import MAX_LOGGED_PATH
+from folkmoot.transports.protocol import HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from folkmoot.core.ports import Clock
     from folkmoot.telemetry.metrics import Metrics
-    from folkmoot.telemetry.traces import Traces
+    from folkmoot.telemetry.traces import RequestSpan, Traces
     from folkmoot.transports.answers import Answers
+    from folkmoot.transports.protocol import JoinedWrites
+
+
+access = logging.getLogger("folkmoot.http")
+
+GONE = 499
+"""Logged and counted when the client left before it was answered."""
+
+RequestLines: TypeAlias = Literal["all", "failed", "none"]
+LOGGED_FROM: dict[RequestLines, int] = {"all": 0, "failed": 400, "none": 1000}
+"""From which status on a request has its line in the log."""
+
+
+REQUEST_ID = b"x-request-id"
+ID_BYTES = 8
+PRECAUTIONS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+"""What every answer tells browsers, unless it says something else itself."""
+OURS = frozenset({REQUEST_ID, *(name for name, _ in PRECAUTIONS)})
+LINES = b"".join(b"%b: %b\r\n" % header for header in PRECAUTIONS)
+
+
+def with_precautions(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, with those that all have."""
+    own = message.get("headers", ())
+    names = {name for name, _ in own}
+    told = [(name, value) for name, value in own if name != REQUEST_ID]
+    told += [header for header in PRECAUTIONS if header[0] not in names]
+    told.append((REQUEST_ID, request_id.encode()))
+    return told
+
+
+def shortened(path: str) -> str:
+    """A path as it is logged: to look for secrets in a very long one takes long."""
+    return path if len(path) <= MAX_LOGGED_PATH else path[:MAX_LOGGED_PATH] + "…"
+
+
+def failure(request_id: str) -> InternalError:
+    """What is told of an error that is the hub's own."""
+    return InternalError(
+        "The hub failed to answer. Its log has the details under this id.", id=request_id
+    )
+
+
+class Templates:
+    """Finds the template of the route that took a request: what is counted instead of its path."""
+
+    def __init__(self, routes: Sequence[BaseRoute], endpoints: Collection[str] = ()) -> None:
+        self.endpoints = frozenset(endpoints)
+        """The paths that are templates themselves."""
+        self._routes: dict[object, list[Route | Mount]] = {}
+        for route in routes:
+            if isinstance(route, Route):
+                self._routes.setdefault(route.endpoint, []).append(route)
+            elif isinstance(route, Mount):
+                self._routes.setdefault(route.app, []).append(route)
+
+    def of(self, scope: Scope) -> str | None:
+        """The template of a path that is no endpoint; None when no route took the request."""
+        found = self._routes.get(scope.get("endpoint"), [])
+        if len(found) > 1:
+            found = [route for route in found if route.path_regex.match(scope["path"])]
+        return found[0].path if found else None
+
+
+class Observe:
+    """Sees every request first and its answer last."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        templates: Templates,
+        metrics: Metrics,
+        traces: Traces | None,
+        clock: Clock,
+        answers: Answers,
+        lines: RequestLines = "all",
+    ) -> None:
+        self._app = app
+        self._templates = templates
+        self._metrics = metrics
+        self._traces = traces
+        self._clock = clock
+        self._answers = answers
+        self._logged_from = LOGGED_FROM[lines]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give the request an id, let it be answered, and tell how that went."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = self._clock.monotonic()
+        request_id = urandom(ID_BYTES).hex()
+        scope.setdefault("state", {})["request_id"] = request_id
+        REQUEST.set(RequestInfo(request_id))
+        status = 0
+        head: JoinedWrites | None = scope.get(HEAD)
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                names = [name for name, _ in message.get("headers", ())]
+                if head is not None and OURS.isdisjoint(names):
+                    # They are known to be written rightly, which the server would look at.
+                    head.lines = b"%b%b: %b\r\n" % (LINES, REQUEST_ID, request_id.encode())
+                else:
+                    message = {**message, "headers": with_precautions(message, request_id)}
+            await send(message)
+
+        method: str = scope["method"]
+        span = None if self._traces is None else span_of(self._traces, scope, method)
+        self._metrics.in_flight += 1
+        try:
+            if span is None:
+                await self._app(scope, receive, answer)
+            else:
+                with span.current():
+                    await self._app(scope, receive, answer)
+        except ClientDisconnect:
+            status = status or GONE
+        except asyncio.CancelledError:
+            # Only a stopping server cancels a request, and nobody waits for the task but it.
+            if not status:
+                error = HubStopping("The hub is stopping; try again in a moment.")
+                await self._answers.error(scope, error)(scope, receive, answer)
+        except Exception as error:  # noqa: BLE001 - told to the client, and what is not ours logged
+            refused = isinstance(error, FolkmootError) and not status
+            if not refused:
+                access.exception("request failed", extra={"id": request_id})
+            if not status:
+                told = error if isinstance(error, FolkmootError) else failure(request_id)
+                await self._answers.error(scope, told)(scope, receive, answer)
+        finally:
+            self._metrics.in_flight -= 1
+            status = status or GONE
+            path, templates = scope["path"], self._templates
+            route = path if path in templates.endpoints else templates.of(scope)
+            seconds = self._clock.monotonic() - started
+            self._metrics.request_done(method, route, status, seconds)
+            if span:
+                span.end(method, route, status)
+            if status >= self._logged_from:
+                access.info(
+                    "request",
+                    extra={
+                        "method": method,
+                        "path": shortened(path),
+                        "status": status,
+                        "ms": round(seconds * 1000, 2),
+                        "id": request_id,
+                    },
+                )
+
+
+def span_of(traces: Traces, scope: Scope, method: str) -> RequestSpan:
+    """The span of a request, in the trace that its headers name."""
+    headers = Headers(scope=scope)
+    return traces.request(method, headers.get("traceparent"), headers.get("tracestate"))
 
 
 def build(
@@ -43,7 +217,7 @@ def build(
 
     `endpoints` are reached by their path alone, before any route is looked at.
     """
-    app = Routes(
+    app = HubRouter(
         routes=routes,
         exception_handlers={
             HTTPException: answers.on_http_exception,
@@ -73,7 +247,7 @@ def build(
     )
 
 
-class Routes(Starlette):
+class HubRouter(Starlette):
     """Routes alone: what Starlette would do about unexpected errors `Observe` does."""
 
     def build_middleware_stack(self) -> ASGIApp:

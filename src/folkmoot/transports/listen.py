@@ -1,13 +1,22 @@
-"""Sockets bound before anything else starts serving, so that a taken port is one clear line."""
+"""The listening sockets: bound before anything else starts, with TLS and room for connections."""
 
 from __future__ import annotations
 
 import errno
+import logging
+import resource
 import socket
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
-from folkmoot.core.errors import AddressUnusable, PortTaken, ServeError
+from folkmoot.core.errors import AddressUnusable, PortTaken, ServeError, SettingsError
+from folkmoot.transports.limits import LISTEN_BACKLOG, OPEN_FACTOR, SPARE_DESCRIPTORS
 
-BACKLOG = 2048
+if TYPE_CHECKING:
+    from folkmoot.settings import TlsSettings
+
+
 ABSENT = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What a machine says of an address it does not have, as `localhost` may name one of IPv6."""
 
@@ -51,7 +60,7 @@ def _listen_on(family: int, address: tuple[object, ...]) -> socket.socket:
             # `::` means every network, those of IPv4 included; any other address means itself.
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, address[0] != "::")
         made.bind(address)
-        made.listen(BACKLOG)
+        made.listen(LISTEN_BACKLOG)
         made.setblocking(False)  # noqa: FBT003
     except OSError:
         made.close()
@@ -84,3 +93,69 @@ def base_url(host: str, port: int, *, tls: bool = False) -> str:
     """The URL of a listening address, as it was given; `::` becomes `[::]`."""
     scheme = "https" if tls else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def load_tls(settings: TlsSettings) -> ssl.SSLContext | None:
+    """What the port is served with; None without TLS, a `SettingsError` when it cannot be."""
+    if not (settings.certificate or settings.key):
+        return None
+    certificate = _readable("tls.certificate", settings.certificate)
+    key = _readable("tls.key", settings.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    # Not every build of Python or configuration of OpenSSL refuses older versions by default.
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        # Without an answer of ours OpenSSL would ask the terminal for a password.
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except ssl.SSLError as error:
+        raise _unusable(error, certificate, key) from None
+    return context
+
+
+def _readable(setting: str, name: str) -> Path:
+    if not name:
+        raise SettingsError("tls.certificate and tls.key are set together or not at all.")
+    path = Path(name).expanduser().absolute()
+    try:
+        with path.open("rb"):
+            return path
+    except FileNotFoundError:
+        raise SettingsError(f"{setting}: there is no file {path}.") from None
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise SettingsError(f"{setting}: {path} cannot be read: {reason}.") from None
+
+
+def _no_password() -> NoReturn:
+    raise SettingsError("tls.key: the key is protected by a password; the hub needs one without.")
+
+
+def _unusable(error: ssl.SSLError, certificate: Path, key: Path) -> SettingsError:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return SettingsError(f"tls.key: {key} is not the key of {certificate}.")
+    return SettingsError(
+        f"tls.certificate and tls.key: {certificate} and {key} are not a certificate and its key "
+        "in PEM form."
+    )
+
+
+logger = logging.getLogger("folkmoot.transports")
+
+
+def make_room(max_connections: int) -> None:
+    """Raise this process's own limit as far as the connections need and the system allows."""
+    wanted = OPEN_FACTOR * (max_connections + 1) + SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    except (OSError, ValueError):
+        allowed = soft
+    if allowed < wanted:
+        logger.warning(
+            "the system allows fewer open files than http.max_connections needs",
+            extra={"allowed": allowed, "needed": wanted},
+        )

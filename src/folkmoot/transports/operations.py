@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from folkmoot.audit import note_refusal
+from msgspec.structs import replace
+
+from folkmoot.audit import record_refusal
 from folkmoot.core.errors import RewriteRefused
 from folkmoot.core.message import Request
 from folkmoot.core.session import ProtocolVersion, SessionContext
 from folkmoot.core.transport import UNKNOWN
-from folkmoot.gateway.asking import GATEWAY_CALL
 from folkmoot.gateway.operations import CALL, call_in_room
+from folkmoot.gateway.requests import GATEWAY_CALL
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, STATELESS_VERSION
 from folkmoot.operations.concealment import conceal_call
 from folkmoot.pipeline import Pipeline, enveloped, error_of, judged_by_the_service
@@ -28,10 +30,9 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
     from folkmoot.core.transport import TransportContext
-    from folkmoot.gateway.asking import CallExtras
-    from folkmoot.gateway.audit import Audit
+    from folkmoot.gateway.audit import CallAudit
     from folkmoot.gateway.operations import HubPolicy
-    from folkmoot.gateway.service import GatewayService
+    from folkmoot.gateway.requests import CallExtras
     from folkmoot.proxy.chain import Chain, Ruling
     from folkmoot.rooms.ports import Said
 
@@ -50,7 +51,9 @@ VISITOR: Final = "folkmoot/visitor"
 class Operations:
     """Takes operations and rooms' messages through the pipeline; a refusal is raised."""
 
-    def __init__(self, interceptors: Chain, policy: HubPolicy, audit: Audit, clock: Clock) -> None:
+    def __init__(
+        self, interceptors: Chain, policy: HubPolicy, audit: CallAudit, clock: Clock
+    ) -> None:
         self._interceptors = interceptors if interceptors.interceptors else None
         self._policy = policy
         self._audit = audit
@@ -79,7 +82,7 @@ class Operations:
 
         def refused(_: MessageEnvelope[Any], __: Principal, error: PolicyError) -> PolicyError:
             room = str(arguments.get("room", ""))
-            note_refusal(principal, str(error.data["attempted_kind"]), error, room)
+            record_refusal(principal, str(error.data["attempted_kind"]), error, room)
             return error
 
         policy = self._policy.decide if judged else None
@@ -88,9 +91,27 @@ class Operations:
         done: T = await pipeline.run(envelope, principal)
         return done
 
+    def shown(self, backends: Pipeline) -> Pipeline:
+        """The way to backends for calls that interceptors have not seen, as those at `/mcp` have.
+
+        Policy judges by the rights of the moment, since an interceptor may have held a call.
+        """
+        return replace(
+            backends,
+            interceptors=self._interceptors,
+            policy=self._policy.decide,
+            stopped=self._call_stopped,
+        )
+
+    def _call_stopped(self, envelope: MessageEnvelope[Any], ruling: Ruling) -> NoReturn:
+        error, caller = error_of(ruling), envelope.context.caller
+        if caller is not None:
+            self._audit.stopped(caller, envelope.message, error.code)
+        raise error
+
     async def call_server(
         self,
-        service: GatewayService,
+        backends: Pipeline,
         principal: Principal,
         name: str,
         arguments: dict[str, Any],
@@ -99,19 +120,10 @@ class Operations:
     ) -> Response:
         """The answer of a server's tool to someone who calls it by its canonical name over REST."""
         request = Request(id=0, method=CALL, params={"name": name, "arguments": arguments})
-
-        def stopped(_: MessageEnvelope[Any], ruling: Ruling) -> NoReturn:
-            error = error_of(ruling)
-            self._audit.stopped(principal, request, error.code)
-            raise error
-
-        pipeline = Pipeline(
-            service.perform, self._interceptors, self._policy.decide, stopped, service.refused
-        )
         envelope = enveloped(
             self._clock, request, principal, session=SPOKEN[era], extensions={GATEWAY_CALL: extras}
         )
-        answer: Response = await pipeline.run(envelope, principal)
+        answer: Response = await backends.run(envelope, principal)
         return answer
 
     async def enter(self, said: Said) -> Any:

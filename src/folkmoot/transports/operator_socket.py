@@ -1,14 +1,11 @@
-"""The operator's way in: the application of a hub or a proxy, on a private Unix socket.
-
-Whoever can open the socket is the operator. The listener says so in the scope of each request, and
-nothing that a request brings can: the application asks `guard.is_operator`.
-"""
+"""The operator's way in: a private Unix socket with the operations of a hub or of a proxy."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import stat
 import struct
@@ -16,28 +13,84 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
+from starlette.routing import Router
 from uvicorn.server import ServerState
 
-from folkmoot.core.errors import ControlError, DataFolderInUse, DataFolderUnwritable
-from folkmoot.datafolder.sockets import socket_address
-from folkmoot.transports.accept import Listener
-from folkmoot.transports.away import TurnedAway
-from folkmoot.transports.connections import Connections
-from folkmoot.transports.guard import OPERATOR
+from folkmoot.core.errors import (
+    ControlError,
+    DataFolderInUse,
+    DataFolderUnwritable,
+    HubStopping,
+    InternalError,
+    NotFound,
+)
+from folkmoot.datafolder.proxies import socket_address
+from folkmoot.operations.dispatch import Dispatcher
+from folkmoot.operations.operator import OPERATOR
+from folkmoot.operations.routes import endpoints
+from folkmoot.transports.accept import Listener, TurnedAway
+from folkmoot.transports.answers import refused
+from folkmoot.transports.connections import OpenConnections
+from folkmoot.transports.event_streams import STOPPING
+from folkmoot.transports.guard import OPERATOR_KEY
+from folkmoot.transports.limits import CANCEL_SECONDS, MAX_OPERATOR_CONNECTIONS, OPERATOR_BACKLOG
 from folkmoot.transports.protocol import HubProtocol
-from folkmoot.transports.server import CANCEL_SECONDS
+from folkmoot.transports.routes import operator_routes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
     from pathlib import Path
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from folkmoot.operations import Operation, Services
+
+
+def operator_app(services: Services, rows: Iterable[Operation] = OPERATOR) -> ASGIApp:
+    """The operations whose services there are; all requests must be the operator's."""
+    served = tuple(endpoints(row for row in rows if services.has(row)))
+    routes = operator_routes(served, Dispatcher(services))
+    return Outermost(Router(routes, redirect_slashes=False, default=not_found))
+
+
+async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that no route takes."""
+    error = NotFound("There is nothing at this address.")
+    await refused(error)(scope, receive, send)
+
+
+class Outermost:
+    """Answers what fails unforeseen, and what a stop cuts short; in a hub, `Observe` does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        begun = False
+
+        async def answer(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answer)
+        except asyncio.CancelledError:
+            # Only a stopping server cancels a request, and nobody waits for the task but it.
+            if not begun:
+                await refused(HubStopping(STOPPING))(scope, receive, answer)
+        except Exception:
+            mark = secrets.token_hex(8)
+            logger.exception("request failed", extra={"id": mark})
+            if not begun:
+                sentence = "The hub failed to answer. Its log has the details under this id."
+                await refused(InternalError(sentence, id=mark), whole=True)(scope, receive, answer)
+
 
 logger = logging.getLogger("folkmoot.operator")
 
 SOCKET_MODE: Final = 0o600
-BACKLOG: Final = 16
-MOST_CONNECTIONS: Final = 32
 PEER_CREDENTIALS: Final = struct.Struct("3i")
 
 
@@ -49,7 +102,7 @@ class AsOperator:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass the request on, and say whose it is."""
-        return self._app({**scope, OPERATOR: True}, receive, send)
+        return self._app({**scope, OPERATOR_KEY: True}, receive, send)
 
 
 class OperatorSocket:
@@ -74,7 +127,7 @@ class OperatorSocket:
                 remove_stale(self._path, address)
                 listener.bind(address)
             self._path.chmod(SOCKET_MODE)
-            listener.listen(BACKLOG)
+            listener.listen(OPERATOR_BACKLOG)
             listener.setblocking(False)  # noqa: FBT003
         except OSError as error:
             listener.close()
@@ -103,11 +156,11 @@ class OperatorSocket:
         )
         config.load()
         state, away = ServerState(), TurnedAway()
-        house = Connections(MOST_CONNECTIONS, away)
+        house = OpenConnections(MAX_OPERATOR_CONNECTIONS, away)
         listener = Listener(
             self._listener,
             partial(HubProtocol, config, state, {}, house=house),
-            most=BACKLOG,
+            most=OPERATOR_BACKLOG,
             address_of=str,
             turned_away=away.count,
             admits=is_allowed,
@@ -116,7 +169,7 @@ class OperatorSocket:
             await asyncio.Event().wait()
         finally:
             listener.close()
-            away.tell()
+            away.log()
             for task in (left := list(state.tasks)):
                 task.cancel()
             if left:

@@ -16,8 +16,18 @@ from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from folkmoot.transports.connections import PEER, Metered
+from folkmoot.transports.limits import (
+    HEAD_SECONDS,
+    LINGER_SECONDS,
+    MAX_HEAD_BYTES,
+    MAX_JOINED_BYTES,
+    MAX_LINGER_BYTES,
+    MIN_READ_BYTES_A_SECOND,
+    STOP_WRITE_SECONDS,
+    WRITE_SECONDS,
+)
 from folkmoot.transports.websocket.endpoint import EXTENSION
-from folkmoot.transports.websocket.link import Link
+from folkmoot.transports.websocket.link import WebSocketConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,25 +37,12 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
-    from folkmoot.transports.connections import Connections, Peer
+    from folkmoot.transports.connections import ConnectionPeer, OpenConnections
     from folkmoot.transports.websocket.limits import LinkLimits
     from folkmoot.transports.websocket.reader import Unfinished
 
 HEAD: Final = "folkmoot.head"
-"""The member of a request's scope that is the `Joining` of its answer."""
-HEAD_SECONDS = 20.0
-LINGER_SECONDS = 5.0
-LINGER_BYTES = 65_536
-"""How long and how much of a body is still read, and thrown away, once its request was answered;
-a few connections may send more.
-"""
-HEAD_BYTES = 65_536
-"""Also how much may arrive after a head that is neither body nor the next head: trailers."""
-WRITE_SECONDS = 30.0
-WRITE_BYTES_A_SECOND = 16_384
-"""An answer may take longer than `WRITE_SECONDS` only if it is read at least this fast."""
-STOP_WRITE_SECONDS = 1.0
-"""The same while the hub stops."""
+"""The member of a request's scope that is the `JoinedWrites` of its answer."""
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -54,11 +51,9 @@ _TOO_LARGE = (
 BLANKS: Final = (b" ", b"\t")
 CONTINUE: Final = b"HTTP/1.1 100 "
 LENGTH: Final = b"\r\ncontent-length: "
-MOST_JOINED: Final = 65_536
-"""A longer part of an answer is not copied to leave with its head."""
 
 
-class Joining(Struct, eq=False):
+class JoinedWrites(Struct, eq=False):
     """The connection as uvicorn sees it while it writes one answer.
 
     The head leaves with the first part of the body, in one packet instead of two. A head that
@@ -77,7 +72,7 @@ class Joining(Struct, eq=False):
         """Take the head, or a part of the body."""
         if self.begun:
             if self.head:
-                if len(data) <= MOST_JOINED:
+                if len(data) <= MAX_JOINED_BYTES:
                     data, self.head = self.head + data, b""
                 else:
                     self.flush()
@@ -166,11 +161,11 @@ class HubProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        house: Connections,
+        house: OpenConnections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._house = house
-        self._peer: Peer
+        self._peer: ConnectionPeer
         self._since = 0.0
         self._patience: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
@@ -182,7 +177,7 @@ class HubProtocol(HttpToolsProtocol):
         self._lingers = False
         self._in_head = True
         self._answering: RequestResponseCycle | None = None
-        self._joining: Joining | None = None
+        self._joining: JoinedWrites | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Expect the head of the first request."""
@@ -226,7 +221,7 @@ class HubProtocol(HttpToolsProtocol):
         if self._lingers and self._body_left > 0 and self.cycle.response_complete:
             self.transport.set_protocol(Discarding(self, self._body_left))
             return
-        if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+        if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             if self._in_head and (self._answering is None or self._answering.response_complete):
                 self.transport.write(_TOO_LARGE)
             self.transport.close()
@@ -283,7 +278,7 @@ class HubProtocol(HttpToolsProtocol):
         if self.cycle.response_complete:
             # Some clients read their answer only after they have sent all.
             self._discarded += len(body)
-            if self._discarded > LINGER_BYTES and not self._lingers:
+            if self._discarded > MAX_LINGER_BYTES and not self._lingers:
                 self._lingers = self._house.linger(self._peer)
                 if not self._lingers:
                     self.transport.close()
@@ -352,8 +347,8 @@ class HubProtocol(HttpToolsProtocol):
         answer: bytes,
         limits: LinkLimits,
         unfinished: Unfinished,
-        opened: Callable[[Link], None],
-        left: Callable[[Link], None],
+        opened: Callable[[WebSocketConnection], None],
+        left: Callable[[WebSocketConnection], None],
     ) -> bool:
         """Answer the handshake and give the connection to a link; False when the client left.
 
@@ -370,12 +365,12 @@ class HubProtocol(HttpToolsProtocol):
         self.parser = None  # type: ignore[assignment]
         connections, house, peer = self.connections, self._house, self._peer
 
-        def leave(link: Link) -> None:
+        def leave(link: WebSocketConnection) -> None:
             connections.discard(link)
             house.closed(peer)
             left(link)
 
-        link = Link(
+        link = WebSocketConnection(
             self.transport,
             limits,
             leave=leave,
@@ -412,7 +407,7 @@ class HubProtocol(HttpToolsProtocol):
         peer = self._peer
         cycle.scope[PEER] = peer  # type: ignore[typeddict-unknown-key]
         app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
-        self._joining = Joining(self.transport)
+        self._joining = JoinedWrites(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
         who = peer.account or peer.address
@@ -437,7 +432,7 @@ class HubProtocol(HttpToolsProtocol):
 
     def _check_reader(self) -> None:
         read = self._unsent - self.transport.get_write_buffer_size()
-        if read < self._write_seconds * WRITE_BYTES_A_SECOND:
+        if read < self._write_seconds * MIN_READ_BYTES_A_SECOND:
             self.transport.abort()
         else:
             self._watch()

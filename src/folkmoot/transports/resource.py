@@ -31,29 +31,34 @@ from folkmoot.core.scopes import OPERATE
 from folkmoot.core.scopes import scope as scope_of
 from folkmoot.core.strict import Limits
 from folkmoot.operations.arguments import shown, unknown_names
-from folkmoot.operations.call import Caller, EventStream, FileAnswer, unless
+from folkmoot.operations.call import (
+    Caller,
+    EventStream,
+    FileAnswer,
+    unless,
+)
 from folkmoot.operations.routes import NAMED, NO_CONTENT
 from folkmoot.rooms.spec import ROOM_NAME as ROOM
 from folkmoot.transports.answers import FileResponse, JsonResponse, refused
 from folkmoot.transports.bodies import read_body
 from folkmoot.transports.connections import sign_in
+from folkmoot.transports.credentials import is_direct
 from folkmoot.transports.event_streams import STOPPING, EventResponse, progressing, wants_events
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin, is_operator
 from folkmoot.transports.operations import arguments_left
-from folkmoot.transports.operators import is_direct
-from folkmoot.transports.reading import WHOLE, check_media_type, read_query
+from folkmoot.transports.parameters import WHOLE, check_media_type, read_query
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from folkmoot.core.ports import Admitted, Event
     from folkmoot.gateway.operations import HubPolicy
-    from folkmoot.operations.call import ToolResult
+    from folkmoot.operations.call import OperationResult
     from folkmoot.operations.dispatch import Dispatcher
     from folkmoot.operations.routes import Endpoint
     from folkmoot.rooms.rooms import Rooms
     from folkmoot.transports.address import Addresses
-    from folkmoot.transports.browsers import Browsers
+    from folkmoot.transports.browsers import BrowserCookies
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.operations import Operations
 
@@ -63,7 +68,7 @@ BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
 """How much a body may ask of us; what is said in a room has the limits of rooms instead."""
 
 
-class Waiting:
+class WaitingCallers:
     """The callers that wait for something to happen, so that a stopping hub can end that."""
 
     def __init__(self) -> None:
@@ -134,8 +139,8 @@ class Resource:
         dispatcher: Dispatcher,
         hosts: Hosts,
         addresses: Addresses,
-        waiting: Waiting,
-        browsers: Browsers,
+        waiting: WaitingCallers,
+        browsers: BrowserCookies,
         public_url: str = "",
     ) -> None:
         self._public_url = public_url.rstrip("/")
@@ -186,7 +191,7 @@ class Resource:
             check_media_type(scope)
         given = read_arguments(endpoint, scope, query, raw)
 
-        async def perform(admitted: Admitted) -> ToolResult:
+        async def perform(admitted: Admitted) -> OperationResult:
             if row.local and not on_socket:
                 sentence = "Only an operator may do this, on the hub's own socket."
                 raise CapabilityDenied(sentence, attempted_kind=row.kind)

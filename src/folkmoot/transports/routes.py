@@ -16,7 +16,7 @@ from starlette.routing import Route
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS
 from folkmoot.operations.routes import ENDPOINTS
 from folkmoot.transports.address import Addresses
-from folkmoot.transports.resource import Resource, Waiting
+from folkmoot.transports.resource import Resource, WaitingCallers
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Bus
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from folkmoot.operations.dispatch import Dispatcher
     from folkmoot.operations.routes import Endpoint
     from folkmoot.rooms.rooms import Rooms
-    from folkmoot.transports.browsers import Browsers
+    from folkmoot.transports.browsers import BrowserCookies
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.operations import Operations
 
@@ -78,7 +78,7 @@ class Routes:
         dispatcher: Dispatcher,
         hosts: Hosts,
         addresses: Addresses,
-        browsers: Browsers,
+        browsers: BrowserCookies,
         public_url: str = "",
         allowed_origins: Sequence[str] = (),
         bus: Bus | None,
@@ -94,7 +94,7 @@ class Routes:
         self._browsers = browsers
         self._origins = tuple(allowed_origins)
         self._endpoints = endpoints
-        self._waiting = Waiting()
+        self._waiting = WaitingCallers()
         if bus is not None:
             bus.listen(ACCOUNTS, self._waiting.account_changed)
             bus.listen(CREDENTIALS, self._waiting.credential_ended)

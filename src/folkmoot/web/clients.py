@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from folkmoot.settings.tomledit import toml_key, toml_value
+from folkmoot.settings.editing import toml_key, toml_value
 
 NAME = "folkmoot"
 """What the hub is called in a client's settings."""

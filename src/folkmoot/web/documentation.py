@@ -19,16 +19,17 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from folkmoot.web.frame import FORMS_HERE, POLICY, Frame, fill, source
+from folkmoot.web.frame import FORMS_HERE, POLICY, PageFrame, fill, source
+from folkmoot.web.limits import (
+    MAX_EXCERPT,
+    MAX_SEARCH_CHARACTERS,
+    MAX_SEARCH_RESULTS,
+    MAX_SEARCH_WORDS,
+)
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-WORDS: Final = 8
-LETTERS: Final = 100
-"""How much of a query is looked at."""
-RESULTS: Final = 30
-EXCERPT: Final = 160
 HEADING: Final = re.compile(r'<h([1-3]) id="([^"]*)">(.*?)</h\1>', re.DOTALL)
 TAG: Final = re.compile(r"<[^>]*>")
 TYPES: Final = {".png": "image/png", ".svg": "image/svg+xml"}
@@ -40,7 +41,7 @@ OLDER: Final = ("decisions/", "changelog")
 """What is listed after everything else: it tells how things came to be, not how they are."""
 
 
-class Page(msgspec.Struct, frozen=True):
+class DocsPage(msgspec.Struct, frozen=True):
     """One page as `make docs` rendered it."""
 
     path: str
@@ -49,10 +50,10 @@ class Page(msgspec.Struct, frozen=True):
     html: str
 
 
-class Section(msgspec.Struct, frozen=True):
+class DocsSection(msgspec.Struct, frozen=True):
     """What stands below one heading, as text."""
 
-    page: Page
+    page: DocsPage
     anchor: str
     title: str
     text: str
@@ -68,36 +69,36 @@ class Shelf:
     def __init__(self) -> None:
         first, *rest = source("built/docs.jsonl").splitlines()
         self.navigation: Navigation = msgspec.json.decode(first, type=Navigation)
-        read = msgspec.json.Decoder(Page).decode
+        read = msgspec.json.Decoder(DocsPage).decode
         self.pages = {page.path: page for page in map(read, rest)}
-        self._sections: list[Section] | None = None
+        self._sections: list[DocsSection] | None = None
 
-    def search(self, query: str) -> list[Section]:
+    def search(self, query: str) -> list[DocsSection]:
         """The sections that have every word of a query, best first."""
-        words = query[:LETTERS].casefold().split()[:WORDS]
+        words = query[:MAX_SEARCH_CHARACTERS].casefold().split()[:MAX_SEARCH_WORDS]
         if not words:
             return []
         if self._sections is None:
             self._sections = [part for page in self.pages.values() for part in sections(page)]
         found = (each for each in self._sections if all(word in each.folded for word in words))
-        return sorted(found, key=lambda each: rank(each, words))[:RESULTS]
+        return sorted(found, key=lambda each: rank(each, words))[:MAX_SEARCH_RESULTS]
 
 
-def rank(section: Section, words: list[str]) -> tuple[bool, int, int]:
+def rank(section: DocsSection, words: list[str]) -> tuple[bool, int, int]:
     """Where a section stands among results: words in headings count more than in the text."""
     headings = f"{section.title} {section.page.title}".casefold()
     named = sum(word in headings for word in words)
     return section.page.path.startswith(OLDER), -named, -sum(map(section.folded.count, words))
 
 
-def sections(page: Page) -> Iterator[Section]:
+def sections(page: DocsPage) -> Iterator[DocsSection]:
     """A page by its headings."""
     headings = list(HEADING.finditer(page.html))
     ends = [*(heading.start() for heading in headings[1:]), len(page.html)]
     for heading, end in zip(headings, ends, strict=True):
         title, text = plain(heading[3]), plain(page.html[heading.end() : end])
         folded = f"{page.title} {title} {text}".casefold()
-        yield Section(page, heading[2], title, text, folded)
+        yield DocsSection(page, heading[2], title, text, folded)
 
 
 def plain(html: str) -> str:
@@ -105,13 +106,13 @@ def plain(html: str) -> str:
     return " ".join(unescape(TAG.sub("", html)).split())
 
 
-def excerpt(section: Section, query: str) -> str:
+def excerpt(section: DocsSection, query: str) -> str:
     """The text of a section around the first word of a query that is in it."""
     folded = section.text.casefold()
     at = min((found for word in query.casefold().split() if (found := folded.find(word)) >= 0),
              default=0)  # fmt: skip
-    start = max(0, at - EXCERPT // 3)
-    end = start + EXCERPT
+    start = max(0, at - MAX_EXCERPT // 3)
+    end = start + MAX_EXCERPT
     text = section.text[start:end].strip()
     return f"{'… ' if start else ''}{text}{' …' if end < len(section.text) else ''}"
 
@@ -121,7 +122,7 @@ class Documentation:
 
     def __init__(self, base: str = "") -> None:
         self._base = f"{base}/docs"
-        self._frame = Frame("docs.css", base=base, images="'self' data:", forms=FORMS_HERE)
+        self._frame = PageFrame("docs.css", base=base, images="'self' data:", forms=FORMS_HERE)
         self._body = source("docs.html")
         self._headers = {
             **self._frame.headers,
@@ -160,7 +161,7 @@ class Documentation:
 
     async def search(self, request: Request) -> Response:
         """The sections that have the words of `?q=`."""
-        query = request.query_params.get("q", "")[:LETTERS].strip()
+        query = request.query_params.get("q", "")[:MAX_SEARCH_CHARACTERS].strip()
         shelf = await self._shelf()
         found = await asyncio.to_thread(shelf.search, query)
         html = await asyncio.to_thread(self._found, shelf, query, found)
@@ -184,11 +185,11 @@ class Documentation:
             return HTMLResponse(zipped, 200, {**self._headers, "content-encoding": "gzip"})
         return HTMLResponse(gzip.decompress(zipped), 200, self._headers)
 
-    def _draw(self, shelf: Shelf, page: Page) -> bytes:
+    def _draw(self, shelf: Shelf, page: DocsPage) -> bytes:
         title = "Documentation" if not page.path else f"{page.title} · Documentation"
         return gzip.compress(self._framed(shelf, title, page.html, page), mtime=0)
 
-    def _found(self, shelf: Shelf, query: str, found: list[Section]) -> bytes:
+    def _found(self, shelf: Shelf, query: str, found: list[DocsSection]) -> bytes:
         row = '<li><a href="$where">$page</a><p>$text</p></li>'
         listed = "\n".join(
             fill(row, where=self._where(each), page=named(each), text=excerpt(each, query))
@@ -198,11 +199,11 @@ class Documentation:
         html = f'<h1>Search</h1>{said}<ul class="found">{listed}</ul>'
         return self._framed(shelf, "Search · Documentation", html, None, query)
 
-    def _where(self, section: Section) -> str:
+    def _where(self, section: DocsSection) -> str:
         return f"{self._base}/{section.page.path}".rstrip("/") + f"#{section.anchor}"
 
     def _framed(
-        self, shelf: Shelf, title: str, html: str, page: Page | None, query: str = ""
+        self, shelf: Shelf, title: str, html: str, page: DocsPage | None, query: str = ""
     ) -> bytes:
         navigation = "\n".join(listed(shelf.navigation, page, self._base))
         trusted = {"html": html, "navigation": navigation}
@@ -210,7 +211,7 @@ class Documentation:
         return self._frame.drawn(f"{title} · Folkmoot", body)
 
 
-def named(section: Section) -> str:
+def named(section: DocsSection) -> str:
     """A section with the page it is on."""
     if section.title == section.page.title:
         return section.title
@@ -219,12 +220,12 @@ def named(section: Section) -> str:
 
 def counted(number: int) -> str:
     """How many sections were found."""
-    if number == RESULTS:
-        return f"The {RESULTS} best results:"
+    if number == MAX_SEARCH_RESULTS:
+        return f"The {MAX_SEARCH_RESULTS} best results:"
     return f"{number} result{'' if number == 1 else 's'}" if number else "Nothing found."
 
 
-def listed(navigation: Navigation, page: Page | None, base: str) -> Iterable[str]:
+def listed(navigation: Navigation, page: DocsPage | None, base: str) -> Iterable[str]:
     """The groups of pages; below the one that is open, what is on it."""
     yield entry(base, "", "Overview", page)
     for title, pages in navigation:
@@ -232,7 +233,7 @@ def listed(navigation: Navigation, page: Page | None, base: str) -> Iterable[str
         yield f"<h2>{escape(title)}</h2>\n<ul>\n{entries}\n</ul>"
 
 
-def entry(base: str, path: str, name: str, page: Page | None) -> str:
+def entry(base: str, path: str, name: str, page: DocsPage | None) -> str:
     """One page in the navigation."""
     here = page is not None and page.path == path
     current = ' aria-current="page"' if here else ""

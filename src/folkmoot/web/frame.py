@@ -57,7 +57,7 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-class Frame:
+class PageFrame:
     """What pages share; `styles` are further files of this folder.
 
     `base` is the path under which a proxy has the hub, empty or without a slash at its end.

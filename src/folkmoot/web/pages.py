@@ -15,10 +15,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
-from folkmoot.web.discovery import Discovery
+from folkmoot.web.discovery import Discovery, Installable, Shell
 from folkmoot.web.documentation import Documentation
-from folkmoot.web.frame import FORMS_HERE, FORMS_NOWHERE, POLICY, Frame, fill, ring, source
-from folkmoot.web.installable import Installable, Shell
+from folkmoot.web.frame import FORMS_HERE, FORMS_NOWHERE, POLICY, PageFrame, fill, ring, source
 from folkmoot.web.invites import (
     FORM_HEADERS,
     HEADERS,
@@ -33,6 +32,7 @@ from folkmoot.web.invites import (
     who_invites,
     words_of,
 )
+from folkmoot.web.limits import MAX_LANDING_PAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
 
-    from folkmoot.accounts import Invitation
+    from folkmoot.accounts import HubInvitation
 
 DOORS = (
     ("{base}/mcp", "Mail and room tools, for any MCP client."),
@@ -84,8 +84,6 @@ FREE_HANDLE = f"Replace <b>@{YOUR_NAME}</b> with the handle you want."
 GIVEN_HANDLE = "This invitation is only for the handle below."
 """What is said of the handle: that of most invitations is free, an operator's may be for one."""
 
-LANDINGS = 16
-"""Landing pages that are kept: one for each address a hub is reached by."""
 BODIES = (
     "landing", "clients", "invite", "invite_valid", "invite_form", "invite_joined", "invite_other",
     "error",
@@ -188,9 +186,9 @@ class Pages:
         self._shows_metrics = shows_metrics
         self._signed_in = signed_in
         # Strangers ask for it as often as they like, and it is the same for most.
-        self._landing = lru_cache(LANDINGS)(self._draw_landing)
+        self._landing = lru_cache(MAX_LANDING_PAGES)(self._draw_landing)
         self._path = urlsplit(self._public_url).path
-        self._frame = Frame(base=self._path)
+        self._frame = PageFrame(base=self._path)
         self._headers = self._frame.headers
         self._bodies = {name: source(f"{name}.html") for name in BODIES}
         self._app = built("web.html")
@@ -319,7 +317,7 @@ class Pages:
         self,
         request: Request,
         code: str,
-        invitation: Invitation,
+        invitation: HubInvitation,
         joined: Joined | None = None,
         typed: str = "",
     ) -> Response:

@@ -12,7 +12,12 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from folkmoot.core.errors import TransportClosed
-from folkmoot.core.message import ErrorObject, Notification, Request, Response
+from folkmoot.core.message import (
+    ErrorObject,
+    Notification,
+    Request,
+    Response,
+)
 from folkmoot.core.session import Era
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.mcp.carrier import Carrier

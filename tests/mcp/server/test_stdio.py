@@ -21,7 +21,12 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import Misrouted, TransportClosed
-from folkmoot.core.message import Notification, Request, Response, decode_message
+from folkmoot.core.message import (
+    Notification,
+    Request,
+    Response,
+    decode_message,
+)
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import StdioMetadata

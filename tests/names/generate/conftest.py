@@ -70,7 +70,7 @@ def project(tmp_path: Path) -> Callable[..., Path]:
     """Make a project of these files; one with `notes` in it has a helper and a server."""
 
     def make(files: dict[str, str] | None = None) -> Path:
-        from folkmoot.names.generate.filling import helper_text
+        from folkmoot.names.generate.server import helper_text
 
         usual = {
             "pyproject.toml": PYPROJECT,

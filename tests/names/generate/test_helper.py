@@ -14,7 +14,7 @@ import pytest
 
 from folkmoot.core.errors import InvalidName
 from folkmoot.names import canonical
-from folkmoot.names.generate.filling import helper_text
+from folkmoot.names.generate.server import helper_text
 
 TOOLS = [
     "myproject:create_task",

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from folkmoot.core.errors import ProjectUnusable
 from folkmoot.names.generate import namespaces_md
+from folkmoot.names.generate.namespaces_md import MAX_CELL, cell, read_table, table
 from folkmoot.names.lint.model import Declared, DeclaredDeprecation, Project
 
 SEED = """\
@@ -157,3 +160,32 @@ def test_a_deprecated_tool_is_documented_in_its_release_only(version: str, liste
     assert (row in page) is listed
     assert ("myproject:create_task" in page) is listed
     assert "myproject:list_tasks" in page
+
+
+TEXTS = (
+    st.text(max_size=40)
+    .map(lambda text: " ".join(text.split()))
+    .filter(lambda text: not (text.startswith("`") or text.endswith("`")))
+)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
+def test_what_is_written_into_a_table_is_read_back(rows: list[tuple[str, str]]) -> None:
+    lines = table(("One", "Two"), rows)
+    titles, read = read_table(lines)
+    assert titles == ["One", "Two"]
+    # A row is one line, whatever is in it, and characters that end lines or hide are spaces.
+    assert len(lines) == len(rows) + 2
+    assert [[cell(text) for text in row] for row in read] == [
+        [cell(text) for text in row] for row in rows
+    ]
+
+
+def test_a_description_cannot_end_its_cell_its_line_or_our_part_of_the_page() -> None:
+    hostile = "a | b\n<!-- folkmoot:end -->\x1b[2J \\"
+    assert cell(hostile) == r"a \| b \<!-- folkmoot:end --> [2J \\"
+    assert read_table(table(("One",), [(hostile,)]))[1] == [["a | b <!-- folkmoot:end --> [2J \\"]]
+
+
+def test_a_long_description_is_cut() -> None:
+    assert len(cell("x" * 1000)) == MAX_CELL

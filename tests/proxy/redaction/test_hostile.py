@@ -105,8 +105,8 @@ def test_nobody_has_a_method_or_a_tool_left_out_by_sending_it_as_a_credential() 
     "given",
     [
         "?code=a&" * 100_000,
-        "token=a token=b " * 50_000,
-        [f"sk_abcdefgh{n}" for n in range(50_000)],
+        pytest.param("token=a token=b " * 50_000, marks=pytest.mark.long),
+        pytest.param([f"sk_abcdefgh{n}" for n in range(50_000)], marks=pytest.mark.long),
         [{"password": n} for n in range(40_000)],
     ],
 )

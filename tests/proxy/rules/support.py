@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.message import Notification, Request, Response, decode_message
+from folkmoot.core.message import (
+    Notification,
+    Request,
+    Response,
+    decode_message,
+)
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.strict import encode
 from folkmoot.core.timing import TimingContext

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from folkmoot.core.equality import same
 from folkmoot.core.errors import PathSyntax
+from folkmoot.core.strict import same
 from folkmoot.proxy.redaction.placeholders import Placeholders
 from folkmoot.proxy.tape.diff import MOST, Difference, differences
 
@@ -54,8 +54,8 @@ def test_items_that_have_names_are_compared_by_name() -> None:
     a = {"tools": [{"name": "echo"}, {"name": "add", "title": "Add"}]}
     b = {"tools": [{"name": "now"}, {"name": "echo"}, {"name": "add", "title": "Sum"}]}
     assert differences(a, b) == [
-        Difference("$.tools[add].title", "Add", "Sum"),
-        Difference("$.tools[now]", UNSET, {"name": "now"}),
+        Difference('$.tools["add"].title', "Add", "Sum"),
+        Difference('$.tools["now"]', UNSET, {"name": "now"}),
     ]
 
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 import pytest
 
 from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
-from folkmoot.datafolder.recordings import place_of, recorded, remember
+from folkmoot.datafolder.proxies import place_of, recorded, remember
 from folkmoot.proxy.tape import pages, reader
 from folkmoot.proxy.tape.file import opened
 from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary
@@ -294,7 +294,7 @@ def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) ->
 def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("folkmoot.datafolder.recordings.MAX_RECORDINGS", 2)
+    monkeypatch.setattr("folkmoot.datafolder.proxies.MAX_RECORDINGS", 2)
     marks = tmp_path / "marks"
     for number, name in enumerate(("a", "b", "a", "c")):
         remember(tmp_path / name, marks)

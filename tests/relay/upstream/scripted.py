@@ -10,8 +10,7 @@ from typing import Any
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.message import Notification, Response
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import Inventory, UpstreamRequest
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import BackendConversation
@@ -159,20 +158,28 @@ def spec(
     return BackendSpec(name=namespace, namespace=namespace, **more)
 
 
-def call(tool: str, /, **options: Any) -> Wanted:
-    """A call of a tool: what `Wanted` knows goes there, the rest are arguments."""
-    known = {name: options.pop(name) for name in list(options) if name in Wanted.__struct_fields__}
-    return Wanted(method="tools/call", params={"name": tool, "arguments": options}, **known)
+def call(tool: str, /, **options: Any) -> UpstreamRequest:
+    """A call of a tool: what `UpstreamRequest` knows goes there, the rest are arguments."""
+    known = {
+        name: options.pop(name)
+        for name in list(options)
+        if name in UpstreamRequest.__struct_fields__
+    }
+    return UpstreamRequest(
+        method="tools/call", params={"name": tool, "arguments": options}, **known
+    )
 
 
-def resumed(wanted: Wanted, answer: Response, responses: dict[str, Any]) -> Wanted:
+def resumed(
+    wanted: UpstreamRequest, answer: Response, responses: dict[str, Any]
+) -> UpstreamRequest:
     """The same call again, with the input that was wanted."""
     params = {
         **wanted.params,
         "requestState": answer.result["requestState"],
         "inputResponses": responses,
     }
-    return Wanted(method=wanted.method, params=params, capabilities=wanted.capabilities)
+    return UpstreamRequest(method=wanted.method, params=params, capabilities=wanted.capabilities)
 
 
 @asynccontextmanager

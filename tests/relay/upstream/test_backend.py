@@ -21,11 +21,11 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.session import Era
 from folkmoot.gateway.history import BOUNDS
-from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.gateway.model import BackendState, UpstreamRequest
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import links, requests, watching
 from folkmoot.relay.upstream.conversation import BackendConversation
-from folkmoot.settings.backends import Secret
+from folkmoot.settings.backends import SecretReference
 from tests.harness import run
 from tests.relay.upstream.scripted import (
     ERAS,
@@ -213,7 +213,7 @@ def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(era: str) 
             await there.until(lambda b: all(line.ready for line in b.lines))
             handshake = spoken is Era.HANDSHAKE
             wish = {"task": {}} if handshake else {}
-            begin = Wanted(
+            begin = UpstreamRequest(
                 method="tools/call",
                 params={"name": "begin", **wish},
                 era=spoken,
@@ -232,7 +232,9 @@ def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(era: str) 
             await asyncio.sleep(0)
             assert (await backend.request(call("echo"))).result["pid"] != pid
 
-            about = Wanted(method="tasks/get", params={"taskId": task_id}, era=spoken, tasks=True)
+            about = UpstreamRequest(
+                method="tasks/get", params={"taskId": task_id}, era=spoken, tasks=True
+            )
             assert (await backend.request(about)).result["taskId"] == task_id
             for each in busy:
                 each.cancel()
@@ -240,7 +242,7 @@ def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(era: str) 
             # Nobody waits, and yet it is kept for the task.
             assert conversation.busy
             # An id that only looks so in a call leads nowhere.
-            stray = Wanted(method="tools/call", params={"name": "echo", "taskId": task_id})
+            stray = UpstreamRequest(method="tools/call", params={"name": "echo", "taskId": task_id})
             await backend.request(stray)
             other = Era.STATELESS if handshake else Era.HANDSHAKE
             wrong = msgspec.structs.replace(about, era=other)
@@ -417,8 +419,8 @@ def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: P
             cwd=str(tmp_path),
             env={
                 "PLAIN": "as written",
-                "FROM_ENV": Secret(env="THEIR_KEY"),
-                "FROM_FILE": Secret(file=str(tmp_path / "key")),
+                "FROM_ENV": SecretReference(env="THEIR_KEY"),
+                "FROM_FILE": SecretReference(file=str(tmp_path / "key")),
             },
         )
         ours = {
@@ -450,7 +452,7 @@ def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
 
     async def test() -> None:
         ours: dict[str, str] = {}
-        settings = spec(env={"TOKEN": Secret(env="SESAME")})
+        settings = spec(env={"TOKEN": SecretReference(env="SESAME")})
         async with running(settings, ours, reached=False) as there:
             await there.until(lambda b: b.state is BackendState.BROKEN)
             with pytest.raises(BackendUnavailable, match="the variable SESAME is not set"):
@@ -499,7 +501,7 @@ def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting(
 def test_a_request_of_the_hub_itself_is_wanted_by_nobody() -> None:
     async def test() -> None:
         async with running(spec()) as there:
-            answer = await there.backend.request(Wanted(method="ping", params={}))
+            answer = await there.backend.request(UpstreamRequest(method="ping", params={}))
             assert answer.result["resultType"] == "complete"
 
     run(test())
@@ -511,8 +513,10 @@ def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took() -> 
         async with running(spec(call_seconds=20)) as there:
             backend = there.backend
             await backend.request(call("echo"))
-            await backend.request(Wanted(method="prompts/get", params={"name": "none"}))
-            await backend.request(Wanted(method="resources/read", params={"uri": "note://1"}))
+            await backend.request(UpstreamRequest(method="prompts/get", params={"name": "none"}))
+            await backend.request(
+                UpstreamRequest(method="resources/read", params={"uri": "note://1"})
+            )
             with pytest.raises(BackendTimeout):
                 await backend.request(call("hang", seconds=0.01))
             leaving = asyncio.ensure_future(backend.request(call("hang")))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core.errors import FolkmootError
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp import peer
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.relay.upstream.conversation import BackendConversation
@@ -232,7 +232,9 @@ def test_a_call_that_was_given_up_unanswered_is_remembered_too() -> None:
 def test_a_question_is_not_put_to_one_person_while_another_waits_for_anything() -> None:
     async def test() -> None:
         async with talking() as conversation:
-            completes = Wanted(method="completion/complete", params={"hang": True}, person="ann")
+            completes = UpstreamRequest(
+                method="completion/complete", params={"hang": True}, person="ann"
+            )
             waiting = asyncio.ensure_future(conversation.request(completes, 20))
             asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
             refused = (await conversation.request(asks, 20)).result
@@ -289,7 +291,7 @@ def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked() -> None:
             await ask(conversation, "echo")
             left.cancel()
             await asyncio.wait([left])
-            lists = Wanted(method="completion/complete", params={"hang": True})
+            lists = UpstreamRequest(method="completion/complete", params={"hang": True})
             listing = asyncio.ensure_future(conversation.request(lists, 20))
             asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
             asked = (await conversation.request(asks, 20)).result
@@ -460,7 +462,7 @@ def test_what_a_listener_gets_wrong_does_not_end_the_link(caplog: pytest.LogCapt
     async def test() -> None:
         async with talking() as conversation:
             await ask(conversation, "progress", times=1, tell=tell, progress=True)
-            wanted = Wanted(method="ping", params={})
+            wanted = UpstreamRequest(method="ping", params={})
             assert (await conversation.request(wanted, 20)).result["resultType"] == "complete"
 
     run(test())

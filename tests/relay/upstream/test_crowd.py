@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.relay.upstream.backend import LiveBackend
 from tests.harness import run
 from tests.mcp.client.places import EVENTS, Asked, Place, event
@@ -126,9 +126,9 @@ class Caller:
             assert [each for each in said if each in progress] == progress
         assert set(said) <= set(own)
 
-    async def _answered(self, wanted: Wanted, names: list[str]) -> list[Any]:
+    async def _answered(self, wanted: UpstreamRequest, names: list[str]) -> list[Any]:
         """What the server got of us when it asked, once it has answered."""
-        asked: Wanted = wanted
+        asked: UpstreamRequest = wanted
         while True:
             result = (await self._backend.request(asked)).result
             if result["resultType"] == "complete":
@@ -161,7 +161,7 @@ async def crowd(
     async with asyncio.TaskGroup() as tasks:
         for caller in people:
             tasks.create_task(busy(caller))
-    seen = await backend.request(Wanted(method="seen", params={}))
+    seen = await backend.request(UpstreamRequest(method="seen", params={}))
     assert seen.result["wrong"] == []
     return sum(caller.refused for caller in people)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.session import Era
-from folkmoot.gateway.ports import BackendState
+from folkmoot.gateway.model import BackendState
 from folkmoot.relay.upstream import links
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import reached, run

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from folkmoot.core.errors import BackendUnavailable, BackendUnknown
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import Backend
+from folkmoot.gateway.model import Backend, Inventory
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.fleet import Fleet

@@ -14,12 +14,12 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import BaseModel
 
 from folkmoot.core.errors import BackendBusy, BackendFailed, BackendUnavailable
-from folkmoot.gateway.ports import BackendState
+from folkmoot.gateway.model import BackendState
 from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
-from folkmoot.settings.backends import Secret
+from folkmoot.settings.backends import SecretReference
 from tests.harness import run, serving
 from tests.mcp.client.places import Asked, Place, event, sdk_sse, told
 from tests.relay.upstream.scripted import CLOCK, Told, call, resumed, running, spec
@@ -232,7 +232,7 @@ def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers() -> No
         async with server.place.open() as place:
             settings = spec(
                 url=place.url,
-                headers={"X-Plain": "yes", "Authorization": Secret(env="TOKEN")},
+                headers={"X-Plain": "yes", "Authorization": SecretReference(env="TOKEN")},
             )
             async with running(settings, {"TOKEN": "Bearer upstream"}) as there:
                 meta = {"authorization": "Bearer caller", "x": 1}

@@ -60,6 +60,7 @@ def empty(method: str, _: str | None) -> dict[str, Any]:
     return {kind.member: [] for kind in inventory.KINDS if kind.method == method}
 
 
+@pytest.mark.long
 def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_order() -> None:
     def pages(method: str, cursor: str | None) -> dict[str, Any]:
         begin = int(cursor or 0)

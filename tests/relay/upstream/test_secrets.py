@@ -12,7 +12,7 @@ from folkmoot.core.errors import BackendUnavailable
 from folkmoot.relay.upstream import connecting
 from folkmoot.relay.upstream.connecting import ChildLog, Connecting
 from folkmoot.relay.upstream.secrets import child_environment, headers_of
-from folkmoot.settings.backends import Secret
+from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.redaction import clean
 from tests.relay.upstream.scripted import CLOCK, spec
 
@@ -23,7 +23,7 @@ def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "key").write_text(f"{VALUE}\n")
-    named = {"X-Key": Secret(file=str(tmp_path / "key")), "Accept-Language": "de"}
+    named = {"X-Key": SecretReference(file=str(tmp_path / "key")), "Accept-Language": "de"}
     assert headers_of(named, {}).pairs == (("x-key", VALUE), ("accept-language", "de"))
     assert VALUE not in clean(f"it said {VALUE} aloud")
 
@@ -41,7 +41,7 @@ def test_a_file_that_holds_no_secret_is_named_and_not_shown(made: str, tmp_path:
         case "binary":
             path.write_bytes(b"\xff\xfe")
     with pytest.raises(BackendUnavailable, match="variable KEY is missing: the file") as error:
-        child_environment({"KEY": Secret(file=str(path))}, {})
+        child_environment({"KEY": SecretReference(file=str(path))}, {})
     assert str(path) in error.value.message
 
 

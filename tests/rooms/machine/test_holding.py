@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from folkmoot.core.policy import Principal, PrincipalType
-from folkmoot.rooms.machine import RoomBounds
+from folkmoot.rooms.limits import RoomBounds
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,

@@ -7,9 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.rooms.machine.deadlines import Deadlines
-from folkmoot.rooms.machine.ids import Ids
-from folkmoot.rooms.machine.likeness import skeleton
+from folkmoot.rooms.machine.members import skeleton
+from folkmoot.rooms.machine.state import Deadlines, Ids
 
 
 def test_deadlines_come_due_in_order_and_once() -> None:

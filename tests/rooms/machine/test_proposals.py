@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.errors import ProposalClosed
 from folkmoot.core.strict import encode
-from folkmoot.rooms.machine import TRANSITIONS, Facts, Known, LookupNeeded, Role, State
+from folkmoot.rooms.machine import TRANSITIONS, Facts, Known, LookupNeeded, ProposalStatus, Role
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -48,20 +48,20 @@ def open_(play: Play, envelope: dict[str, Any], id_: str = "p1", **more: Any) ->
     return play << logged("proposal.open", "bob", id_)
 
 
-def state(play: Play, id_: str = "p1") -> State:
+def state(play: Play, id_: str = "p1") -> ProposalStatus:
     return next(one.state for one in play.room.proposals() if one.id == id_)
 
 
 @pytest.mark.requirement("proposal.fulfilled-by-request", "proposal.logged", "proposal.states")
 def test_a_proposal_is_fulfilled_by_an_equal_request(proposed: Play) -> None:
-    assert state(proposed) is State.OPEN
+    assert state(proposed) is ProposalStatus.OPEN
     (
         proposed
         >> says("alice", fulfil("p1", tool="read", arguments=ARGUMENTS), id="q1")
         << stored(REQUEST, "alice", correlation_id=["p1"])
         << logged("proposal.fulfilled", "alice", "p1", request="q1")
     )
-    assert state(proposed) is State.FULFILLED
+    assert state(proposed) is ProposalStatus.FULFILLED
 
 
 @pytest.mark.requirement("proposal.response-to-both", "request.response-to-requester")
@@ -105,7 +105,7 @@ def test_the_first_fulfilment_wins(proposed: Play) -> None:
 def test_a_fulfilment_with_altered_arguments_is_refused(proposed: Play, altered: Any) -> None:
     request = fulfil("p1", tool="read", arguments=altered)
     proposed >> says("alice", request) << refused("alice", "proposal_altered")
-    assert state(proposed) is State.OPEN
+    assert state(proposed) is ProposalStatus.OPEN
 
 
 @pytest.mark.requirement("proposal.exact-arguments")
@@ -164,7 +164,7 @@ def test_the_proposer_cannot_fulfil_their_own(play: Play) -> None:
 def test_a_fulfilment_needs_the_right_to_the_request(proposed: Play) -> None:
     request = fulfil("p1", tool="read", arguments=ARGUMENTS)
     proposed >> says("files", request, to=["alice"]) << refused("files", "proposal_required")
-    assert state(proposed) is State.OPEN
+    assert state(proposed) is ProposalStatus.OPEN
 
 
 def test_a_request_fulfils_one_proposal_at_a_time(play: Play) -> None:
@@ -218,7 +218,7 @@ def test_with_a_quorum_so_many_different_participants_must_reject(stage: Any) ->
     play >> says("carol", reject("p1")) << stored(kind, "carol")
     play << logged("proposal.rejected", "carol", "p1", state="open", rejections=1, quorum=2)
     play >> says("carol", reject("p1")) << refused("carol", "rejected_already")
-    assert state(play) is State.OPEN
+    assert state(play) is ProposalStatus.OPEN
     play >> says("dora", reject("p1")) << stored(kind, "dora")
     play << logged("proposal.rejected", "dora", "p1", state="rejected", rejections=2)
     play >> says("alice", fulfil("p1")) << refused("alice", "proposal_closed")
@@ -227,7 +227,7 @@ def test_with_a_quorum_so_many_different_participants_must_reject(stage: Any) ->
 @pytest.mark.requirement("proposal.expiry", "proposal.logged")
 def test_a_proposal_expires_after_an_hour(proposed: Play) -> None:
     proposed >> waits(3599)
-    assert state(proposed) is State.OPEN
+    assert state(proposed) is ProposalStatus.OPEN
     proposed >> waits(1) << stored("system.proposal.expired", correlation_id=["p1"])
     proposed << logged("proposal.expired", "gateway", "p1")
     request = fulfil("p1", tool="read", arguments=ARGUMENTS)
@@ -334,9 +334,9 @@ def test_the_proposals_of_who_is_kicked_close(stage: Any) -> None:
         play << logged("proposal.withdrawn", "alice", id_, reason="kicked")
     play << closed("bob", 4403) << stored("system.presence.leave")
     assert [state(play, id_) for id_ in ("p1", "p2", "p3")] == [
-        State.WITHDRAWN,
-        State.WITHDRAWN,
-        State.OPEN,
+        ProposalStatus.WITHDRAWN,
+        ProposalStatus.WITHDRAWN,
+        ProposalStatus.OPEN,
     ]
     assert {one.closed_by for one in play.room.proposals()} == {None, "account-alice"}
     late = fulfil("p1", tool="read")
@@ -363,4 +363,4 @@ def test_the_proposals_of_who_is_kicked_close_also_when_they_are_not_here(play: 
     play << logged("room.kick", "alice", "bob") << expelled("bob", by="alice")
     play << stored("system.proposal.withdrawn", correlation_id=["p1"])
     play << logged("proposal.withdrawn", "alice", "p1")
-    assert state(play) is State.WITHDRAWN
+    assert state(play) is ProposalStatus.WITHDRAWN

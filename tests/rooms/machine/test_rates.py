@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core import strict
 from folkmoot.core.errors import RateLimited
-from folkmoot.ratelimits import Buckets, Rate
+from folkmoot.ratelimits import AccountRates, Rate
 from folkmoot.rooms.machine import Rates, Role, Tell
 from tests.rooms.machine.playbook import (
     SETTINGS,
@@ -113,7 +113,7 @@ def test_to_leave_and_come_back_gains_nothing_and_counts_itself() -> None:
 
 
 def test_one_message_larger_than_the_bucket_passes_and_is_paid_for() -> None:
-    buckets = Buckets()
+    buckets = AccountRates()
     rate = Rate(10, 100)
     buckets.take("ann", rate, 5_000, 0.0)
     with pytest.raises(RateLimited) as refused:
@@ -125,7 +125,7 @@ def test_one_message_larger_than_the_bucket_passes_and_is_paid_for() -> None:
 
 
 def test_a_clock_that_is_set_back_locks_nobody_out() -> None:
-    buckets = Buckets()
+    buckets = AccountRates()
     rate = Rate(1, 1_000)
     for _ in range(10):
         buckets.take("ann", rate, 1, 1_000.0)

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from folkmoot.core import strict
 from folkmoot.core.errors import NameRefused, RoomFull
 from folkmoot.rooms.backends import backend_principal
-from folkmoot.rooms.machine import Ask, Cease, Effect, Role, RoomBounds
+from folkmoot.rooms.limits import RoomBounds
+from folkmoot.rooms.machine import AskBackend, Cease, Effect, Role
 from tests.rooms.machine.playbook import (
     SETTINGS,
     START,
@@ -52,7 +53,7 @@ def comes(name: str = "github") -> Expectation:
 
 def asks(id_: str, by: str, *to: str, **payload: Any) -> Expectation:
     def expect(play: Play, effect: Effect) -> None:
-        assert isinstance(effect, Ask), effect
+        assert isinstance(effect, AskBackend), effect
         assert (effect.id, effect.by, effect.to) == (id_, f"account-{by}", to or (by,))
         assert effect.backend == backend_principal("github")
         assert effect.kind == f"mcp.response.tools/call:{TOOL}"

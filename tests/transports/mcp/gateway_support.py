@@ -13,14 +13,13 @@ import httpx2
 
 from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.message import Notification, Response
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.gateway.model import BackendState, Inventory, UpstreamRequest
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import Answer
 from tests.mcp_harness import META, MODERN, Meeting, Person, meeting
 
-Doing: TypeAlias = Callable[[Wanted], Awaitable[Any]]
+Doing: TypeAlias = Callable[[UpstreamRequest], Awaitable[Any]]
 Headers: TypeAlias = dict[str, str] | None
 
 PLAIN_TOOL = {
@@ -38,12 +37,12 @@ def text(said: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": said}], **more}
 
 
-async def echo(wanted: Wanted) -> Any:
+async def echo(wanted: UpstreamRequest) -> Any:
     """Say what was given."""
     return text(json.dumps(wanted.params.get("arguments", {})), structuredContent={"echoed": True})
 
 
-async def anything(wanted: Wanted) -> Any:
+async def anything(wanted: UpstreamRequest) -> Any:
     """A result that is valid for every method."""
     whole: dict[str, Any] = {"contents": [], "messages": [], "completion": {"values": []}}
     return {**await echo(wanted), **whole}
@@ -70,8 +69,8 @@ class Demo:
         self.state = BackendState.UP
         self.why = ""
         self.tools: dict[str, Doing] = {"echo": echo, **tools}
-        self.asked: list[Wanted] = []
-        self.cancelled: list[Wanted] = []
+        self.asked: list[UpstreamRequest] = []
+        self.cancelled: list[UpstreamRequest] = []
         self.watched: dict[str, list[Callable[[], None]]] = {}
         self.other: Doing = anything
         """What it makes of anything but a tool call."""
@@ -81,7 +80,7 @@ class Demo:
         listed = tuple({"name": name, **PLAIN_TOOL} for name in self.tools)
         return Inventory(tools=listed, **more)
 
-    async def request(self, wanted: Wanted) -> Response:
+    async def request(self, wanted: UpstreamRequest) -> Response:
         self.asked.append(wanted)
         if self.state is not BackendState.UP:
             raise BackendUnavailable(f"{self.spec.namespace} is down: {self.why}")
@@ -141,7 +140,7 @@ async def fronted(
         changes = there.hub.mcp._parts._changes
         if changes._timer is not None:
             changes._timer.cancel()
-            changes._tell()
+            changes._notify()
         yield there
 
 

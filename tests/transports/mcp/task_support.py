@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from folkmoot.core.message import ErrorObject, Response
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import Inventory, UpstreamRequest
 from tests.mcp_harness import Meeting, Person
 from tests.transports.mcp.gateway_support import PLAIN_TOOL, Demo, Wire, read_events, text, wired
 
@@ -53,7 +52,7 @@ class Jobs(Demo):
         stateless = self.era == "stateless"
         return Inventory(tools=tools, capabilities=OFFERED[self.era], stateless=stateless)
 
-    async def request(self, wanted: Wanted) -> Response:
+    async def request(self, wanted: UpstreamRequest) -> Response:
         self.asked.append(wanted)
         if wanted.method == "tasks/result" and self.before_result is not None:
             await self.before_result()
@@ -85,7 +84,7 @@ class Jobs(Demo):
         """Have a task be done."""
         self.tasks[task_id] = {"status": "completed", "result": text(said)}
 
-    def _about(self, wanted: Wanted) -> Response:
+    def _about(self, wanted: UpstreamRequest) -> Response:
         task_id, method = wanted.params["taskId"], wanted.method
         task = self.tasks.get(task_id)
         if task is None:

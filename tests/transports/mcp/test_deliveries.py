@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from folkmoot.transports.mcp.deliveries import Deliveries
+from folkmoot.transports.mcp.service import Deliveries
 from tests.harness import run
 
 

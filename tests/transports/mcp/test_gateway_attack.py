@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import Inventory, UpstreamRequest
 from folkmoot.transports.mcp.resources import Resources
 from tests.harness import run
 from tests.transports.mcp.gateway_support import (
@@ -40,13 +39,13 @@ HIDING = (
 )
 
 
-async def read(wanted: Wanted) -> Any:
+async def read(wanted: UpstreamRequest) -> Any:
     if wanted.method == "resources/read":
         return {"contents": [{"uri": wanted.params["uri"], "text": "read"}]}
     return {"completion": {"values": []}}
 
 
-async def asks(wanted: Wanted) -> Any:
+async def asks(wanted: UpstreamRequest) -> Any:
     """Wants to be told something before it goes on."""
     if "inputResponses" in wanted.params:
         return text("done")
@@ -92,7 +91,7 @@ def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_with(
     async def main() -> None:
         begun = asyncio.Event()
 
-        async def hangs(_: Wanted) -> Any:
+        async def hangs(_: UpstreamRequest) -> Any:
             begun.set()
             await asyncio.Event().wait()
 

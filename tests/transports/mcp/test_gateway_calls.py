@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.methods import validate_server_result
 
 from folkmoot.core.message import ErrorObject, Response
-from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.gateway.model import BackendState, UpstreamRequest
 from tests.harness import run
 from tests.mcp_harness import both_eras, until
 from tests.transports.mcp.gateway_support import (
@@ -38,7 +38,7 @@ LISTED: dict[str, Any] = {
 }
 
 
-async def other(wanted: Wanted) -> Any:
+async def other(wanted: UpstreamRequest) -> Any:
     """What the backend makes of prompts, resources and completions."""
     if wanted.method == "prompts/get":
         said = f"Hello {wanted.params.get('arguments', {}).get('who')}"
@@ -50,11 +50,11 @@ async def other(wanted: Wanted) -> Any:
     return {"completion": {"values": [f"{wanted.params['argument']['value']}!"]}}
 
 
-async def failing(_: Wanted) -> Any:
+async def failing(_: UpstreamRequest) -> Any:
     return Response(id="theirs", error=ErrorObject(-32050, "It broke.", {"why": "it can"}))
 
 
-async def odd(_: Wanted) -> Any:
+async def odd(_: UpstreamRequest) -> Any:
     """A result with everything that a hub could be tempted to change."""
     return {
         "content": [
@@ -68,7 +68,7 @@ async def odd(_: Wanted) -> Any:
     }
 
 
-async def speaking(wanted: Wanted) -> Any:
+async def speaking(wanted: UpstreamRequest) -> Any:
     assert wanted.tell is not None
     for level in ("debug", "info", "error"):
         wanted.tell(log(level, level))
@@ -163,7 +163,7 @@ def test_a_result_passes_unchanged_but_for_its_uris(era: str, tmp_path: Path) ->
         demo.other = other
         async with fronted(tmp_path, era, demo) as there:
             wire = await wired(there, await there.person("ann"))
-            theirs = await odd(Wanted(method="tools/call", params={}))
+            theirs = await odd(UpstreamRequest(method="tools/call", params={}))
             theirs["content"][1]["uri"] = "demo://notes/-/a"
             result = (await wire.ask("tools/call", {"name": "demo_odd"}))["result"]
             if era == "stateless":

@@ -34,7 +34,7 @@ LISTED: dict[str, Any] = {"resources": ({"uri": "notes://a", "name": "a"},)}
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes are told of sooner than people would want it."""
-    monkeypatch.setattr(watches, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(watches, "WATCH_DELAY_SECONDS", 0.05)
 
 
 class Heard:
@@ -290,7 +290,7 @@ def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
 def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "MOST_WATCHED", 2)
+    monkeypatch.setattr(watches, "MAX_RESOURCES_WATCHED", 2)
 
     async def main() -> None:
         demo = Demo()

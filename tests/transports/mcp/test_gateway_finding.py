@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from tests.harness import run
 from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import (
@@ -22,7 +22,7 @@ from tests.transports.mcp.gateway_support import (
 )
 
 
-async def speaking(wanted: Wanted) -> Any:
+async def speaking(wanted: UpstreamRequest) -> Any:
     assert wanted.tell is not None
     wanted.tell(progress(1))
     return text("spoken")

@@ -9,7 +9,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server import service, sessions
 from tests.harness import run
 from tests.transports.mcp.gateway_support import Demo, Wire, fronted, payload, text, wired
@@ -37,7 +37,7 @@ def wish(state: str | None = "s1", **asked: Any) -> dict[str, Any]:
     return told if state is None else {**told, "requestState": state}
 
 
-async def asking(wanted: Wanted) -> Any:
+async def asking(wanted: UpstreamRequest) -> Any:
     """Wants to know a name, then a word, and says both."""
     given = wanted.params.get("inputResponses")
     state = wanted.params.get("requestState")
@@ -121,13 +121,13 @@ def test_only_the_session_that_was_asked_can_answer(
 def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def strange(wanted: Wanted) -> Any:
+    async def strange(wanted: UpstreamRequest) -> Any:
         return wish(None, x={"method": "tasks/get"})
 
-    async def modern(wanted: Wanted) -> Any:
+    async def modern(wanted: UpstreamRequest) -> Any:
         return {"resultType": "x-task", "task": {}}
 
-    async def endless(wanted: Wanted) -> Any:
+    async def endless(wanted: UpstreamRequest) -> Any:
         return wish("again")
 
     monkeypatch.setattr(service, "FIRST_PAUSE", 0)

@@ -9,8 +9,7 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.core.message import Response
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import Inventory, UpstreamRequest
 from folkmoot.settings.backends import BackendSpec, GatewaySpec
 from tests.gateway.scripted import Scripted, told, tool
 from tests.harness import run
@@ -26,7 +25,7 @@ class Hanging(Scripted):
         super().__init__("slow")
         self.begun = asyncio.Event()
 
-    async def request(self, wanted: Wanted) -> Response:
+    async def request(self, wanted: UpstreamRequest) -> Response:
         self.begun.set()
         await asyncio.Event().wait()
         raise AssertionError(wanted.method)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server import responses, streams
 from folkmoot.transports.mcp import calls
 from tests.harness import run
@@ -38,7 +38,7 @@ class Slow:
         self.may_answer = asyncio.Event()
         self.answered = 0
 
-    async def __call__(self, wanted: Wanted) -> Any:
+    async def __call__(self, wanted: UpstreamRequest) -> Any:
         if wanted.tell is not None:
             wanted.tell(progress(1))
         self.begun.set()
@@ -213,8 +213,8 @@ async def has_answered(slow: Slow) -> bool:
 def test_calls_at_once_are_bounded(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "MOST_OF_SESSION", 2)
-    monkeypatch.setattr(calls, "MOST_OF_ACCOUNT", 3)
+    monkeypatch.setattr(calls, "MAX_CALLS_OF_SESSION", 2)
+    monkeypatch.setattr(calls, "MAX_CALLS_OF_ACCOUNT", 3)
 
     async def main() -> None:
         slow = Slow()
@@ -242,7 +242,7 @@ def test_calls_at_once_are_bounded(
 
 
 def test_what_a_slow_reader_misses_is_progress_first(tmp_path: Path) -> None:
-    async def flood(wanted: Wanted) -> Any:
+    async def flood(wanted: UpstreamRequest) -> Any:
         assert wanted.tell is not None
         for number in range(200):
             wanted.tell(log("info", str(number)))

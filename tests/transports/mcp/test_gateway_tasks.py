@@ -137,7 +137,7 @@ def test_the_rights_of_the_call_are_asked_for_again(era: str, tmp_path: Path) ->
 def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway_tasks, "PAGE", 2)
+    monkeypatch.setattr(gateway_tasks, "MAX_TASKS_PAGE", 2)
 
     async def main() -> None:
         jobs, others = Jobs("handshake"), Jobs("handshake", "other")
@@ -363,7 +363,7 @@ def test_a_restarted_backend_gives_an_id_to_another_task(era: str, tmp_path: Pat
 def test_unfinished_tasks_of_one_account_are_limited(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway_tasks, "MOST_OPEN", 2)
+    monkeypatch.setattr(gateway_tasks, "MAX_OPEN_TASKS", 2)
 
     async def main() -> None:
         jobs = Jobs(era)
@@ -386,7 +386,7 @@ def test_unfinished_tasks_of_one_account_are_limited(
                 assert more["result"]["content"][0]["text"] == "done at once"
             await bob.make()
             jobs.end("1")
-            monkeypatch.setattr(task_calls, "LOOK_EVERY", 0.0)
+            monkeypatch.setattr(task_calls, "TASK_STATUS_EVERY_SECONDS", 0.0)
             # Nobody has asked, and yet it has ended.
             assert await ann.make() != first
 

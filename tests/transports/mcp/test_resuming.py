@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server import responses, streams
 from folkmoot.mcp.server.resumable import CALL_BYTES, STREAM_BYTES
@@ -42,7 +42,7 @@ class Talker:
         self.go_on = asyncio.Event()
         self.answered = 0
 
-    async def __call__(self, wanted: Wanted) -> Any:
+    async def __call__(self, wanted: UpstreamRequest) -> Any:
         assert wanted.tell is not None
         if "inputResponses" not in wanted.params:
             wanted.tell(progress(1))
@@ -467,7 +467,7 @@ def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(tmp_path: Pat
     async def main() -> None:
         talker = Talker()
 
-        async def large(wanted: Wanted) -> Any:
+        async def large(wanted: UpstreamRequest) -> Any:
             await talker(wanted)
             return text("x" * 70_000)
 
@@ -500,7 +500,7 @@ def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lost_log
     async def main() -> None:
         talker = Talker()
 
-        async def flood(wanted: Wanted) -> Any:
+        async def flood(wanted: UpstreamRequest) -> Any:
             result = await talker(wanted)
             assert wanted.tell is not None
             for number in range(1_000):

@@ -62,7 +62,7 @@ def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None
 
 def test_rows_are_bounded_and_go_with_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
-        monkeypatch.setattr(session_ids, "MOST_ROWS", 3)
+        monkeypatch.setattr(session_ids, "MAX_SESSION_ROWS", 3)
         async with opened(tmp_path) as store:
             rows = SessionRows(store, Vault(b"k" * 32, "mk"))
             for number in range(10):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
-from folkmoot.transports.mcp.sessions import SESSION_BYTES, McpSession, Sessions
+from folkmoot.transports.limits import SESSION_BYTES
+from folkmoot.transports.mcp.sessions import McpSession, Sessions
 
 MINE, OTHERS, NONE = "a" * 64, "b" * 64, ""
 

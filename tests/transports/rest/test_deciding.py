@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from folkmoot.client import Room, ToolFailed
-from folkmoot.rooms.deciding import answer_to
 from folkmoot.rooms.model import Outcome
+from folkmoot.rooms.proposals import answer_to
 from tests.harness import run
 from tests.transports.rest.support import ROOMS, Asker, House, done, house, refused
 

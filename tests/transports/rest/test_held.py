@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.core.verdict import Hold
 from folkmoot.datafolder import proxies as local
-from folkmoot.datafolder.sockets import proxy_sockets
+from folkmoot.datafolder.proxies import proxy_sockets
 from tests.harness import run
 from tests.proxy.rules.support import call, envelope
 from tests.proxy.test_held import folder, proxies

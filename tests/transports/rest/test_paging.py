@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.errors import ArgumentInvalid
-from folkmoot.operations.paging import PAGE_BYTES, make_cursor, read_cursor, within
+from folkmoot.operations.call import make_cursor, read_cursor, within
+from folkmoot.operations.limits import MAX_PAGE_BYTES
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=32))
@@ -35,9 +36,9 @@ def test_a_cursor_that_we_do_not_write_is_refused(text: str) -> None:
         ([], 3, 0, False),
         ([0, 0, 0], 3, 3, False),
         ([0, 0, 0, 0], 3, 3, True),
-        ([PAGE_BYTES + 1], 3, 1, False),
-        ([PAGE_BYTES + 1, 1], 3, 1, True),
-        ([PAGE_BYTES - 1, 1, 1], 3, 2, True),
+        ([MAX_PAGE_BYTES + 1], 3, 1, False),
+        ([MAX_PAGE_BYTES + 1, 1], 3, 1, True),
+        ([MAX_PAGE_BYTES - 1, 1, 1], 3, 2, True),
     ],
 )
 def test_a_page_ends_by_number_or_by_size_and_is_never_empty_while_something_is_left(

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
-from folkmoot.accounts.browsers import CODE_SECONDS, MOST_SESSIONS
+from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, ONE_TIME_CODE_SECONDS
 from folkmoot.cli.operator import ask_socket
 from tests.accounts.support import SetClock
 from tests.harness import Answer, run
@@ -390,7 +390,7 @@ def test_a_one_time_code_opens_one_session_soon(tmp_path: Path) -> None:
             again = await Browser(here.port).ask("POST", f"{SESSION}/code", code)
             refused(again, 403, "one_time_code_invalid")
             late = done(await ada.ask("POST", "/v1/me/codes"), 201)
-            clock.advance(CODE_SECONDS)
+            clock.advance(ONE_TIME_CODE_SECONDS)
             answer = await browser.ask("POST", f"{SESSION}/code", {"code": late["code"]})
             refused(answer, 403, "one_time_code_invalid")
             # A code is worth nothing once the token is gone that it was made with.
@@ -507,13 +507,13 @@ def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(tmp_path:
         async with house(tmp_path, clock) as here:
             ada = await here.person("ada")
             browsers = []
-            for _ in range(MOST_SESSIONS + 1):
+            for _ in range(MAX_BROWSER_SESSIONS + 1):
                 browsers.append(await Browser(here.port).sign_in(ada.token))
                 clock.advance(1)
             refused(await browsers[0].ask("GET", ME), 401, "token_invalid")
             assert (await browsers[1].get(ME))["handle"] == "ada"
             listed = (await ada.get(TOKENS))["credentials"]
-            assert len(listed) == MOST_SESSIONS + 1
+            assert len(listed) == MAX_BROWSER_SESSIONS + 1
             # Tokens have their own quota, and may outlast the session they are made in.
             answer = await browsers[1].ask("POST", TOKENS, {"label": "laptop"})
             assert done(answer, 201)["expires_at"] is None

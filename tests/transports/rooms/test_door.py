@@ -271,6 +271,6 @@ def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
 
 
 def test_whoever_would_wait_too_long_is_told_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "ACCEPT_SECONDS", 0.05)
+    monkeypatch.setattr(door, "ENTER_SECONDS", 0.05)
     assert run(refused_by(Broken(None))) == door.TOO_LONG
     assert door.TOO_LONG.code == CloseCode.INTERNAL

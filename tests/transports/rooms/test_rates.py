@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.transports.rooms import Rate
+from folkmoot.transports.rooms import ConnectionRate
 
 
 class Sender:
@@ -12,7 +12,7 @@ class Sender:
 
     def __init__(self, per_second: int) -> None:
         self.now = 100.0
-        self._rate = Rate(per_second, lambda: self.now)
+        self._rate = ConnectionRate(per_second, lambda: self.now)
         self._allowed, self._since = self._rate.begin()
 
     def send(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import QueryInvalid
-from folkmoot.transports.rooms.wish import Wish, read_wish
+from folkmoot.transports.rooms.door import Wish, read_wish
 
 
 def read(query: str) -> Wish:

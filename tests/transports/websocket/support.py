@@ -13,10 +13,10 @@ from folkmoot.transports.guard import Hosts
 from folkmoot.transports.websocket import (
     Audience,
     Handler,
-    Link,
     LinkLimits,
     Refusal,
     UpgradeRequest,
+    WebSocketConnection,
     WebSocketEndpoint,
     text_frame,
 )
@@ -36,10 +36,12 @@ class Party:
         self.guests: list[Guest] = []
         self.came = asyncio.Event()
 
-    async def accept(self, request: UpgradeRequest) -> Callable[[Link], Handler] | Refusal:
+    async def accept(
+        self, request: UpgradeRequest
+    ) -> Callable[[WebSocketConnection], Handler] | Refusal:
         return self.enter
 
-    def enter(self, link: Link) -> Guest:
+    def enter(self, link: WebSocketConnection) -> Guest:
         guest = Guest(self, link)
         self.guests.append(guest)
         self.audience.add(link)
@@ -56,7 +58,7 @@ class Party:
 class Guest:
     """One who came in."""
 
-    def __init__(self, party: Party, link: Link) -> None:
+    def __init__(self, party: Party, link: WebSocketConnection) -> None:
         self.link = link
         self.heard: list[bytes] = []
         self.ends: list[tuple[int, str]] = []

@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import NotFound
-from folkmoot.transports.websocket import Handler, Link, Refusal, UpgradeRequest
+from folkmoot.transports.websocket import Handler, Refusal, UpgradeRequest, WebSocketConnection
 from tests.harness import run
 from tests.transports.websocket.support import Guest, Party, opened
 
@@ -147,7 +147,7 @@ def test_an_error_in_a_message_closes_its_own_link_alone(caplog: pytest.LogCaptu
             super().on_text(*messages)
 
     class Fragile(Party):
-        def enter(self, link: Link) -> Handler:  # type: ignore[override]
+        def enter(self, link: WebSocketConnection) -> Handler:  # type: ignore[override]
             super().enter(link)
             return Failing(self, link)
 
@@ -167,7 +167,7 @@ def test_an_error_in_a_message_closes_its_own_link_alone(caplog: pytest.LogCaptu
 
 def test_an_error_while_someone_enters_closes_the_link(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Party):
-        def enter(self, link: Link) -> Guest:
+        def enter(self, link: WebSocketConnection) -> Guest:
             raise LookupError("broken")
 
     async def main() -> int | None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.transports.websocket.reader import SMALL_BUFFER, Reader, Unfinished
+from folkmoot.transports.limits import MAX_KEPT_BUFFER_BYTES
+from folkmoot.transports.websocket.reader import FrameReader, Unfinished
 from tests.harness import run
 from tests.transports.websocket.support import CONTINUATION, PING, frame
 
@@ -64,7 +65,7 @@ def test_any_cut_of_the_same_bytes_makes_the_same_messages(
 
     async def main() -> list[tuple[str, bytes | int]]:
         heard = Heard()
-        reader = Reader(heard, 1 << 20)
+        reader = FrameReader(heard, 1 << 20)
         start, turn = 0, 0
         while start < len(wire):
             count = cuts[turn % len(cuts)]
@@ -77,7 +78,7 @@ def test_any_cut_of_the_same_bytes_makes_the_same_messages(
 
 def test_a_flood_of_small_frames_does_not_make_the_buffer_grow() -> None:
     async def main() -> int:
-        reader = Reader(Heard(), 1 << 20)
+        reader = FrameReader(Heard(), 1 << 20)
         flood = frame(b"x" * 100) * 10_000
         most = 0
         for start in range(0, len(flood), 50_001):
@@ -90,7 +91,7 @@ def test_a_flood_of_small_frames_does_not_make_the_buffer_grow() -> None:
 
 def test_the_buffer_of_a_large_frame_is_given_back() -> None:
     async def main() -> tuple[int, int]:
-        reader = Reader(Heard(), 1 << 20)
+        reader = FrameReader(Heard(), 1 << 20)
         large = frame(b"x" * (1 << 20))
         reader.feed(large[:-1])
         during = reader.buffered
@@ -99,13 +100,13 @@ def test_the_buffer_of_a_large_frame_is_given_back() -> None:
 
     during, after = run(main())
     assert 1 << 20 <= during <= 4 << 20
-    assert after <= SMALL_BUFFER
+    assert after <= MAX_KEPT_BUFFER_BYTES
 
 
 def test_nothing_after_a_broken_frame_is_kept() -> None:
     async def main() -> list[tuple[str, bytes | int]]:
         heard = Heard()
-        reader = Reader(heard, 1000)
+        reader = FrameReader(heard, 1000)
         reader.feed(frame(b"x" * 2000))
         for _ in range(100):
             reader.feed(frame(b"y"))
@@ -121,7 +122,7 @@ def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragment
     async def main() -> None:
         unfinished = Unfinished(250_000)
         heard = [Heard() for _ in range(4)]
-        readers = [Reader(each, 1 << 20, unfinished) for each in heard]
+        readers = [FrameReader(each, 1 << 20, unfinished) for each in heard]
         large = frame(b"x" * 200_000)
         part = frame(b"x" * 80_000, fin=False) if fragmented else large[:80_000]
         for reader in readers[:3]:
@@ -152,10 +153,10 @@ def test_who_begins_many_large_messages_gives_up_their_own() -> None:
         mine, theirs = Heard(), [Heard() for _ in range(5)]
         large = frame(b"x" * 200_000)
         part = large[:80_000]
-        first = Reader(mine, 1 << 20, unfinished, "ada")
+        first = FrameReader(mine, 1 << 20, unfinished, "ada")
         first.feed(part)
         for each in theirs:
-            Reader(each, 1 << 20, unfinished, "mallory").feed(part)
+            FrameReader(each, 1 << 20, unfinished, "mallory").feed(part)
         assert not mine.all
         assert [len(each.all) for each in theirs] == [1, 1, 1, 0, 0]
         first.feed(large[80_000:])

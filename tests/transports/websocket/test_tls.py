@@ -11,9 +11,9 @@ import uvicorn
 from websockets.asyncio.client import connect
 
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.transports.accept import TurnedAway
 from folkmoot.transports.answers import Answers
-from folkmoot.transports.away import TurnedAway
-from folkmoot.transports.connections import Connections
+from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.listen import listen
 from folkmoot.transports.protocol import HubProtocol
@@ -38,7 +38,7 @@ def test_links_work_over_tls(tmp_path: Path) -> None:
         )
         config = uvicorn.Config(
             endpoint,
-            http=partial(HubProtocol, house=Connections(10, TurnedAway())),  # type: ignore[arg-type]
+            http=partial(HubProtocol, house=OpenConnections(10, TurnedAway())),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             log_config=None,

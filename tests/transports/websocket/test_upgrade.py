@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.guard import Hosts
-from folkmoot.transports.websocket import Handler, Link, Refusal, UpgradeRequest
+from folkmoot.transports.websocket import Handler, Refusal, UpgradeRequest, WebSocketConnection
 from folkmoot.transports.websocket.frames import LOST
 from tests.harness import ask, read_answer, run
 from tests.transports.websocket.support import (
@@ -139,7 +139,9 @@ class Slow(Party):
         self.asked = asyncio.Event()
         self.decided = asyncio.Event()
 
-    async def accept(self, request: UpgradeRequest) -> Callable[[Link], Handler] | Refusal:
+    async def accept(
+        self, request: UpgradeRequest
+    ) -> Callable[[WebSocketConnection], Handler] | Refusal:
         self.asked.set()
         await self.decided.wait()
         return self.enter
@@ -166,7 +168,7 @@ def test_what_is_sent_while_the_door_decides_is_heard_afterwards() -> None:
 
 def test_who_enters_may_put_off_what_the_client_sends() -> None:
     class Busy(Party):
-        def enter(self, link: Link) -> Guest:
+        def enter(self, link: WebSocketConnection) -> Guest:
             link.pause_reading()
             return super().enter(link)
 

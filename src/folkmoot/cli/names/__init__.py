@@ -12,6 +12,7 @@ import typer
 from msgspec import structs
 from typer.core import TyperCommand
 
+from folkmoot.cli.commands import group
 from folkmoot.cli.names import lint
 from folkmoot.cli.names.lint import (
     COMMAND,
@@ -22,7 +23,7 @@ from folkmoot.cli.names.lint import (
     ask,
     asked_server,
 )
-from folkmoot.cli.options import HeaderOption, choice, sent_headers
+from folkmoot.cli.options import HeaderOption, argument, choice, flag, option, sent_headers
 from folkmoot.cli.output import ExitCode, aligned, coloured, complain, one_line, say
 from folkmoot.core.errors import ProjectUnusable
 
@@ -34,10 +35,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
-DiffOption = Annotated[
-    bool,
-    typer.Option("--diff", help="Show the changes, but do not write them.", show_default=False),
-]
+DiffOption = Annotated[bool, flag("--diff", "Show the changes, but do not write them.")]
 
 
 def say_diff(plan: Plan) -> None:
@@ -53,17 +51,14 @@ STDOUT = "-"
 
 TargetArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="PATH", show_default=False,
-        help="The project's folder, or the address of a running server; or a server's "
-             "command after --.  [default: the project around the current folder]",
+    argument(
+        "PATH",
+        "The project's folder, or the address of a running server; or a server's command after "
+        "--.  [default: the project around the current folder]",
     ),
-]  # fmt: skip
+]
 CheckOption = Annotated[
-    bool,
-    typer.Option(
-        "--check", help="Write nothing; exit with 1 if the page is out of date.", show_default=False
-    ),
+    bool, flag("--check", "Write nothing; exit with 1 if the page is out of date.")
 ]
 OutputOption = Annotated[
     str | None,
@@ -73,12 +68,8 @@ OutputOption = Annotated[
     ),
 ]  # fmt: skip
 ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force", show_default=False,
-        help="Replace a page that does not mark which part may be rewritten.",
-    ),
-]  # fmt: skip
+    bool, flag("--force", "Replace a page that does not mark which part may be rewritten.")
+]
 
 
 class OneTarget(LintCommand):
@@ -142,7 +133,7 @@ def doc(
 
 def from_sources(path: Path, wishes: LintOptions) -> tuple[Project, str | None]:
     """What the sources of a project declare, and where its helper module is."""
-    from folkmoot.names.generate.layout import find_layout
+    from folkmoot.names.generate.plan import find_layout
     from folkmoot.names.lint.runner import configured
     from folkmoot.names.lint.sources import read_sources
 
@@ -163,7 +154,7 @@ def from_server(
     server: str | tuple[str, ...], wishes: LintOptions, headers: dict[str, str], seconds: int
 ) -> tuple[Project, str | None]:
     """What a running server lists, as the names of the project around the current folder."""
-    from folkmoot.names.generate.layout import find_layout
+    from folkmoot.names.generate.plan import find_layout
 
     layout = find_layout(Path.cwd())
     config = layout.found.config
@@ -202,28 +193,15 @@ def finish(plan: Plan, page: Path, *, diff: bool) -> None:
     say(f"{page} {verb}.")
 
 
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The server's name, such as my-server.", show_default=False
-    ),
-]
+NameArgument = Annotated[str, argument("NAME", "The server's name, such as my-server.")]
 PathOption = Annotated[
     Path | None,
-    typer.Option(
-        "--path", metavar="DIR",
-        help="The folder to create.  [default: NAME, in the current folder]",
-        show_default=False,
-    ),
-]  # fmt: skip
+    option("--path", "DIR", "The folder to create.  [default: NAME, in the current folder]"),
+]
 NewNamespaceOption = Annotated[
     str | None,
-    typer.Option(
-        "--namespace", metavar="NS",
-        help="The namespace of its names.  [default: derived from NAME]",
-        show_default=False,
-    ),
-]  # fmt: skip
+    option("--namespace", "NS", "The namespace of its names.  [default: derived from NAME]"),
+]
 SdkOption = Annotated[
     str,
     choice(
@@ -232,15 +210,7 @@ SdkOption = Annotated[
     ),
 ]  # fmt: skip
 
-new_app = typer.Typer(help="Create a new MCP server.", rich_markup_mode=None)
-
-
-@new_app.callback(invoke_without_command=True)
-def new_root(ctx: typer.Context) -> None:
-    """Create a new MCP server."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+new_app = group({}, "Create a new MCP server.")
 
 
 @new_app.command()
@@ -295,17 +265,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
 CLASSES: dict[str, type[TyperCommand]] = {**lint.CLASSES, "doc": OneTarget}
 """Commands that are read in a way of their own."""
 
-app = typer.Typer(
-    help="Check and document the names of an MCP server.",
-    rich_markup_mode=None,
-)
-for name, what in COMMANDS.items():
-    app.command(name, cls=CLASSES.get(name))(what)
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context) -> None:
-    """Check and document the names of an MCP server."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+app = group(COMMANDS, "Check and document the names of an MCP server.", classes=CLASSES)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from folkmoot.cli.options import HeaderOption, choice, number, sent_headers
+from folkmoot.cli.options import HeaderOption, argument, choice, flag, number, option, sent_headers
 from folkmoot.cli.output import ExitCode, complain, one_line, say
 from folkmoot.core.errors import FolkmootError, InvalidName
 
@@ -73,11 +73,10 @@ NamespaceOption = Annotated[
 ]  # fmt: skip
 StandaloneOption = Annotated[
     bool,
-    typer.Option(
-        "--standalone", show_default=False,
-        help="The server is only used on its own: report a missing namespace as a hint.",
+    flag(
+        "--standalone", "The server is only used on its own: report a missing namespace as a hint."
     ),
-]  # fmt: skip
+]
 VersionOption = Annotated[
     str | None,
     typer.Option(
@@ -87,33 +86,22 @@ VersionOption = Annotated[
 ]  # fmt: skip
 SelectOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--select", metavar="RULE", show_default=False,
-        help="Check only this rule; separate several with commas. May be repeated.",
+    option(
+        "--select", "RULE", "Check only this rule; separate several with commas. May be repeated."
     ),
-]  # fmt: skip
+]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--ignore", metavar="RULE", show_default=False,
-        help="Do not check this rule; separate several with commas. May be repeated.",
+    option(
+        "--ignore", "RULE", "Do not check this rule; separate several with commas. May be repeated."
     ),
-]  # fmt: skip
-StrictOption = Annotated[
-    bool,
-    typer.Option("--strict", show_default=False, help="Exit with 1 for a warning too."),
 ]
+StrictOption = Annotated[bool, flag("--strict", "Exit with 1 for a warning too.")]
 FixOption = Annotated[
     bool,
-    typer.Option(
-        "--fix", show_default=False,
-        help="Fix what needs no decision: add the namespace to names, update NAMESPACES.md.",
-    ),
-]  # fmt: skip
-DiffOption = Annotated[
-    bool,
-    typer.Option("--diff", show_default=False, help="Show what --fix would change, and exit."),
+    flag("--fix", "Fix what needs no decision: add the namespace to names, update NAMESPACES.md."),
 ]
+DiffOption = Annotated[bool, flag("--diff", "Show what --fix would change, and exit.")]
 FormatOption = Annotated[
     str,
     choice(
@@ -122,19 +110,13 @@ FormatOption = Annotated[
     ),
 ]  # fmt: skip
 TimeoutOption = Annotated[
-    int,
-    number("--timeout", 1, 600, "Seconds that the server may take to answer.  [default: 30]"),
+    int, number("--timeout", 1, 600, "Seconds that the server may take to answer.  [default: 30]")
 ]
-ListOption = Annotated[
-    bool, typer.Option("--list-rules", show_default=False, help="List all rules, and exit.")
-]
+ListOption = Annotated[bool, flag("--list-rules", "List all rules, and exit.")]
 ExplainOption = Annotated[
     str | None,
-    typer.Option(
-        "--explain", metavar="RULE", show_default=False,
-        help="Explain a rule and how to fix what it finds, and exit.",
-    ),
-]  # fmt: skip
+    option("--explain", "RULE", "Explain a rule and how to fix what it finds, and exit."),
+]
 
 
 COMMAND: Final = "folkmoot.names.command"
@@ -164,12 +146,12 @@ CLASSES: Final[dict[str, type[TyperCommand]]] = {"lint": LintCommand}
 
 TargetsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="PATH", show_default=False,
-        help="Files and folders of a project, or the address of a running server; or a "
-             "server's command after --.  [default: the project around the current folder]",
+    argument(
+        "PATH",
+        "Files and folders of a project, or the address of a running server; or a server's "
+        "command after --.  [default: the project around the current folder]",
     ),
-]  # fmt: skip
+]
 
 
 def lint(

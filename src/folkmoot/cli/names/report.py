@@ -101,10 +101,12 @@ def report(
     elif form == "sarif":
         say_data(as_sarif(project, findings))
     else:
-        tell(project, findings, each_missing=each_missing)
+        show_findings(project, findings, each_missing=each_missing)
 
 
-def tell(project: Project, findings: Sequence[LintFinding], *, each_missing: bool = False) -> None:
+def show_findings(
+    project: Project, findings: Sequence[LintFinding], *, each_missing: bool = False
+) -> None:
     """Each finding with its place, and the sum of it all."""
     paper = Paper()
     shown_first = sorted(findings, key=lambda each: not comes_first(each))

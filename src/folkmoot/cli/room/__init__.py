@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import typer
 
+from folkmoot.cli.commands import Output, group
 from folkmoot.cli.credentials import (
     AsOption,
     GuestPass,
     HubOption,
     TextArgument,
-    UrlOption,
     changing,
     hub_at,
     hub_for,
     text_of,
 )
-from folkmoot.cli.options import JsonOption, check_place
+from folkmoot.cli.limits import MAX_INVITATION
+from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import complain, console, on_terminal, one_line, say, say_data
 from folkmoot.cli.room import calls, decide, manage
 from folkmoot.cli.room import options as given
@@ -30,9 +31,9 @@ from folkmoot.cli.room.messages import Looks, mentioned, plain
 from folkmoot.cli.room.options import (
     Entrance,
     entrance,
-    hub_of,
     post,
     present,
+    room_command,
 )
 from folkmoot.cli.show import word
 from folkmoot.core.errors import CredentialsUnusable
@@ -46,38 +47,33 @@ PAGE: Final = 100
 DEFAULT: Final = 50
 
 
+@room_command
 def say_in(
+    hub: HubClient,
     name: given.RoomArgument,
     text: TextArgument,
     to: given.ToOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     markdown: given.MarkdownOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Say something to everyone in a room."""
     said = text_of(text)
     if not said.strip():
         raise typer.BadParameter("the text is empty")
     payload: dict[str, Any] = {"text": said, "format": "markdown" if markdown else "plain"}
-    hub = hub_of(name, url, handle)
     if "@" in said and (whom := mentioned(said, {it.id for it in present(hub, name)})):
         payload["mentions"] = whom
     answer = post(hub, name, "chat.message", payload, to=to)
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Sent to {name}, as message {word(answer.get('seq'))}.")
+    return Output(answer, f"Sent to {name}, as message {word(answer.get('seq'))}.")
 
 
+@room_command
 def history(
+    entrance: Entrance,
     name: given.RoomArgument,
     limit: given.HistoryLimitOption = DEFAULT,
     after: given.AfterOption = None,
     before: given.BeforeOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     raw: given.RawOption = False,
     as_json: JsonOption = False,
@@ -85,12 +81,11 @@ def history(
     """Show the messages of a room, the latest last."""
     if after is not None and before is not None:
         raise typer.BadParameter("--after and --before cannot be combined")
-    who = entrance(name, url, handle)
-    found = read(who.client, name, limit, after, before)
+    found = read(entrance.client, name, limit, after, before)
     if as_json:
         say_data(found)
     else:
-        tell(found, who, forward=after is not None, raw=raw)
+        show_page(found, entrance, forward=after is not None, raw=raw)
 
 
 def read(
@@ -118,7 +113,7 @@ def number(message: dict[str, Any]) -> int:
     return seq if isinstance(seq, int) else 0
 
 
-def tell(found: MessagePage, who: Entrance, *, forward: bool, raw: bool = False) -> None:
+def show_page(found: MessagePage, who: Entrance, *, forward: bool, raw: bool = False) -> None:
     """Messages, and how to see those before or after them."""
     looks = Looks()
     messages = found.messages
@@ -140,7 +135,6 @@ def tell(found: MessagePage, who: Entrance, *, forward: bool, raw: bool = False)
 
 
 VARIABLE: Final = "FOLKMOOT_INVITATION"
-LONGEST_TOKEN: Final = 256
 
 
 def join(
@@ -171,11 +165,11 @@ def join(
         asyncio.run(converse(name, who))
 
 
+@room_command
 def tail(
+    entrance: Entrance,
     name: given.RoomArgument,
     after: given.FromOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -184,10 +178,9 @@ def tail(
     With --json, each line is one envelope, as the hub sent it. A lost connection is resumed by
     itself, without gaps or duplicates.
     """
-    who = entrance(name, url, handle)
     from folkmoot.cli.room.follow import tail as follow
 
-    asyncio.run(follow(name, who, after, as_json=as_json))
+    asyncio.run(follow(name, entrance, after, as_json=as_json))
 
 
 def at_terminal() -> bool:
@@ -230,7 +223,7 @@ def ask_invitation() -> str:
 def first_line(descriptor: int) -> str:
     """One line and no byte more: what follows is to be said in the room."""
     line = b""
-    while len(line) < LONGEST_TOKEN and not line.endswith(b"\n"):
+    while len(line) < MAX_INVITATION and not line.endswith(b"\n"):
         byte = os.read(descriptor, 1)
         if not byte:
             break
@@ -264,21 +257,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """Every command of the group by its name."""
 
-app = typer.Typer(help="Live rooms for people, agents and tools.", rich_markup_mode=None)
-for name, what in COMMANDS.items():
-    app.command(name)(what)
-
-
-@app.callback(invoke_without_command=True)
-def root(
-    ctx: typer.Context,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
-    """Live rooms for people, agents and tools. Without a command, list them."""
-    if ctx.invoked_subcommand is None:
-        manage.list_rooms(url, handle, as_json=as_json)
-    else:
-        check_place(ctx, url, handle, as_json)
+app = group(
+    COMMANDS,
+    "Live rooms for people, agents and tools. Without a command, list them.",
+    manage.list_rooms,
+)

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from folkmoot.cli.credentials import checked_handle
+from folkmoot.cli.limits import MAX_UNSENT
 from folkmoot.cli.options import ArgumentMistake, read_arguments, usage
 from folkmoot.cli.output import one_line
 from folkmoot.cli.room import slash
@@ -43,15 +44,13 @@ from folkmoot.mcp.wire import TOOLS_CALL
 Sending: TypeAlias = Callable[[], Awaitable[Any]]
 
 INVITE: Final = "room.invite"
-AT_ONCE: Final = 64
-"""Messages that may be on their way before more are refused here."""
 DEEP: Final = Text("    ")
 """In front of the lines of a tool but the first."""
 BESIDE: Final = 30
 """Columns that what a command does needs beside how it is written."""
 
 
-class InputQuestion(Struct, frozen=True):
+class TerminalQuestion(Struct, frozen=True):
     """Something the input line asks; `answered` gets what is typed."""
 
     prompt: str
@@ -72,7 +71,7 @@ class RoomActions:
         self._raw = False
         self.deciding = WaitingProposals(room.me.id, holder=holder)
         self.toolbox = Toolbox(room)
-        self.question: InputQuestion | None = None
+        self.question: TerminalQuestion | None = None
 
     def show(self, seen: Look) -> None:
         """Let the transcript go on with a message."""
@@ -150,7 +149,7 @@ class RoomActions:
             return
         target = doer(shown.envelope, whom)
         if target is None:
-            self.question = InputQuestion(
+            self.question = TerminalQuestion(
                 f"Who should do #{number}? ",
                 lambda typed: self._approve(shown, checked_handle(typed)),
             )
@@ -165,7 +164,7 @@ class RoomActions:
             self.deciding.hide()
             self._send(partial(self._room.reject, shown.id, reason))
 
-        self.question = InputQuestion(f"Why not #{shown.look.seq}? ", answered)
+        self.question = TerminalQuestion(f"Why not #{shown.look.seq}? ", answered)
 
     def _approve_typed(self, rest: str) -> None:
         which, _, whom = rest.partition(" ")
@@ -272,7 +271,7 @@ class RoomActions:
         self._screen.leave()
 
     def _send(self, send: Sending) -> None:
-        if self._now.waiting >= AT_ONCE:
+        if self._now.waiting >= MAX_UNSENT:
             self.note("Too many messages are waiting to be sent. Try again in a moment.")
             return
         self._now.waiting += 1

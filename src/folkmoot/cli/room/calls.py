@@ -4,37 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.cli.credentials import AsOption, UrlOption
+from folkmoot.cli.commands import Output
+from folkmoot.cli.limits import CALL_SECONDS, LIST_TOOLS_SECONDS
 from folkmoot.cli.options import JsonOption, typed_arguments, usage
 from folkmoot.cli.output import lines, one_line, say, say_data
 from folkmoot.cli.room import options as given
 from folkmoot.cli.room import slash
 from folkmoot.cli.room.options import (
     Entrance,
-    entrance,
     listed,
     post,
+    room_command,
 )
 from folkmoot.cli.room.sentences import content_of, spelled
-from folkmoot.cli.show import Column, tell_table, word
+from folkmoot.cli.show import Column, show_table, word
 from folkmoot.core.errors import ToolRefused
 from folkmoot.mcp.wire import TOOLS_CALL
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
 
-LIST_SECONDS: Final = 5
-CALL_SECONDS: Final = 30
 COLUMNS: Final = (
     Column("Whose", "bold"), Column("Tool", wide=True), Column("What it does", "dim", wide=True),
 )  # fmt: skip
 
 
+@room_command
 def tools(
+    entrance: Entrance,
     name: given.RoomArgument,
     to: given.WhoseOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -43,14 +42,14 @@ def tools(
     Arguments in brackets can be left out. Needs the right mcp.request.tools/list, which members
     have by default.
     """
-    found = list_tools(account(name, url, handle), name, to)
+    found = list_tools(account(entrance, name), name, to)
     if as_json:
         say_data(found)
         return
     offered, silent = listed(found.get("tools")), found.get("unanswered")
     nobody = "Nobody in the room offers tools." if to is None else without_tools(to)
     if offered or not silent:
-        tell_table(COLUMNS, map(row, offered), nobody)
+        show_table(COLUMNS, map(row, offered), nobody)
     if isinstance(silent, list) and silent:
         say(f"No answer from {', '.join(map(word, silent))}.", err=True)
     for member, why in (("left_out", "the list is too long"), ("not_asked", "there are too many")):
@@ -70,15 +69,15 @@ def row(tool: dict[str, Any]) -> tuple[str, ...]:
     return word(tool.get("to")), usage(tool), one_line(first)
 
 
+@room_command
 def call(
+    entrance: Entrance,
     name: given.RoomArgument,
     tool: given.ToolArgument,
     arguments: given.ArgumentsArgument = None,
     to: given.WhoseOption = None,
     reason: given.WhyOption = None,
     wait: given.WaitOption = CALL_SECONDS,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -86,7 +85,7 @@ def call(
 
     If you may only propose the call, it is proposed, and someone with the right can approve it.
     """
-    who = account(name, url, handle)
+    who = account(entrance, name)
     to, schema = whose(who, name, tool, to)
     wanted = {
         "room": name, "tool": tool, "arguments": typed_arguments(arguments or (), schema), "to": to,
@@ -96,10 +95,10 @@ def call(
     if as_json:
         say_data(answer)
         return
-    tell_answer(answer, tool)
+    show_answer(answer, tool)
 
 
-def tell_answer(answer: dict[str, Any], tool: str) -> None:
+def show_answer(answer: dict[str, Any], tool: str) -> None:
     """What came of a call."""
     by = word(answer.get("to"))
     match answer.get("state"):
@@ -125,43 +124,36 @@ def tell_answer(answer: dict[str, Any], tool: str) -> None:
                 say(line)
 
 
+@room_command
 def propose(
+    entrance: Entrance,
     name: given.RoomArgument,
     what: given.ProposedArgument,
     arguments: given.ArgumentsArgument = None,
     to: given.WhoseOption = None,
     reason: given.WhyOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Propose a tool call or another request.
 
     Someone with the right to make the request can approve it.
     """
-    who = entrance(name, url, handle)
     method, context = slash.method_of(what)
     schema = None
-    if method == TOOLS_CALL and arguments and not who.guest:
+    if method == TOOLS_CALL and arguments and not entrance.guest:
         try:
-            to_ask, schema = whose(who.client, name, context or "", to)
+            to_ask, schema = whose(entrance.client, name, context or "", to)
         except ToolRefused:
             # Whoever approves it may know better who offers it.
             to_ask = None
         to = to or to_ask
     made = slash.proposal(method, context, typed_arguments(arguments or (), schema))
     payload = {**made.payload, "reason": reason} if reason else made.payload
-    answer = post(who.client, name, made.kind, payload, to=[to] if to else None)
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Proposed as #{word(answer.get('seq'))}.")
+    answer = post(entrance.client, name, made.kind, payload, to=[to] if to else None)
+    return Output(answer, f"Proposed as #{word(answer.get('seq'))}.")
 
 
-def account(room: str, url: str | None, handle: str | None) -> HubClient:
+def account(who: Entrance, room: str) -> HubClient:
     """The hub, as an account; a guest uses tools where they are."""
-    who: Entrance = entrance(room, url, handle)
     if who.guest:
         raise ToolRefused(
             f"As a guest, use /tools and /call in the room: 'folkmoot room join {room}'."
@@ -171,8 +163,8 @@ def account(room: str, url: str | None, handle: str | None) -> HubClient:
 
 def list_tools(hub: HubClient, room: str, to: str | None) -> dict[str, Any]:
     """The tools of a room as the hub lists them."""
-    arguments = {"room": room, "to": to, "wait": LIST_SECONDS}
-    return hub.call("room/tools", arguments, wait=LIST_SECONDS)
+    arguments = {"room": room, "to": to, "wait": LIST_TOOLS_SECONDS}
+    return hub.call("room/tools", arguments, wait=LIST_TOOLS_SECONDS)
 
 
 def whose(hub: HubClient, room: str, tool: str, to: str | None) -> tuple[str | None, Any]:

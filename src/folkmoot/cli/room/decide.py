@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from folkmoot.cli.credentials import AsOption, UrlOption, checked_handle, signed_in
-from folkmoot.cli.options import JsonOption, number
+from folkmoot.cli.commands import Note, Output, Table, account_command
+from folkmoot.cli.credentials import checked_handle
+from folkmoot.cli.limits import CALL_SECONDS, MAX_ASKS
+from folkmoot.cli.options import JsonOption, argument, number, option
 from folkmoot.cli.output import moment, one_line, say, say_data
 from folkmoot.cli.room import options as given
-from folkmoot.cli.room.calls import CALL_SECONDS, tell_answer
+from folkmoot.cli.room.calls import show_answer
 from folkmoot.cli.room.messages import look
-from folkmoot.cli.room.options import hub_of, post, proposed
+from folkmoot.cli.room.options import post, proposed, room_command
 from folkmoot.cli.room.sentences import allowed
 from folkmoot.cli.show import (
     Column,
     short,
-    tell_table,
     word,
 )
 from folkmoot.core.errors import ToolRefused
@@ -30,106 +31,74 @@ if TYPE_CHECKING:
 
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-ReasonArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="REASON", help="Why; everyone in the room reads it.", show_default=False
-    ),
-]
+ReasonArgument = Annotated[str, argument("REASON", "Why; everyone in the room reads it.")]
 
 
 ReasonOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reason", metavar="TEXT", help="Why; everyone in the room reads it.", show_default=False
-    ),
+    str | None, option("--reason", "TEXT", "Why; everyone in the room reads it.")
 ]
 
 
+@room_command
 def grant(
+    hub: HubClient,
     name: given.RoomArgument,
     who: given.ParticipantArgument,
     patterns: given.PatternsArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Give someone in the room more rights.
 
     Takes effect with their next message. Nobody can grant rights they do not have. For someone who
     is away, owners use 'change --grant'.
     """
     held = [given.capability(text) for text in patterns]
-    answer = hub_of(name, url, handle).grant_in_room(name, who, held)
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"{one_line(who)} may now: {one_line(allowed(held))}")
-        say(f"Grant {word(answer.get('id'))}", err=True)
+    answer = hub.grant_in_room(name, who, held)
+    granted = f"{one_line(who)} may now: {one_line(allowed(held))}"
+    return Output(answer, granted, Note(f"Grant {word(answer.get('id'))}"))
 
 
+@room_command
 def revoke(
+    hub: HubClient,
     name: given.RoomArgument,
     whom: given.FromWhomArgument,
     patterns: given.FewerPatternsArgument = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Revoke a grant, and everything that was granted from it."""
     is_id = UUID.fullmatch(whom) is not None
-    answer = hub_of(name, url, handle).revoke_in_room(
+    answer = hub.revoke_in_room(
         name,
         grant_id=whom if is_id else None,
         recipient=None if is_id else checked_handle(whom),
         capabilities=[given.capability(text) for text in patterns or ()] or None,
     )
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Revoked from {one_line(whom)}.")
+    return Output(answer, f"Revoked from {one_line(whom)}.")
 
 
+@room_command
 def kick(
+    hub: HubClient,
     name: given.RoomArgument,
     who: given.ParticipantArgument,
     reason: ReasonOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Remove someone from a room.
 
     They need a new invitation to come back.
     """
-    answer = hub_of(name, url, handle).kick(name, who, reason=reason)
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Removed {one_line(who)} from {name}.")
+    answer = hub.kick(name, who, reason=reason)
+    return Output(answer, f"Removed {one_line(who)} from {name}.")
 
 
-def proposals(
-    name: given.RoomArgument,
-    state: given.StateOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@room_command
+def proposals(hub: HubClient, name: given.RoomArgument, state: given.StateOption = None) -> Output:
     """List proposals, the latest first."""
-    found = proposed(hub_of(name, url, handle), name, state)
-    if as_json:
-        say_data({"proposals": found})
-        return
+    found = proposed(hub, name, state)
     columns = (
         Column("Number", "bold"), Column("State"), Column("By"), Column("To"),
         Column("What", wide=True),
     )  # fmt: skip
-    tell_table(columns, map(row, found), "No proposals.")
+    return Output({"proposals": found}, Table(columns, map(row, found), "No proposals."))
 
 
 def row(proposal: Proposal) -> tuple[str, ...]:
@@ -145,13 +114,13 @@ def row(proposal: Proposal) -> tuple[str, ...]:
     )
 
 
+@room_command
 def approve(
+    hub: HubClient,
     name: given.RoomArgument,
     which: given.ProposalArgument,
     to: given.WithWhomOption = None,
     wait: given.WaitOption = CALL_SECONDS,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -160,11 +129,10 @@ def approve(
     Its request is made in your name. The answer also comes into the room, to you and to the
     proposer.
     """
-    client = hub_of(name, url, handle)
-    proposal = found(client, name, which)
+    proposal = found(hub, name, which)
     if to is None and len(proposal.to) != 1:
         raise typer.BadParameter("--to is needed: the proposal does not name a participant")
-    outcome = client.approve_proposal(name, proposal.id, to=to, wait=wait)
+    outcome = hub.approve_proposal(name, proposal.id, to=to, wait=wait)
     if as_json:
         say_data(outcome)
         return
@@ -175,44 +143,28 @@ def approve(
         return
     say(f"Approved #{number}.", err=True)
     state = "answered" if outcome.error is None else "failed"
-    tell_answer({**msgspec.to_builtins(outcome), "state": state}, "")
+    show_answer({**msgspec.to_builtins(outcome), "state": state}, "")
 
 
+@room_command
 def reject(
+    hub: HubClient,
     name: given.RoomArgument,
     which: given.ProposalArgument,
     reason: ReasonArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Reject a proposal, with a reason."""
-    client = hub_of(name, url, handle)
-    about = proposal_id(client, name, which)
-    answer = post(client, name, "mcpx.reject.proposal", {"reason": reason}, correlation_id=[about])
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Rejected, as message {word(answer.get('seq'))}.")
+    about = proposal_id(hub, name, which)
+    answer = post(hub, name, "mcpx.reject.proposal", {"reason": reason}, correlation_id=[about])
+    return Output(answer, f"Rejected, as message {word(answer.get('seq'))}.")
 
 
-def withdraw(
-    name: given.RoomArgument,
-    which: given.ProposalArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@room_command
+def withdraw(hub: HubClient, name: given.RoomArgument, which: given.ProposalArgument) -> Output:
     """Withdraw a proposal of yours."""
-    client = hub_of(name, url, handle)
-    about = proposal_id(client, name, which)
-    answer = post(client, name, "mcpx.withdraw.proposal", {}, correlation_id=[about])
-    if as_json:
-        say_data(answer)
-    else:
-        say(f"Withdrawn, as message {word(answer.get('seq'))}.")
+    about = proposal_id(hub, name, which)
+    answer = post(hub, name, "mcpx.withdraw.proposal", {}, correlation_id=[about])
+    return Output(answer, f"Withdrawn, as message {word(answer.get('seq'))}.")
 
 
 def proposal_id(client: HubClient, name: str, which: str) -> str:
@@ -229,8 +181,7 @@ def found(client: HubClient, name: str, which: str) -> Proposal:
     raise ToolRefused(f"There is no proposal {one_line(which)} in the room.")
 
 
-MOST = 100
-LastOption = Annotated[int, number("--last", 1, MOST, "How many.  [default: 50]")]
+LastOption = Annotated[int, number("--last", 1, MAX_ASKS, "How many.  [default: 50]")]
 
 HOW = {
     "proposal": "folkmoot room approve ROOM ID, or room reject ROOM ID REASON",
@@ -240,23 +191,14 @@ HOW = {
 """How each kind is decided about."""
 
 
-def asks(
-    last: LastOption = 50,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def asks(hub: HubClient, last: LastOption = 50) -> Output:
     """List what waits for your decision.
 
     Proposals in all your rooms, the riskiest first. With a token to run the hub also messages that
     a rule holds, and tools that changed.
     """
-    hub, _ = signed_in(url, handle)
     page = hub.list_asks(limit=last)
-    if as_json:
-        say_data(page)
-        return
     rows = [
         (it.risk, word(it.what), word(it.by), where(it), moment(it.until) if it.until else "-",
          short(id_of(it)))
@@ -264,11 +206,13 @@ def asks(
     ]  # fmt: skip
     columns = (Column("Risk", "bold"), Column("What", wide=True), Column("From"), Column("Where"),
                Column("Until", "dim", named=True), Column("Id"))  # fmt: skip
-    tell_table(columns, rows, "Nothing waits for you.")
-    if page.count > len(page.asks):
-        say(f"{page.count - len(page.asks):,} more; use --last.", err=True)
-    for kind in dict.fromkeys(it.kind for it in page.asks):
-        say(f"To decide: {HOW[kind]}", err=True)
+    more = page.count - len(page.asks)
+    return Output(
+        page,
+        Table(columns, rows, "Nothing waits for you."),
+        Note(f"{more:,} more; use --last.") if more > 0 else None,
+        *(Note(f"To decide: {HOW[kind]}") for kind in dict.fromkeys(it.kind for it in page.asks)),
+    )
 
 
 def where(it: Ask) -> str:
@@ -287,19 +231,10 @@ def id_of(it: Ask) -> str:
     return it.id.partition(":")[2]
 
 
-def decisions(
-    last: LastOption = 50,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@account_command
+def decisions(hub: HubClient, last: LastOption = 50) -> Output:
     """List what you decided, and what came of it."""
-    hub, _ = signed_in(url, handle)
     page = hub.list_decisions(limit=last)
-    if as_json:
-        say_data(page)
-        return
     rows = [
         (moment(it.at), word(it.decision), word(it.what), word(it.by), word(it.room or it.server),
          came(it))
@@ -307,7 +242,7 @@ def decisions(
     ]  # fmt: skip
     columns = (Column("When", "dim"), Column("Decision", "bold"), Column("What", wide=True),
                Column("For"), Column("Where"), Column("Outcome"))  # fmt: skip
-    tell_table(columns, rows, "You have not decided anything yet.")
+    return Output(page, Table(columns, rows, "You have not decided anything yet."))
 
 
 def came(it: Decision) -> str:

@@ -13,6 +13,7 @@ from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
+from folkmoot.cli.limits import MAX_LINE, MAX_WAIT
 from folkmoot.cli.output import complain, escape_json, say
 from folkmoot.cli.room.messages import Looks, mentioned, plain, verbatim
 from folkmoot.cli.room.options import Entrance
@@ -40,7 +41,7 @@ GAPS: Final[dict[str, str]] = {
 }
 """What may have become of messages, by the reason of their gap."""
 
-Answer = TypeVar("Answer")
+Output = TypeVar("Output")
 
 
 @asynccontextmanager
@@ -91,16 +92,16 @@ async def before(
             yield message
 
 
-async def aside(ask: Callable[[], Answer]) -> Answer:
+async def aside(ask: Callable[[], Output]) -> Output:
     """Ask the hub over HTTP while the room goes on; nobody who leaves waits for the answer."""
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Answer] = loop.create_future()
+    answer: asyncio.Future[Output] = loop.create_future()
 
-    def give(value: Answer | None, error: Exception | None) -> None:
+    def give(value: Output | None, error: Exception | None) -> None:
         if answer.done():
             return
         if error is None:
-            answer.set_result(cast("Answer", value))
+            answer.set_result(cast("Output", value))
         else:
             answer.set_exception(error)
 
@@ -154,7 +155,6 @@ class Company:
 
 
 CHUNK: Final = 65_536
-MAX_LINE: Final = 4 * 1024 * 1024
 AHEAD: Final = 64
 """Chunks that are read before those in front of them are wanted."""
 _END: Final = b""
@@ -203,10 +203,6 @@ async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
     while (chunk := await chunks.get()) != _END:
         yield chunk
         room.release()
-
-
-LONGEST_WAIT: Final = 120.0
-"""Seconds for which a refusal's wish to be asked later is heeded."""
 
 
 class RoomFollower:
@@ -315,7 +311,7 @@ class Speaker:
                 self.said = (await self._room.say(line, mentions=whom)).seq
             except RateLimited as error:
                 wait = error.data.get("retry_after")
-                if not isinstance(wait, int | float) or not 0 <= wait <= LONGEST_WAIT:
+                if not isinstance(wait, int | float) or not 0 <= wait <= MAX_WAIT:
                     raise
                 complain(f"{error.message} Waiting.", kind="warning")
                 await asyncio.sleep(wait)

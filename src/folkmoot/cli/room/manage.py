@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,21 +9,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
-from folkmoot.cli.credentials import AsOption, UrlOption
-from folkmoot.cli.options import JsonOption
-from folkmoot.cli.output import ExitCode, complain, duration, moment, say, say_data
+from folkmoot.cli.commands import Fields, Note, Output, Table, every
+from folkmoot.cli.credentials import confirm_name
+from folkmoot.cli.output import duration, moment, say
 from folkmoot.cli.room import options as given
-from folkmoot.cli.room.options import entrance, hub_of, present
+from folkmoot.cli.room.options import present, room_command, with_policy
 from folkmoot.cli.room.sentences import allowed
 from folkmoot.cli.show import (
     Column,
     at,
-    tell_fields,
-    tell_table,
     word,
 )
 
 if TYPE_CHECKING:
+    from folkmoot.cli.client import HubClient
     from folkmoot.client.methods import Room
 
 COLUMNS = (
@@ -33,20 +31,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def list_rooms(
-    url: UrlOption = None, handle: AsOption = None, *, as_json: JsonOption = False
-) -> None:
+@room_command
+def list_rooms(hub: HubClient) -> Output:
     """List the rooms you can see."""
-    hub = hub_of(None, url, handle)
-    page = hub.list_rooms()
-    found = page.rooms
-    while page.next_cursor:
-        page = hub.list_rooms(cursor=page.next_cursor)
-        found += page.rooms
-    if as_json:
-        say_data({"rooms": found})
-    else:
-        tell_table(COLUMNS, map(row, found), "No rooms. 'folkmoot room create NAME' makes one.")
+    found = list(every(hub.list_rooms, "rooms"))
+    nothing = "No rooms. 'folkmoot room create NAME' makes one."
+    return Output({"rooms": found}, Table(COLUMNS, map(row, found), nothing))
 
 
 def row(room: Room) -> tuple[str, ...]:
@@ -61,25 +51,19 @@ def row(room: Room) -> tuple[str, ...]:
     )
 
 
+@room_command
+@with_policy
 def create(
+    hub: HubClient,
     name: given.NewRoomArgument,
+    policy: dict[str, Any],
     access: given.AccessOption = None,
     capability: given.CapabilityOption = None,
     grant: given.GrantOption = None,
     backend: given.BackendOption = None,
-    quorum: given.QuorumOption = None,
-    proposal_seconds: given.ProposalSecondsOption = None,
-    request_seconds: given.RequestSecondsOption = None,
-    progress_seconds: given.ProgressSecondsOption = None,
-    loop_guard: given.LoopGuardOption = None,
-    keep_messages: given.KeepMessagesOption = None,
-    keep_days: given.KeepDaysOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     memory: given.MemoryOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Create a room that you own."""
     spec = given.without_none(
         name=name,
@@ -88,18 +72,14 @@ def create(
         capabilities=[given.capability(text) for text in capability or ()],
         grants=given.grants(grant),
         backends=backend,
-        policy=given.without_none(
-            quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
-            progress_seconds=progress_seconds, loop_guard=loop_guard,
-            keep_messages=keep_messages, keep_days=keep_days,
-        ),
-    )  # fmt: skip
-    made = hub_of(None, url, handle).create_room(**spec)
-    if as_json:
-        say_data(made)
-        return
-    say(f"Created the room {word(made.name)}, {OPENNESS.get(made.access, '')}.")
-    say(f"To enter it: folkmoot room join {word(made.name)}")
+        policy=policy,
+    )
+    made = hub.create_room(**spec)
+    return Output(
+        made,
+        f"Created the room {word(made.name)}, {OPENNESS.get(made.access, '')}.",
+        f"To enter it: folkmoot room join {word(made.name)}",
+    )
 
 
 OPENNESS: dict[Any, str] = {
@@ -109,25 +89,15 @@ OPENNESS: dict[Any, str] = {
 }
 
 
-def show(
-    name: given.RoomArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@room_command
+def show(hub: HubClient, name: given.RoomArgument) -> Output:
     """Show a room, and who is in it now."""
-    hub = hub_of(name, url, handle)
     room = hub.get_room(name)
     here = present(hub, name)
-    if as_json:
-        say_data({**msgspec.to_builtins(room), "present": here})
-        return
-    tell_room(room)
-    if here:
-        say()
-        rows = [(word(it.id), word(it.type), word(it.role)) for it in here]
-        tell_table((Column("Here now", "bold"), Column("Type"), Column("Role")), rows, "")
+    columns = (Column("Here now", "bold"), Column("Type"), Column("Role"))
+    rows = [(word(it.id), word(it.type), word(it.role)) for it in here]
+    table = ("", Table(columns, rows, "")) if here else ()
+    return Output({**msgspec.to_builtins(room), "present": here}, described(room), *table)
 
 
 def seconds(value: Any) -> str:
@@ -166,46 +136,38 @@ def made_at(ts: Any) -> str:
         return word(ts)
 
 
-def tell_room(room: Room) -> None:
+def described(room: Room) -> Fields:
     """How a room is set."""
-    tell_fields(
-        [
-            ("Room", room.name),
-            ("Access", room.access),
-            ("History", "kept" if room.durable else "in memory only"),
-            ("Messages", span(room.first_seq, room.last_seq)),
-            ("Owners", " ".join(map(at, room.owners))),
-            ("You are", room.role or "not in it"),
-            ("Created", made_at(room.created_at)),
-            ("Backends", " ".join(map(word, room.backends or []))),
-            ("Members may", allowed(room.capabilities)),
-            *((at(who), allowed(patterns)) for who, patterns in (room.grants or {}).items()),
-            *((head, tell(getattr(room.policy, name))) for name, (head, tell) in POLICY.items()),
-        ]
+    return Fields(
+        ("Room", room.name),
+        ("Access", room.access),
+        ("History", "kept" if room.durable else "in memory only"),
+        ("Messages", span(room.first_seq, room.last_seq)),
+        ("Owners", " ".join(map(at, room.owners))),
+        ("You are", room.role or "not in it"),
+        ("Created", made_at(room.created_at)),
+        ("Backends", " ".join(map(word, room.backends or []))),
+        ("Members may", allowed(room.capabilities)),
+        *((at(who), allowed(patterns)) for who, patterns in (room.grants or {}).items()),
+        *((head, spelled(getattr(room.policy, name))) for name, (head, spelled) in POLICY.items()),
     )
 
 
+@room_command
+@with_policy
 def change(
+    hub: HubClient,
     name: given.RoomArgument,
+    policy: dict[str, Any],
     access: given.AccessOption = None,
     capability: given.CapabilityOption = None,
     grant: given.GrantOption = None,
     ungrant: given.UngrantOption = None,
     backend: given.OnlyBackendOption = None,
     owner: given.OwnerOption = None,
-    quorum: given.QuorumOption = None,
-    proposal_seconds: given.ProposalSecondsOption = None,
-    request_seconds: given.RequestSecondsOption = None,
-    progress_seconds: given.ProgressSecondsOption = None,
-    loop_guard: given.LoopGuardOption = None,
-    keep_messages: given.KeepMessagesOption = None,
-    keep_days: given.KeepDaysOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
     *,
     no_backends: given.NoBackendsOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Change a room's settings. For owners.
 
     Settings that are not given stay as they are. Rights given here with --grant hold even while the
@@ -219,66 +181,44 @@ def change(
         capabilities=[given.capability(text) for text in capability or ()],
         backends=backend,
         owners=owner,
-        policy=given.without_none(
-            quorum=quorum, proposal_seconds=proposal_seconds, request_seconds=request_seconds,
-            progress_seconds=progress_seconds, loop_guard=loop_guard,
-            keep_messages=keep_messages, keep_days=keep_days,
-        ),
-    )  # fmt: skip
+        policy=policy,
+    )
     if no_backends:
         patch["backends"] = []
     changed_grants = given.changed_grants(grant, ungrant)
     if not (patch or changed_grants):
         raise typer.BadParameter("give at least one setting to change")
-    hub = hub_of(name, url, handle)
     if changed_grants is not None:
         patch["grants"] = changed_grants(hub.get_room(name).grants)
     room = hub.change_room(name, **patch)
-    if as_json:
-        say_data(room)
-    else:
-        say(f"Changed the room {word(room.name)}.")
+    return Output(room, f"Changed the room {word(room.name)}.")
 
 
-def delete(
-    name: given.RoomArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    yes: given.YesOption = False,
-) -> None:
+@room_command
+def delete(hub: HubClient, name: given.RoomArgument, *, yes: given.YesOption = False) -> None:
     """Permanently delete a room and its history. For owners.
 
     Asks for the room's name first, unless --yes is given.
     """
-    hub = hub_of(name, url, handle)
     if not yes:
-        confirm(name)
+        confirm_name(
+            name,
+            f"this permanently deletes the room {name} and its history.",
+            "Type its name to confirm",
+            "Nothing was deleted.",
+        )
     hub.delete_room(name)
     say(f"Deleted the room {name}.")
 
 
-def confirm(name: str) -> None:
-    """Let only someone go on who types the name."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise typer.BadParameter("--yes is needed when there is no terminal to ask on")
-    complain(f"this permanently deletes the room {name} and its history.", kind="warning")
-    typed = str(typer.prompt("Type its name to confirm", default="", show_default=False, err=True))
-    if typed.strip() != name:
-        say("Nothing was deleted.", err=True)
-        raise typer.Exit(ExitCode.FAILED)
-
-
+@room_command
 def invite(
+    entrance: given.Entrance,
     name: given.RoomArgument,
     who: given.InvitedArgument = None,
     guest: given.GuestOption = None,
     grant: given.GuestGrantOption = None,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+) -> Output:
     """Invite someone to a room, by handle or as a guest.
 
     For a guest, prints a token that works once and is not shown again: hand it over in private.
@@ -290,34 +230,25 @@ def invite(
     asked: dict[str, Any] = {"handle": who} if who is not None else {"guest": str(guest)}
     if grant:
         asked["capabilities"] = [given.capability(text) for text in grant]
-    inviter = entrance(name, url, handle)
-    answer = inviter.client.invite(name, **asked)
-    if as_json:
-        say_data(answer)
-    elif who is not None:
-        say(f"Invited {at(answer.handle or who)} to {name}.")
-    else:
-        say(word(answer.token))
-        until = f", until {word(answer.expires_at)}" if answer.expires_at else ""
-        say(f"With this token, {word(answer.guest)} can enter {name} once{until}:", err=True)
-        say(f"  folkmoot room join {name} --invitation --url {inviter.hub}", err=True)
+    answer = entrance.client.invite(name, **asked)
+    if who is not None:
+        return Output(answer, f"Invited {at(answer.handle or who)} to {name}.")
+    until = f", until {word(answer.expires_at)}" if answer.expires_at else ""
+    return Output(
+        answer,
+        word(answer.token),
+        Note(f"With this token, {word(answer.guest)} can enter {name} once{until}:"),
+        Note(f"  folkmoot room join {name} --invitation --url {entrance.hub}"),
+    )
 
 
-def invites(
-    name: given.RoomArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-    *,
-    as_json: JsonOption = False,
-) -> None:
+@room_command
+def invites(hub: HubClient, name: given.RoomArgument) -> Output:
     """List whom a room waits for.
 
     Owners see everyone who was invited and has not come; others see the guests they invited.
     """
-    found = hub_of(name, url, handle).list_invitations(name).invitations
-    if as_json:
-        say_data({"invitations": found})
-        return
+    found = hub.list_invitations(name).invitations
     rows = [
         (
             at(it.handle) if it.handle else word(it.guest),
@@ -328,15 +259,11 @@ def invites(
         for it in found
     ]
     columns = (Column("Invited", "bold"), Column("As"), Column("By"), Column("Until", named=True))
-    tell_table(columns, rows, "Nobody is waited for.")
+    return Output({"invitations": found}, Table(columns, rows, "Nobody is waited for."))
 
 
-def uninvite(
-    name: given.RoomArgument,
-    who: given.WaitedForArgument,
-    url: UrlOption = None,
-    handle: AsOption = None,
-) -> None:
+@room_command
+def uninvite(hub: HubClient, name: given.RoomArgument, who: given.WaitedForArgument) -> None:
     """Withdraw an invitation to a room that nobody has used yet."""
-    hub_of(name, url, handle).withdraw_invitation(name, who.removeprefix("@"))
+    hub.withdraw_invitation(name, who.removeprefix("@"))
     say(f"Withdrew the invitation of {word(who)} to {name}.")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from folkmoot.cli.limits import MAX_REMEMBERED, MAX_SHOWN_TEXT
 from folkmoot.cli.output import escape_json, lines, one_line
 from folkmoot.cli.room import sentences
 from folkmoot.core.errors import FolkmootError
@@ -45,10 +46,6 @@ def chip_colour(protocol: str, operation: str) -> int:
     """The colour of a kind's chip."""
     near = CHIPS.get(f"{protocol}.{operation}")
     return near if near is not None else CHIPS.get(protocol, OTHER_CHIP)
-
-
-MAX_TEXT: Final = 65_536
-REMEMBERED: Final = 4_096
 
 
 class Tone(Enum):
@@ -103,7 +100,7 @@ class Looks:
         if type(seq) is int and type(id_) is str:
             asked = str(envelope.get("kind")).startswith("mcp.request.")
             self._seqs[id_] = (seq, origin[0] if asked and origin else seq)
-            if len(self._seqs) > REMEMBERED:
+            if len(self._seqs) > MAX_REMEMBERED:
                 del self._seqs[next(iter(self._seqs))]
         return look(envelope, about, origin)
 
@@ -115,10 +112,10 @@ def look(
     payload = envelope.get("payload")
     payload = payload if type(payload) is dict else {}
     kind = kind_of(envelope.get("kind"), payload)
-    told = sentences.tell(kind, payload)
+    told = sentences.sentence_for(kind, payload)
     if kind is not None and kind.root == "mcp.request" and envelope.get("correlation_id"):
         told = told._replace(words="approved {about}", brief="")
-    text = told.text if len(told.text) <= MAX_TEXT else told.text[:MAX_TEXT]
+    text = told.text if len(told.text) <= MAX_SHOWN_TEXT else told.text[:MAX_SHOWN_TEXT]
     seq = envelope.get("seq")
     return Look(
         seq=seq if type(seq) is int else None,
@@ -131,11 +128,11 @@ def look(
         tone=Tone.FAILED if told.failed else Tone.ASIDE if told.aside else Tone.SAID,
         text=shown_lines(text),
         about=tuple(about),
-        cut=len(told.text) > MAX_TEXT,
+        cut=len(told.text) > MAX_SHOWN_TEXT,
         mentions=tuple(words(told.mentions)),
         words=told.words,
         what=one_line(told.what),
-        brief=shown_lines(text if told.brief is None else told.brief[:MAX_TEXT]),
+        brief=shown_lines(text if told.brief is None else told.brief[:MAX_SHOWN_TEXT]),
         origin=tuple(origin),
         nameless=told.nameless,
         repeats=told.repeats and bool(envelope.get("correlation_id")),

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import typer
 
-from folkmoot.cli.credentials import Keyring, checked_handle, hub_at, read_keyring
+from folkmoot.cli.commands import Command, WhenUsed, every, shown, with_options
+from folkmoot.cli.credentials import (
+    AsOption,
+    Keyring,
+    UrlOption,
+    checked_handle,
+    hub_at,
+    read_keyring,
+)
 from folkmoot.cli.options import (
+    argument,
     choice,
     flag,
     number,
@@ -61,8 +71,7 @@ AccessOption = Annotated[
 ]  # fmt: skip
 MemoryOption = Annotated[bool, flag("--memory", "Keep the history in memory only.")]
 CapabilityOption = Annotated[
-    list[str] | None,
-    option("--capability", "PATTERN", "What members may do. May be repeated."),
+    list[str] | None, option("--capability", "PATTERN", "What members may do. May be repeated.")
 ]
 GrantOption = Annotated[
     list[str] | None,
@@ -80,8 +89,7 @@ OnlyBackendOption = Annotated[
     list[str] | None,
     option(
         "--backend", "NAMESPACE",
-        "A backend that takes part in the room; replaces the present ones. May be "
-        "repeated.",
+        "A backend that takes part in the room; replaces the present ones. May be repeated.",
     ),
 ]  # fmt: skip
 NoBackendsOption = Annotated[bool, flag("--no-backends", "No backend takes part.")]
@@ -106,7 +114,7 @@ ProgressSecondsOption = Annotated[
 LoopGuardOption = Annotated[
     int | None,
     number(
-        "--loop-guard", 0, 10_000,
+        "--loop-guard", 0, 10000,
         "How often agents may answer each other without a person before they are held; 0: no "
         "limit.",
     ),
@@ -125,60 +133,39 @@ KeepMessagesOption = Annotated[
 KeepDaysOption = Annotated[
     int | None,
     number(
-        "--keep-days", 0, 36_500, "For how many days messages are kept; 0 for the hub's default."
+        "--keep-days", 0, 36500, "For how many days messages are kept; 0 for the hub's default."
     ),
 ]
-ParticipantArgument = Annotated[
-    str,
-    typer.Argument(metavar="PARTICIPANT", help="Who.", callback=checked_handle, show_default=False),
-]
+ParticipantArgument = Annotated[str, argument("PARTICIPANT", "Who.", checked_handle)]
 PatternsArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATTERN", help="What they may do, such as 'mcp.request.tools/call:read_file'.",
-        show_default=False,
-    ),
-]  # fmt: skip
-FromWhomArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="PARTICIPANT|GRANT", help="The participant, or the id of one grant.",
-        show_default=False,
-    ),
-]  # fmt: skip
-FewerPatternsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="PATTERN", help="Revoke only these.", show_default=False),
+    list[str], argument("PATTERN", "What they may do, such as 'mcp.request.tools/call:read_file'.")
 ]
+FromWhomArgument = Annotated[
+    str, argument("PARTICIPANT|GRANT", "The participant, or the id of one grant.")
+]
+FewerPatternsArgument = Annotated[list[str] | None, argument("PATTERN", "Revoke only these.")]
 ProposalArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="PROPOSAL", help="Its number or its id, as 'proposals' shows them.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str, argument("PROPOSAL", "Its number or its id, as 'proposals' shows them.")
+]
 StateOption = Annotated[
     str | None,
     choice(
-        "--state", "STATE", STATES,
-        "Only open, fulfilled, rejected, withdrawn or expired ones.",
+        "--state", "STATE", STATES, "Only open, fulfilled, rejected, withdrawn or expired ones."
     ),
-]  # fmt: skip
+]
 ToOption = Annotated[
     list[str] | None,
     option(
-        "--to",
-        "PARTICIPANT",
+        "--to", "PARTICIPANT",
         "Who is addressed; everyone sees the message anyway. May be repeated.",
     ),
-]
+]  # fmt: skip
 WithWhomOption = Annotated[
     str | None,
-    typer.Option(
-        "--to", metavar="PARTICIPANT", callback=checked_handle, show_default=False,
-        help="Who should do it, if the proposal does not say.",
+    option(
+        "--to", "PARTICIPANT", "Who should do it, if the proposal does not say.", checked_handle
     ),
-]  # fmt: skip
+]
 WhoseOption = Annotated[
     str | None,
     typer.Option(
@@ -187,41 +174,26 @@ WhoseOption = Annotated[
     ),
 ]  # fmt: skip
 WhyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reason", metavar="TEXT", show_default=False,
-        help="Why; everyone reads it with the proposal.",
-    ),
-]  # fmt: skip
+    str | None, option("--reason", "TEXT", "Why; everyone reads it with the proposal.")
+]
 WaitOption = Annotated[
     int, number("--wait", 0, 55, "Seconds to wait for the answer (at most 55).  [default: 30]")
 ]
-ToolArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TOOL", help="The tool, as 'folkmoot room tools' lists it.", show_default=False
-    ),
-]
+ToolArgument = Annotated[str, argument("TOOL", "The tool, as 'folkmoot room tools' lists it.")]
 ArgumentsArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NAME=VALUE", show_default=False,
-        help="The tool's arguments, or one JSON object with all of them.",
-    ),
-]  # fmt: skip
+    argument("NAME=VALUE", "The tool's arguments, or one JSON object with all of them."),
+]
 ProposedArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="TOOL|METHOD[:NAME]", show_default=False,
-        help="A tool, or any MCP method, such as 'resources/read:docs://intro'.",
+    argument(
+        "TOOL|METHOD[:NAME]", "A tool, or any MCP method, such as 'resources/read:docs://intro'."
     ),
-]  # fmt: skip
+]
 MarkdownOption = Annotated[bool, flag("--markdown", "The text is Markdown.")]
 YesOption = Annotated[bool, flag("--yes", "Do not ask for confirmation.")]
 RawOption = Annotated[bool, flag("--raw", "On a terminal, show each message with its kind.")]
-HistoryLimitOption = Annotated[
-    int, number("--limit", 1, 10_000, "How many at most.  [default: 50]")
-]
+HistoryLimitOption = Annotated[int, number("--limit", 1, 10000, "How many at most.  [default: 50]")]
 AfterOption = Annotated[
     int | None, number("--after", 0, LAST_SEQ, "Only messages after this number.")
 ]
@@ -231,41 +203,25 @@ BeforeOption = Annotated[
 FromOption = Annotated[
     int | None,
     number(
-        "--after",
-        0,
-        LAST_SEQ,
+        "--after", 0, LAST_SEQ,
         "Start after the message with this number, instead of with new ones.",
     ),
-]
-GuestOption = Annotated[
-    str | None,
-    typer.Option(
-        "--guest", metavar="NAME", show_default=False,
-        help="Invite someone without an account, under this name.",
-    ),
 ]  # fmt: skip
+GuestOption = Annotated[
+    str | None, option("--guest", "NAME", "Invite someone without an account, under this name.")
+]
 GuestGrantOption = Annotated[
     list[str] | None,
     option("--grant", "PATTERN", "What the guest may do from the start. May be repeated."),
 ]
-InvitedArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="HANDLE", help="Whom to invite.", callback=checked_handle, show_default=False
-    ),
-]
-WaitedForArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="Who was invited: a handle or a guest's name.", show_default=False
-    ),
-]
+InvitedArgument = Annotated[str | None, argument("HANDLE", "Whom to invite.", checked_handle)]
+WaitedForArgument = Annotated[str, argument("NAME", "Who was invited: a handle or a guest's name.")]
 InvitationOption = Annotated[
     bool,
     flag(
         "--invitation",
-        "Enter as a guest. The invitation is asked for, or read from "
-        "FOLKMOOT_INVITATION or the first line of the standard input.",
+        "Enter as a guest. The invitation is asked for, or read from FOLKMOOT_INVITATION or the "
+        "first line of the standard input.",
     ),
 ]
 
@@ -350,29 +306,46 @@ def entrance_from(
     return Entrance(login.hub, login.handle, login.token)
 
 
-def hub_of(room: str | None, url: str | None, name: str | None) -> HubClient:
-    """The hub, as the one who was meant."""
-    return entrance(room, url, name).client
+POLICY: Final = {
+    "quorum": QuorumOption,
+    "proposal_seconds": ProposalSecondsOption,
+    "request_seconds": RequestSecondsOption,
+    "progress_seconds": ProgressSecondsOption,
+    "loop_guard": LoopGuardOption,
+    "keep_messages": KeepMessagesOption,
+    "keep_days": KeepDaysOption,
+}
+"""The members of a room's policy, and the option that sets each."""
+
+
+def with_policy(function: Command) -> Command:
+    """A function that gets the `policy` of a room, as far as options set it."""
+    return with_options(
+        function, POLICY, ("policy",), lambda chosen, _: {"policy": without_none(**chosen)}
+    )
+
+
+def room_command(function: Command) -> Command:
+    """A command in a room: as one of the accounts saved here or, with none, as the room's guest."""
+
+    def opens(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        # A room that is made has no guests yet.
+        room = None if function.__name__ == "create" else given.get("name")
+        found = cache(lambda: entrance(room, chosen["url"], chosen["handle"]))
+        return {"hub": WhenUsed(found, "client"), "entrance": WhenUsed(found)}
+
+    options = {"url": UrlOption, "handle": AsOption}
+    return shown(with_options(function, options, ("hub", "entrance"), opens))
 
 
 def present(hub: HubClient, room: str) -> list[Participant]:
     """Everyone who is in a room."""
-    page = hub.list_participants(room)
-    found = page.participants
-    while page.next_cursor:
-        page = hub.list_participants(room, cursor=page.next_cursor)
-        found += page.participants
-    return found
+    return list(every(hub.list_participants, "participants", room))
 
 
 def proposed(hub: HubClient, room: str, state: Any = None) -> list[Proposal]:
     """What was proposed in a room and is still remembered."""
-    page = hub.list_proposals(room, state=state)
-    found = page.proposals
-    while page.next_cursor:
-        page = hub.list_proposals(room, state=state, cursor=page.next_cursor)
-        found += page.proposals
-    return found
+    return list(every(hub.list_proposals, "proposals", room, state=state))
 
 
 def post(

@@ -8,15 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from folkmoot.cli.limits import MAX_PROPOSALS, MAX_TOLD
 from folkmoot.cli.room.messages import Look, look, words
 from folkmoot.core.capability import Rights, capability
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import JSONRPC
-
-MOST_TOLD: Final = 64
-"""Capabilities that a hub tells; of someone who holds more, nothing can be said."""
 
 
 class Holder:
@@ -54,7 +52,7 @@ class Holder:
         if held is not self._known:
             self._known = held
             self._rights = None
-            if len(held) < MOST_TOLD:
+            if len(held) < MAX_TOLD:
                 with suppress(FolkmootError):
                     self._rights = Rights(held)
         return self._rights
@@ -81,7 +79,6 @@ def fulfilment(proposal: Mapping[str, Any], target: str, request_id: str) -> dic
     }
 
 
-MOST: Final = 1_000
 PROPOSAL: Final = "mcp.proposal."
 REQUEST: Final = "mcp.request."
 REJECT: Final = "mcpx.reject.proposal"
@@ -178,7 +175,7 @@ class WaitingProposals:
     def _add(self, envelope: Mapping[str, Any]) -> None:
         id_ = envelope.get("id")
         proposals = self._mine if envelope.get("from") == self.me else self._waiting
-        if type(id_) is str and len(proposals) < MOST:
+        if type(id_) is str and len(proposals) < MAX_PROPOSALS:
             proposals.setdefault(id_, WaitingProposal(envelope, look(envelope)))
 
     def _reject(self, envelope: Mapping[str, Any]) -> None:

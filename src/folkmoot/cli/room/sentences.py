@@ -52,7 +52,7 @@ class Sentence(NamedTuple):
 Teller: TypeAlias = Callable[[Kind, Payload], Sentence]
 
 
-def tell(kind: Kind | None, payload: Payload) -> Sentence:
+def sentence_for(kind: Kind | None, payload: Payload) -> Sentence:
     """What a message says; one of a kind that is not known says its payload."""
     if kind is None:
         return Sentence(spelled(payload), "unknown kind")

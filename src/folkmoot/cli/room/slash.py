@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.cli.credentials import checked_handle
+from folkmoot.cli.limits import MAX_ASKED, MAX_PAGES
 from folkmoot.cli.room.proposals import Holder
 from folkmoot.core.errors import (
     FolkmootError,
@@ -276,8 +277,6 @@ def offered(holder: Holder) -> dict[str, Slash]:
 LIST: Final = TOOLS_LIST
 SECONDS: Final = 5.0
 """How long a participant has to answer."""
-MOST_PAGES: Final = 5
-MOST_ASKED: Final = 32
 OFFERING: Final = frozenset(("agent", "backend"))
 """Types of participants that are asked for their tools unless someone is named."""
 CHANGED: Final = "mcp.notification.notifications/tools/list_changed"
@@ -346,7 +345,7 @@ class Toolbox:
     async def _offering(self) -> list[str]:
         here = self._room.participants.values()
         names = {it.id for it in here if it.type in OFFERING and it.id != self._room.me.id}
-        return sorted(names - await self._without_tools(names))[:MOST_ASKED]
+        return sorted(names - await self._without_tools(names))[:MAX_ASKED]
 
     async def _without_tools(self, names: set[str]) -> set[str]:
         """Those of some participants that offer no tools, and so would not answer."""
@@ -366,7 +365,7 @@ class Toolbox:
         found: list[dict[str, Any]] = []
         params: dict[str, Any] = {}
         try:
-            for _ in range(MOST_PAGES):
+            for _ in range(MAX_PAGES):
                 answer = await self._room.request(name, LIST, params, timeout=SECONDS)
                 told = answer if isinstance(answer, dict) else {}
                 found += definitions(told.get("tools"))

@@ -100,9 +100,9 @@ class LiveView:
 
     async def _follow(self) -> None:
         async for message in self._room:
-            await self._take(message)
+            await self._receive(message)
 
-    async def _take(self, message: Message) -> None:
+    async def _receive(self, message: Message) -> None:
         if isinstance(message, Gap):
             lost = missing(message)
             self._doing.note(f"{lost[0].upper()}{lost[1:]}.")

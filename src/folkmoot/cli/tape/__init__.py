@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import typer
 
+from folkmoot.cli.commands import group
 from folkmoot.cli.options import JsonOption
-from folkmoot.cli.output import ExitCode, say
+from folkmoot.cli.output import ExitCode
 from folkmoot.cli.tape import replay
 from folkmoot.cli.tape.options import (
     SAYERS,
@@ -110,9 +111,9 @@ def stats(files: TapesArgument, *, as_json: JsonOption = False) -> None:
     The latency of a call is the time from its request to its answer at the proxy. Percentiles are
     measured latencies, by nearest rank; the chart shows the distribution.
     """
-    from folkmoot.cli.tape.numbers import tell_numbers
+    from folkmoot.cli.tape.numbers import show_numbers
 
-    tell_numbers(files, as_json=as_json)
+    show_numbers(files, as_json=as_json)
 
 
 def redact(
@@ -172,9 +173,9 @@ def diff(
     ignored. List items with names are compared by name, and text that is JSON by its content.
     Latencies of both tapes are shown, but are not a difference.
     """
-    from folkmoot.cli.tape.numbers import tell_differences
+    from folkmoot.cli.tape.numbers import show_differences
 
-    if not tell_differences(a, b, ignore or [], as_json=as_json):
+    if not show_differences(a, b, ignore or [], as_json=as_json):
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -190,17 +191,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """Every command of the group by its name."""
 
-app = typer.Typer(
-    help="Inspect, compare and replay recorded conversations.",
-    rich_markup_mode=None,
-)
-for name, what in COMMANDS.items():
-    app.command(name)(what)
-
-
-@app.callback(invoke_without_command=True)
-def root(ctx: typer.Context) -> None:
-    """Inspect, compare and replay recorded conversations."""
-    if ctx.invoked_subcommand is None:
-        say(ctx.get_help(), err=True)
-        raise typer.Exit(ExitCode.USAGE)
+app = group(COMMANDS, "Inspect, compare and replay recorded conversations.")

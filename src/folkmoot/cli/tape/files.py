@@ -88,7 +88,7 @@ def list_paths(paths: Sequence[Path], *, as_json: bool) -> None:
     if as_json:
         say_data(found)
     elif found:
-        tell(found)
+        show_tapes(found)
     elif not broken:
         say("No tapes here.", err=True)
     if broken:
@@ -141,7 +141,7 @@ STATES: Final = {
 }
 
 
-def tell(found: Iterable[ListedTape]) -> None:
+def show_tapes(found: Iterable[ListedTape]) -> None:
     """Tapes below each other on a terminal, in aligned columns elsewhere."""
     paper = Paper()
     if not paper.on_terminal:

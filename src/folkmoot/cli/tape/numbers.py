@@ -51,7 +51,7 @@ class TapeNumbers(msgspec.Struct, frozen=True):
     stats: Stats
 
 
-def tell_numbers(files: Sequence[Path], *, as_json: bool) -> None:
+def show_numbers(files: Sequence[Path], *, as_json: bool) -> None:
     """Tell the numbers of tapes."""
     told = [looked_at(file) for file in files]
     if as_json:
@@ -245,7 +245,7 @@ class ComparedAnswer(msgspec.Struct, frozen=True):
     latencies: list[ComparedLatency]
 
 
-def tell_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) -> bool:
+def show_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) -> bool:
     """Tell in what two tapes differ; whether they are the same."""
     first, second = ComparedTape(follow_lines(a)), ComparedTape(follow_lines(b))
     changes = list(compare(first, second, ignore))
@@ -254,14 +254,14 @@ def tell_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) 
         say_data(ComparedAnswer(not changes, changes, took))
         return not changes
     if changes:
-        tell(changes)
+        show_changes(changes)
     else:
         say("The tapes are equal.", err=True)
-    tell_latencies(took)
+    show_latencies(took)
     return not changes
 
 
-def tell_latencies(took: Sequence[ComparedLatency]) -> None:
+def show_latencies(took: Sequence[ComparedLatency]) -> None:
     """How long calls took on either tape, the greatest change first; it is no difference."""
     rows = [
         (
@@ -290,17 +290,17 @@ def factor(a: float, b: float) -> str:
     return SAME if times < SIMILAR else f"{times:.1f}x {'slower' if b >= a else 'faster'}"
 
 
-def tell(changes: Sequence[AnswerChange]) -> None:
+def show_changes(changes: Sequence[AnswerChange]) -> None:
     """Each change with its places, and how many there are."""
     paper = Paper()
     for change in changes:
-        for line in told(change, paper):
+        for line in change_lines(change, paper):
             paper.put(line)
     paper.flush()
     say(f"{number(len(changes), 'difference')}.", err=True)
 
 
-def told(change: AnswerChange, paper: Paper) -> Iterator[str]:
+def change_lines(change: AnswerChange, paper: Paper) -> Iterator[str]:
     """A change in lines."""
     tool = change.what.startswith("tool_")
     what = one_line(change.name) if tool else label(change.method, change.name)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from folkmoot.cli.options import choice, number
+from folkmoot.cli.options import argument, choice, flag, number, option
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import FolkmootError
 
@@ -43,9 +43,9 @@ def _kind(text: str) -> None:
 
 
 def _place(text: str) -> None:
-    from folkmoot.proxy.tape.places import Pattern
+    from folkmoot.proxy.jsonpath import JsonPath
 
-    Pattern(text)
+    JsonPath.below(text)
 
 
 def _anything(_: str) -> None:
@@ -65,17 +65,11 @@ def places(name: str, what: str) -> Any:
     return _words(name, "PATH", what, _place)
 
 
-TapeArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The tape.", show_default=False)]
-TapesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="The tapes.", show_default=False)
-]
+TapeArgument = Annotated[Path, argument("FILE", "The tape.")]
+TapesArgument = Annotated[list[Path], argument("FILE", "The tapes.")]
 PathsArgument = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="PATH", help="Tapes, or folders that hold some.  [default: this folder]",
-        show_default=False,
-    ),
-]  # fmt: skip
+    list[Path] | None, argument("PATH", "Tapes, or folders that hold some.  [default: this folder]")
+]
 MethodOption = Annotated[
     list[str] | None,
     _words(
@@ -101,18 +95,9 @@ DirectionOption = Annotated[
     ),
 ]
 TextOption = Annotated[
-    str | None,
-    typer.Option(
-        "--text", metavar="TEXT", help="Only messages that contain this text; case is ignored.",
-        show_default=False,
-    ),
-]  # fmt: skip
-ErrorsOption = Annotated[
-    bool,
-    typer.Option(
-        "--errors", help="Only errors, failed tools and blocked messages.", show_default=False
-    ),
+    str | None, option("--text", "TEXT", "Only messages that contain this text; case is ignored.")
 ]
+ErrorsOption = Annotated[bool, flag("--errors", "Only errors, failed tools and blocked messages.")]
 SlowerOption = Annotated[
     float | None,
     typer.Option(
@@ -122,29 +107,19 @@ SlowerOption = Annotated[
     ),
 ]  # fmt: skip
 SessionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--session", metavar="ID", help="Only the session whose id starts with this.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    str | None, option("--session", "ID", "Only the session whose id starts with this.")
+]
 FromOption = Annotated[int | None, number("--from", 0, MOST, "Start at message number N.")]
 ToOption = Annotated[int | None, number("--to", 0, MOST, "Stop at message number N.")]
 LimitOption = Annotated[int | None, number("--limit", 1, MOST, "Show at most N.")]
 LastOption = Annotated[
     int | None,
-    number("--last", 1, 100_000, "Show only the last N; with --follow, those and what comes."),
+    number("--last", 1, 100000, "Show only the last N; with --follow, those and what comes."),
 ]
 PairsOption = Annotated[
-    bool,
-    typer.Option(
-        "--pairs", help="Show each answer below its request; filters then match either.",
-        show_default=False,
-    ),
-]  # fmt: skip
-FullOption = Annotated[
-    bool, typer.Option("--full", help="Show each message in full.", show_default=False)
+    bool, flag("--pairs", "Show each answer below its request; filters then match either.")
 ]
+FullOption = Annotated[bool, flag("--full", "Show each message in full.")]
 FollowOption = Annotated[
     bool,
     typer.Option(
@@ -162,12 +137,8 @@ IgnoreOption = Annotated[
         _place,
     ),
 ]  # fmt: skip
-FirstArgument = Annotated[
-    Path, typer.Argument(metavar="A", help="The first tape.", show_default=False)
-]
-SecondArgument = Annotated[
-    Path, typer.Argument(metavar="B", help="The second tape.", show_default=False)
-]
+FirstArgument = Annotated[Path, argument("A", "The first tape.")]
+SecondArgument = Annotated[Path, argument("B", "The second tape.")]
 FormatOption = Annotated[
     str, choice("--format", "FORM", FORMS, "json, har or markdown.  [default: json]")
 ]
@@ -178,13 +149,8 @@ ExportOption = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
-OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace OUT if it exists.", show_default=False)
-]
-RedactedArgument = Annotated[
-    Path,
-    typer.Argument(metavar="OUT", help="The new tape.", show_default=False),
-]
+OverwriteOption = Annotated[bool, flag("--overwrite", "Replace OUT if it exists.")]
+RedactedArgument = Annotated[Path, argument("OUT", "The new tape.")]
 RedactPathOption = Annotated[
     list[str] | None,
     _words(
@@ -196,10 +162,9 @@ RedactPathOption = Annotated[
 ]  # fmt: skip
 KeyOption = Annotated[
     Path | None,
-    typer.Option(
-        "--redaction-key", metavar="FILE",
-        help="The key that placeholders are made with; created if it does not exist.  "
-             "[default: that of the tape's folder, or your own]",
-        show_default=False,
+    option(
+        "--redaction-key", "FILE",
+        "The key that placeholders are made with; created if it does not exist.  [default: that "
+        "of the tape's folder, or your own]",
     ),
 ]  # fmt: skip

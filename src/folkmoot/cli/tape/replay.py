@@ -13,17 +13,26 @@ import typer
 from msgspec import UNSET
 
 from folkmoot.cli.call import UpstreamOption, UpstreamTransportOption
-from folkmoot.cli.options import HeaderOption, JsonOption, choice, number, sent_headers
+from folkmoot.cli.options import (
+    HeaderOption,
+    JsonOption,
+    argument,
+    choice,
+    flag,
+    number,
+    option,
+    sent_headers,
+)
 from folkmoot.cli.output import (
     ExitCode,
     announce,
     escape_json,
+    explain_waiting,
     host_and_port,
     one_line,
     run_until_stopped,
     say,
     say_data,
-    tell_waiting,
 )
 from folkmoot.cli.show import label
 from folkmoot.cli.tape.options import IgnoreOption, TapeArgument, places
@@ -67,37 +76,31 @@ ModeOption = Annotated[
     str,
     choice(
         "--mode", "MODE", MODES,
-        "How requests are matched with recorded ones: by all params (exact), by name "
-        "and arguments (arguments), or by the order of each method (order).  [default: "
-        "arguments]",
+        "How requests are matched with recorded ones: by all params (exact), by name and "
+        "arguments (arguments), or by the order of each method (order).  [default: arguments]",
     ),
 ]  # fmt: skip
 OnceOption = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--once",
-        help="Use each recorded answer once; otherwise the last answer to equal requests is "
-        "repeated.",
-        show_default=False,
+        "Use each recorded answer once; otherwise the last answer to equal requests is repeated.",
     ),
 ]
 StrictOption = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--strict",
-        help="Exit with 1 when a request is not on the tape, or a recorded request was never made.",
-        show_default=False,
+        "Exit with 1 when a request is not on the tape, or a recorded request was never made.",
     ),
 ]
 ListenOption = Annotated[
     str | None,
-    typer.Option(
-        "--listen",
-        metavar="HOST:PORT",
-        help="Serve HTTP at /mcp on this address, instead of standard input and output.",
-        show_default=False,
+    option(
+        "--listen", "HOST:PORT",
+        "Serve HTTP at /mcp on this address, instead of standard input and output.",
     ),
-]
+]  # fmt: skip
 IgnoreMembersOption = Annotated[
     list[str] | None,
     places(
@@ -107,13 +110,11 @@ IgnoreMembersOption = Annotated[
 ]  # fmt: skip
 MissesOption = Annotated[
     Path | None,
-    typer.Option(
-        "--misses",
-        metavar="FILE",
-        help="Append each request that is not on the tape to this file, as a line of JSON.",
-        show_default=False,
+    option(
+        "--misses", "FILE",
+        "Append each request that is not on the tape to this file, as a line of JSON.",
     ),
-]
+]  # fmt: skip
 
 
 def serve(
@@ -149,7 +150,7 @@ def serve(
         on_miss=None if misses is None else Misses(misses).note,
     )
     run_until_stopped(serve_replay(replay, address))
-    if tell_end(replay) and strict:
+    if show_end(replay) and strict:
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -170,7 +171,7 @@ async def serve_stdio(replay: Replay, steps: Steps) -> None:
     from folkmoot.proxy.sessions import SessionManager
     from folkmoot.relay.pump import carry
 
-    tell_waiting("for HTTP clients, use --listen")
+    explain_waiting("for HTTP clients, use --listen")
     front = StdioFront(steps.clock)
     await front.open()
     await carry(
@@ -205,17 +206,17 @@ class Misses:
             os.close(descriptor)
 
 
-def tell_end(replay: Replay) -> bool:
+def show_end(replay: Replay) -> bool:
     """Say what did not fit; whether anything was said."""
     from folkmoot.proxy.replay.matching import told
 
     unasked = replay.unasked()
-    tell("Asked, but not on the tape", [error.message for error in replay.misses])
-    tell("Never asked for", [f"message {call.seq}, {told(call.message)}" for call in unasked])
+    show_block("Asked, but not on the tape", [error.message for error in replay.misses])
+    show_block("Never asked for", [f"message {call.seq}, {told(call.message)}" for call in unasked])
     return bool(unasked or replay.misses)
 
 
-def tell(heading: str, lines: list[str]) -> None:
+def show_block(heading: str, lines: list[str]) -> None:
     """A list under its heading on stderr; nothing where it is empty."""
     if not lines:
         return
@@ -232,19 +233,13 @@ MOST_CALLS_TOLD: Final = 20
 SECRET: Final = re.compile(r"(\[redacted:[a-z]+:[0-9a-f]+\])=([A-Za-z_][A-Za-z0-9_]*)")
 
 CommandArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[-- COMMAND…]", help="The server, as the command that starts it.",
-        show_default=False,
-    ),
-]  # fmt: skip
+    list[str] | None, argument("[-- COMMAND…]", "The server, as the command that starts it.")
+]
 SecretOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--secret", metavar="PLACEHOLDER=VARIABLE",
-        help="Send the value of this environment variable in place of the placeholder. May "
-             "be repeated.",
-        show_default=False,
+    option(
+        "--secret", "PLACEHOLDER=VARIABLE",
+        "Send the value of this environment variable in place of the placeholder. May be repeated.",
     ),
 ]  # fmt: skip
 PatienceOption = Annotated[
@@ -299,7 +294,7 @@ def play(
     if as_json:
         say_data({"summary": report.summary(), "same": report.same, **as_plain(report)})
     else:
-        tell_report(report)
+        show_report(report)
     if not report.same:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -323,16 +318,16 @@ def as_plain(report: PlayReport) -> dict[str, Any]:
     return plain
 
 
-def tell_report(report: PlayReport) -> None:
+def show_report(report: PlayReport) -> None:
     """What differs, place by place, and then the numbers."""
     for call in report.calls:
-        tell_call(call)
+        show_call(call)
     for question in report.unexpected:
         say(f"The server asked: {one_line(question)}")
     say(report.summary())
 
 
-def tell_call(call: PlayedCall) -> None:
+def show_call(call: PlayedCall) -> None:
     """One request whose answer is not the same."""
     from folkmoot.proxy.replay.playing import PlayOutcome
 

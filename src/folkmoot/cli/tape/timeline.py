@@ -223,7 +223,7 @@ def show_reel(
     """Show the messages of a tape that are wanted."""
     found = chosen(reel.moments(), wanted, pairs=pairs)
     picked: Iterable[Moment] = deque(found, last) if last else islice(found, limit)
-    told = tell_json(picked, reel) if as_json else tell(picked, reel, full=full)
+    told = show_json(picked, reel) if as_json else show_moments(picked, reel, full=full)
     if not told and not reel.follow:
         say("No message matches." if reel.seen else "The tape has no messages.", err=True)
 
@@ -276,7 +276,7 @@ def chosen(timeline: Iterable[Moment], wanted: MessageFilter, *, pairs: bool) ->
             yield from group
 
 
-def tell(picked: Iterable[Moment], reel: Reel, *, full: bool) -> int:
+def show_moments(picked: Iterable[Moment], reel: Reel, *, full: bool) -> int:
     """Show messages as lines, and on a terminal what tape they are of."""
     paper = Paper()
     count = 0
@@ -308,7 +308,7 @@ def ending(reel: Reel) -> str:
     return "The tape has no end line: it is being recorded, or its recorder was killed."
 
 
-def tell_json(picked: Iterable[Moment], reel: Reel) -> int:
+def show_json(picked: Iterable[Moment], reel: Reel) -> int:
     """Messages as JSON, one in a line."""
     paper = Paper()
     count = 0

@@ -38,7 +38,9 @@ FolkmootError
 ├── SettingsUnwritable      the settings file cannot be edited
 ├── StoreError              the database cannot do what it was asked
 │   ├── DatabaseNewer, DatabaseCorrupt, DatabaseDamaged, DatabaseLocked, DatabaseUnwritable
-│   ├── MigrationFailed, MigrationEdited, BackupFailed, RestoreFailed
+│   ├── DatabaseUnreachable, DatabaseTooOld, DatabaseInUse, DatabaseFailedOver
+│   ├── TextUnstorable
+│   ├── MigrationFailed, MigrationEdited, BackupFailed, RestoreFailed, TransferFailed
 │   ├── DiskFull, DiskFailed
 │   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken
 │   └── StoreOverloaded, StoreClosed

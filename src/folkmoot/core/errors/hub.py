@@ -34,6 +34,22 @@ class DatabaseUnwritable(StoreError, code="database_unwritable"):
     """The database cannot be opened or written with the rights this program has."""
 
 
+class DatabaseUnreachable(StoreError, code="database_unreachable"):
+    """The database server cannot be reached, or the connection to it was lost."""
+
+
+class DatabaseTooOld(StoreError, code="database_too_old"):
+    """The database server's version or encoding is not one that this program works with."""
+
+
+class DatabaseInUse(StoreError, code="database_in_use"):
+    """Another hub uses the database."""
+
+
+class DatabaseFailedOver(StoreError, code="database_failed_over"):
+    """Another server took over, which may lack what the last one acknowledged: restart the hub."""
+
+
 class MigrationFailed(StoreError, code="migration_failed"):
     """A migration failed and was undone as a whole."""
 
@@ -50,6 +66,10 @@ class RestoreFailed(StoreError, code="restore_failed"):
     """The backup cannot be restored; the database that was in use is unchanged."""
 
 
+class TransferFailed(StoreError, code="transfer_failed"):
+    """The database could not be copied to a server; nothing was left there."""
+
+
 class DiskFull(StoreError, code="disk_full", http=507):
     """The disk is full."""
 
@@ -64,6 +84,10 @@ class ConstraintViolated(StoreError, code="constraint_violated", http=409):
 
 class StatementFailed(StoreError, code="statement_failed", http=500):
     """A statement could not be run; the fault is in the program."""
+
+
+class TextUnstorable(StoreError, code="text_unstorable", http=400):
+    """A text contains the character NUL, which the database cannot store."""
 
 
 class UnitSuspended(StoreError, code="unit_suspended", http=500):

@@ -13,15 +13,16 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import Response, decode_message
 from folkmoot.core.strict import encode
 from folkmoot.core.transport import Headers
+from folkmoot.mcp.client.connection import read_whole
 from folkmoot.mcp.client.http import SESSION
 from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS
-from folkmoot.mcp.client.target import read_whole
 from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, SAYS
 from folkmoot.mcp.framing import EventReader
 from folkmoot.mcp.wire import INITIALIZE
 
 if TYPE_CHECKING:
-    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
+    from folkmoot.mcp.client.connection import HttpAnswer
+    from folkmoot.mcp.client.target import HttpTarget
 
 Kind: TypeAlias = Literal["streamable", "oldsse"]
 
@@ -97,7 +98,7 @@ async def _names_endpoint(answer: HttpAnswer) -> bool:
     reader = EventReader(MOST_ANSWER)
     try:
         async with asyncio.timeout(ENDPOINT_SECONDS):
-            async for chunk in answer.content.iter_any():
+            async for chunk in answer.chunks():
                 for event in reader.feed(chunk):
                     return event.event_type == ENDPOINT
     except (MessageError, TimeoutError):

@@ -32,15 +32,16 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.core.transport import SseMetadata, TransportContext
-from folkmoot.mcp.client.target import may_recover, read_whole, refusal_of
+from folkmoot.mcp.client.connection import Asking, read_whole
+from folkmoot.mcp.client.target import may_recover, refusal_of
 from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER
 
 if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
+    from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.mcp.client.http import HttpLink
-    from folkmoot.mcp.client.target import HttpAnswer
 
 MOST_BARREN: Final = 5
 """Connections in a row that brought nothing, after which a broken stream is given up."""
@@ -95,8 +96,9 @@ class HttpExchange:
 
     async def _post(self) -> CarryError | None:
         link, request = self._link, self.request
-        patience = None if request.method == LISTEN else link.target.answer_seconds
-        asking = link.target.ask("POST", self._headers, encode_message(request), patience=patience)
+        target, body = link.target, encode_message(request)
+        patience = None if request.method == LISTEN else target.answer_seconds
+        asking = Asking(target, "POST", self._headers, body, target.url, patience)
         try:
             async with asking as answer:
                 self._transport = link.answer_context("POST", answer)
@@ -163,10 +165,11 @@ class HttpExchange:
 
     async def _whole(self, answer: HttpAnswer) -> None:
         """Take an answer that is one message."""
-        if answer.content_type != JSON or answer.content.at_eof():
+        empty = answer.whole and not answer.parts
+        if answer.content_type != JSON or empty:
             raise ServerAnswerInvalid(
                 "The server accepted the request and answers nothing."
-                if answer.content.at_eof()
+                if empty
                 else f"The server answers with {answer.content_type[:100]}, not with a message.",
                 status=answer.status,
             )
@@ -302,7 +305,7 @@ class ServerStream:
         began = now()
         self.barren += 1
         try:
-            async for chunk in answer.content.iter_any():
+            async for chunk in answer.chunks():
                 for event in reader.feed(chunk):
                     self.barren = 0
                     await self.take(event, answer)

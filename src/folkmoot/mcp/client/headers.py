@@ -15,7 +15,12 @@ from typing import Any, Final
 
 import msgspec
 
-from folkmoot.core.message import Notification, ProtocolMessage, Request, Response
+from folkmoot.core.message import (
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+)
 from folkmoot.core.session import Era, ProtocolVersion
 from folkmoot.core.transport import Headers
 from folkmoot.mcp import wire

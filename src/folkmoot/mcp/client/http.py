@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.errors import MessageError
     from folkmoot.core.ports import Clock
-    from folkmoot.mcp.client.target import HttpAnswer
+    from folkmoot.mcp.client.connection import HttpAnswer
 
 __all__ = ["HttpLink", "HttpTarget"]
 

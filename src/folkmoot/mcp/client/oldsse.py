@@ -19,7 +19,13 @@ from folkmoot.core.errors import (
     ServerUnreachable,
     TransportClosed,
 )
-from folkmoot.core.message import Notification, ProtocolMessage, Request, Response, encode_message
+from folkmoot.core.message import (
+    Notification,
+    ProtocolMessage,
+    Request,
+    Response,
+    encode_message,
+)
 from folkmoot.core.transport import TransportContext
 from folkmoot.mcp.client.exchange import ServerStream
 from folkmoot.mcp.client.link import OpenRequests
@@ -37,7 +43,8 @@ from folkmoot.mcp.wire import INITIALIZE, answered_id, cancelled_id
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.ports import Clock
-    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
+    from folkmoot.mcp.client.connection import HttpAnswer
+    from folkmoot.mcp.client.target import HttpTarget
     from folkmoot.mcp.framing import SseEvent
 
 ENDPOINT: Final = "endpoint"

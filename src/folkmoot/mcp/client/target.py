@@ -6,16 +6,11 @@ Its answers know the connection that they came over. A failure is one sentence w
 from __future__ import annotations
 
 import base64
-import io
-import os
 import ssl
 import uuid
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
-from weakref import WeakKeyDictionary
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Self
 
-import aiohttp
-from msgspec import Struct
 from yarl import URL
 
 from folkmoot import __version__
@@ -28,23 +23,24 @@ from folkmoot.core.errors import (
     SessionNotFound,
 )
 from folkmoot.core.transport import ConnectionInfo, Headers, SocketAddress, TlsInfo
+from folkmoot.mcp.client.connection import (
+    KEEP_METHOD,
+    Asking,
+    HttpConnections,
+    HttpFailure,
+    NotHttp,
+    Said,
+    ServerSilent,
+)
 
 if TYPE_CHECKING:
     import asyncio
-    from types import TracebackType
 
 CONNECT_SECONDS: Final = 10.0
-KEEP_ALIVE_SECONDS: Final = 4.0
-"""Shorter than the five seconds after which common servers hang up, perhaps on our next request."""
-MOST_REDIRECTS: Final = 5
-MOST_IN_ONE_PIECE: Final = 2**20
-KEEP_METHOD: Final = frozenset({307, 308})
-REDIRECTS: Final = KEEP_METHOD | {301, 302, 303}
-
-Said: TypeAlias = Headers | dict[str, str]
-"""The headers of a request, their names in lower case."""
-
-DEFAULTS: Final = (("user-agent", f"folkmoot/{__version__}"),)
+DEFAULTS: Final = (
+    ("user-agent", f"folkmoot/{__version__}"),
+    ("accept-encoding", "identity"),
+)
 
 
 class HttpTarget:
@@ -70,35 +66,29 @@ class HttpTarget:
         if parsed.user is not None:
             name = f"{parsed.user}:{parsed.password or ''}".encode()
             own.append(("authorization", f"Basic {base64.b64encode(name).decode()}"))
-        self._defaults = {name: value for name, value in own if value}
+        self.defaults = {name: value for name, value in own if value}
         self.url = parsed.with_user(None)
         """Where requests go. It may hold a secret in its query: `shown` is for eyes."""
         self.shown = shown(self.url)
         self.answer_seconds = answer_seconds
         self._tls = tls
-        self._answers = DescribedHttpAnswer if described else HttpAnswer
-        self._patient = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
-        self._session: aiohttp.ClientSession | None = None
+        self._connect_seconds = connect_seconds
+        self._describe = description if described else None
+        self.connections: HttpConnections | None = None
 
     async def __aenter__(self) -> Self:
-        # Each link bounds what it has open. A bound for all of them together could have the answer
-        # to a server's question wait for the very request that the server asks it for.
-        connector = aiohttp.TCPConnector(
-            limit=0, ssl=self._tls or True, keepalive_timeout=KEEP_ALIVE_SECONDS
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=self._patient,
-            response_class=self._answers,
-            trust_env=False,
+        self.connections = HttpConnections(
+            self.url,
+            tls=(self._tls or usual_tls()) if self.url.scheme == "https" else None,
+            seconds=self._connect_seconds,
+            describe=self._describe,
         )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self.connections is not None:
+            self.connections.close()
+            self.connections = None
 
     def ask(
         self,
@@ -109,10 +99,10 @@ class HttpTarget:
         url: URL | None = None,
         patience: float | None = None,
     ) -> Asking:
-        """One request, as a context that holds its answer.
+        """One request to this origin, as a context that holds its answer.
 
-        `patience` bounds each silence of the server, in seconds. Whatever the HTTP client raises,
-        also while the answer is read, leaves the context as a `CarryError`.
+        `patience` bounds each silence of the server, in seconds. What goes wrong, also while the
+        answer is read, leaves the context as a `CarryError`.
         """
         return Asking(self, method, headers, body, url or self.url, patience)
 
@@ -128,42 +118,18 @@ class HttpTarget:
             encoded=True,
         )
 
-    async def send(
-        self, method: str, headers: Said, body: bytes | None, url: URL, patience: float | None
-    ) -> HttpAnswer:
-        """The head of an answer, after the redirects within this origin."""
-        if self._session is None:
-            raise ServerUnreachable("The connections to the server are closed.")
-        own = headers if isinstance(headers, dict) else dict(headers.pairs)
-        told: Any = self._defaults | own
-        if len(own) < len(headers):
-            # One stands there twice.
-            told = [*(pair for pair in self._defaults.items() if pair[0] not in own), *headers]
-        timeout = self._patient
-        if patience is not None:
-            timeout = aiohttp.ClientTimeout(
-                total=None, sock_connect=timeout.sock_connect, sock_read=patience
-            )
-        # In one piece a large body would be written without giving others a turn.
-        large = body is not None and len(body) > MOST_IN_ONE_PIECE
-        for _ in range(MOST_REDIRECTS + 1):
-            answer: Any = await self._session.request(
-                method,
-                url,
-                headers=told,
-                data=io.BytesIO(body) if large and body is not None else body,
-                timeout=timeout,
-                allow_redirects=False,
-            )
-            place = answer.headers.get("location") if answer.status in REDIRECTS else None
-            if place is None:
-                found: HttpAnswer = answer
-                return found
-            answer.release()
-            url = self._redirected(method, url, answer.status, place)
-        raise ServerAnswerInvalid(f"The server at {self.shown} redirects in circles.")
+    def failure_of(self, error: HttpFailure) -> CarryError:
+        """Why there is no answer, as an error of ours."""
+        if isinstance(error, ServerSilent):
+            return ServerTimeout(f"The server at {self.shown} did not answer in time.")
+        if isinstance(error, NotHttp):
+            return ServerAnswerInvalid(f"What the server at {self.shown} answers is not HTTP.")
+        failure = ServerUnreachable(f"The server at {self.shown} cannot be reached: {error.words}.")
+        failure.unsent = error.unsent
+        return failure
 
-    def _redirected(self, method: str, url: URL, status: int, place: str) -> URL:
+    def redirected(self, method: str, url: URL, status: int, place: str) -> URL:
+        """Where a redirect leads, if it may be followed: within this origin."""
         try:
             there = url.join(URL(place)).with_user(None)
             followed = there.origin() == url.origin()
@@ -175,42 +141,6 @@ class HttpTarget:
             f"The server at {self.shown} redirects to {shown(there)}, which is not followed.",
             status=status,
         )
-
-
-class Asking(Struct, eq=False):
-    """One request on its way."""
-
-    _target: HttpTarget
-    _method: str
-    _headers: Said
-    _body: bytes | None
-    _url: URL
-    _patience: float | None
-    _answer: HttpAnswer | None = None
-
-    async def __aenter__(self) -> HttpAnswer:
-        try:
-            self._answer = await self._target.send(
-                self._method, self._headers, self._body, self._url, self._patience
-            )
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise failure_of(self._target.shown, error) from None
-        return self._answer
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._answer is not None:
-            if error is None:
-                # Only a connection whose answer was read to its end is used again.
-                self._answer.release()
-            else:
-                self._answer.close()
-        if isinstance(error, aiohttp.ClientError):
-            raise failure_of(self._target.shown, error) from None
 
 
 def shown(url: URL) -> str:
@@ -231,37 +161,22 @@ def _parsed(url: str) -> URL:
     return parsed
 
 
-_known: Final[WeakKeyDictionary[Any, ConnectionInfo]] = WeakKeyDictionary()
-"""One description for every connection, shared by all that comes over it."""
+@cache
+def usual_tls() -> ssl.SSLContext:
+    """TLS with the certificates that the system trusts."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
-class HttpAnswer(aiohttp.ClientResponse):
-    """An answer to a request."""
-
-    came_over: ConnectionInfo | None = None
-
-
-class DescribedHttpAnswer(HttpAnswer):
-    """An answer that remembers its connection, which goes on to others once it was read."""
-
-    async def start(self, connection: Any) -> aiohttp.ClientResponse:
-        """Read the head of the answer."""
-        self.came_over = _described(connection.protocol, connection.transport)
-        return await super().start(connection)
-
-
-def _described(protocol: Any, transport: asyncio.BaseTransport | None) -> ConnectionInfo | None:
-    if protocol is None or transport is None:
-        return None
-    info = _known.get(protocol)
-    if info is None:
-        info = _known[protocol] = ConnectionInfo(
-            uuid.uuid4().hex,
-            _address(transport.get_extra_info("peername")),
-            _address(transport.get_extra_info("sockname")),
-            _tls(transport.get_extra_info("ssl_object")),
-        )
-    return info
+def description(transport: asyncio.BaseTransport) -> ConnectionInfo:
+    """What a connection tells of itself."""
+    return ConnectionInfo(
+        uuid.uuid4().hex,
+        _address(transport.get_extra_info("peername")),
+        _address(transport.get_extra_info("sockname")),
+        _tls(transport.get_extra_info("ssl_object")),
+    )
 
 
 def _address(name: Any) -> SocketAddress | None:
@@ -281,61 +196,6 @@ def _tls(tls: ssl.SSLObject | None) -> TlsInfo | None:
         alpn=tls.selected_alpn_protocol(),
         peer_subject=names or None,
     )
-
-
-def _certificate(error: Any) -> str:
-    cause = error.certificate_error
-    return f"its certificate is not trusted ({getattr(cause, 'verify_message', '') or cause})"
-
-
-def _no_tls(error: Any) -> str:
-    reason = getattr(error.os_error, "reason", None) or error.os_error.strerror or "unknown"
-    return f"no TLS could be agreed on ({str(reason).lower().replace('_', ' ')})"
-
-
-def _connector(error: Any) -> str:
-    number = error.os_error.errno
-    return os.strerror(number).lower() if number else "it does not answer"
-
-
-_UNREACHABLE: Final[tuple[tuple[type[BaseException], str | Callable[[Any], str]], ...]] = (
-    (aiohttp.ClientConnectorCertificateError, _certificate),
-    (aiohttp.ClientSSLError, _no_tls),
-    (aiohttp.ClientConnectorDNSError, "its name is not known"),
-    (aiohttp.ClientConnectorError, _connector),
-    (aiohttp.ConnectionTimeoutError, "it takes no connection in time"),
-    (aiohttp.ServerDisconnectedError, "it broke the connection"),
-    (aiohttp.ClientPayloadError, "its answer broke off"),
-    (aiohttp.InvalidURL, "its address is not a URL"),
-    (ValueError, "a header for it cannot be written"),
-)
-"""The first that fits says it."""
-
-_BEFORE_SENDING: Final = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.InvalidURL,
-    ValueError,
-)
-"""What goes wrong before anything of a request has left."""
-
-
-def failure_of(where: str, error: BaseException) -> CarryError:
-    """An error of the HTTP client as one of ours; `where` is an address that may be shown."""
-    if isinstance(error, aiohttp.ServerTimeoutError) and not isinstance(
-        error, aiohttp.ConnectionTimeoutError
-    ):
-        return ServerTimeout(f"The server at {where} did not answer in time.")
-    if isinstance(error, aiohttp.ClientResponseError):
-        return ServerAnswerInvalid(f"What the server at {where} answers is not HTTP.")
-    words = next((words for kind, words in _UNREACHABLE if isinstance(error, kind)), None)
-    if words is None:
-        words = "the connection broke"
-    elif not isinstance(words, str):
-        words = words(error)
-    failure = ServerUnreachable(f"The server at {where} cannot be reached: {words}.")
-    failure.unsent = isinstance(error, _BEFORE_SENDING)
-    return failure
 
 
 _REFUSALS: Final[dict[int, str]] = {
@@ -367,17 +227,3 @@ def refusal_of(status: int, *, in_session: bool = False) -> FolkmootError:
         return ServerUnreachable(f"The server failed ({status}).", status=status)
     words = _REFUSALS.get(status, "The server does not answer the request")
     return ServerAnswerInvalid(f"{words} ({status}).", status=status)
-
-
-async def read_whole(answer: HttpAnswer, most: int) -> bytes:
-    """The body of an answer; one that is larger than accepted is not read to its end."""
-    parts, size = [], 0
-    while part := await answer.content.readany():
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            raise ServerAnswerInvalid(
-                f"The server's answer has more than the {most:,} bytes that are accepted.",
-                status=answer.status,
-            )
-    return parts[0] if len(parts) == 1 else b"".join(parts)

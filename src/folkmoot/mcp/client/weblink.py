@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
-    from folkmoot.mcp.client.target import HttpAnswer, HttpTarget
+    from folkmoot.mcp.client.connection import HttpAnswer
+    from folkmoot.mcp.client.target import HttpTarget
     from folkmoot.mcp.peer import Tag
 
 TELL_SECONDS: Final = 30.0
@@ -126,7 +127,7 @@ class WebLink(ServerLink):
 
     def answer_context(self, method: str, answer: HttpAnswer) -> TransportContext:
         """What an HTTP answer says of itself and of its connection."""
-        headers = allowed(answer.headers.items(), ANSWER_HEADERS)
+        headers = allowed(answer.headers, ANSWER_HEADERS)
         metadata = HttpMetadata(headers, method, self.target.shown, answer.status)
         return TransportContext(metadata, answer.came_over)
 

@@ -7,7 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
+from folkmoot.core.message import (
+    MessageId,
+    ProtocolMessage,
+    Request,
+    Response,
+)
 from folkmoot.core.session import ProtocolVersion
 from folkmoot.mcp.eras.handshake_client import HandshakeClient
 from folkmoot.mcp.eras.openings import HandshakeOpening, NothingToBridge, StatelessOpening

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from folkmoot.core.message import MessageId, Notification, Request, Response, replace, same_id
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    Request,
+    Response,
+    replace,
+    same_id,
+)
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient, ToServer
 from folkmoot.mcp.eras.table import EraRefusal

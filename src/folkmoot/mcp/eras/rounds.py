@@ -10,7 +10,12 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from folkmoot.core.errors import EraNotBridged
-from folkmoot.core.message import ErrorObject, MessageId, Request, Response
+from folkmoot.core.message import (
+    ErrorObject,
+    MessageId,
+    Request,
+    Response,
+)
 from folkmoot.mcp.eras.calls import is_late, offers
 from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient
 from folkmoot.mcp.eras.table import EraRefusal

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from folkmoot.core.message import MessageId, Notification, Request, replace, same_id
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    Request,
+    replace,
+    same_id,
+)
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of, meta_of, params_of
 

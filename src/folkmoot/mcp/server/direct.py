@@ -53,7 +53,7 @@ from folkmoot.mcp.server.service import McpAnswer, McpRequest, Stopped, error_of
 from folkmoot.mcp.server.sessions import SessionServer
 from folkmoot.mcp.server.stateless import STATUS
 from folkmoot.mcp.wire import readable_id
-from folkmoot.taskgroups import Begun, group
+from folkmoot.taskgroups import Eager, group
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -268,12 +268,12 @@ class DirectServer:
     ) -> McpAnswer | None:
         """Have a request answered, here or as `work` does; None if nobody wants the answer."""
         try:
-            begun = Begun(self.service.perform(asked) if work is None else work)
-            if begun.done:
-                return begun.result
+            eager = Eager(self.service.perform(asked) if work is None else work)
+            if eager.done:
+                return eager.result
             watched = self._watching.begin(receive, gone, asked.reply)
             try:
-                return await begun
+                return await eager
             finally:
                 self._watching.end(watched)
         except Stopped:

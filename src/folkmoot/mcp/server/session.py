@@ -14,7 +14,13 @@ from folkmoot.core.errors import (
     TooManyInFlight,
     TransportClosed,
 )
-from folkmoot.core.message import Notification, Request, Response, encode_message, is_message_id
+from folkmoot.core.message import (
+    Notification,
+    Request,
+    Response,
+    encode_message,
+    is_message_id,
+)
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.mcp.carrier import ABOUT
 from folkmoot.mcp.server.fronts import (

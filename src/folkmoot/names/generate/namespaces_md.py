@@ -1,16 +1,219 @@
 """`NAMESPACES.md`: the register of a project's names, written for people and read back.
 
-What stands between the two marks is ours and made anew; everything around them is kept.
+What stands between the two marks is made anew; everything around them is kept.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from folkmoot.core.errors import ProjectUnusable
-from folkmoot.names.generate.registry import ALWAYS, SECTIONS, Registry, registry_of
-from folkmoot.names.generate.tables import cell, plain, read_table, table
-from folkmoot.names.lint.model import Project
+from folkmoot.names.deprecation import stage
+from folkmoot.names.limits import MAX_CELL
+from folkmoot.names.lint.model import Declared, Project
+
+ESCAPED = re.compile(r"[\\|<]")
+UNESCAPED = re.compile(r"\\([\\|<])")
+BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?)?\s*")
+CELL = re.compile(r"(?:[^\\|]|\\.)*", re.DOTALL)
+
+
+def cell(text: str) -> str:
+    """A text as one cell: one line of bounded length that neither ends the cell nor begins HTML."""
+    flat = BLANK.sub(" ", text).strip()
+    if len(flat) > MAX_CELL:
+        flat = flat[: MAX_CELL - 1].rstrip() + "…"
+    return ESCAPED.sub(r"\\\g<0>", flat)
+
+
+def plain(text: str) -> str:
+    """The text of a cell; code marks around the whole of it are not part of it."""
+    bare = UNESCAPED.sub(r"\1", text.strip())
+    code = len(bare) > 2 and bare[0] == bare[-1] == "`" and "`" not in bare[1:-1]
+    return bare[1:-1] if code else bare
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    rule = "|".join("-" * (len(title) + 2) for title in titles)
+    shown = [f"| {' | '.join(map(cell, row))} |" for row in rows]
+    return [f"| {' | '.join(titles)} |", f"|{rule}|", *shown]
+
+
+def read_table(lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Titles and rows of the first table among the lines; nothing where there is none."""
+    for number in range(len(lines) - 1):
+        if "|" in lines[number] and RULE.fullmatch(lines[number + 1].strip()):
+            titles = cells(lines[number])
+            rows = []
+            for line in lines[number + 2 :]:
+                if "|" not in line:
+                    break
+                row = cells(line)
+                rows.append([*row, *[""] * (len(titles) - len(row))][: len(titles)])
+            return titles, rows
+    return [], []
+
+
+def cells(line: str) -> list[str]:
+    """The cells of one line of a table."""
+    inner = line.strip().removeprefix("|")
+    found: list[str] = []
+    at = 0
+    while at <= len(inner):
+        match = CELL.match(inner, at)
+        end = match.end() if match else len(inner)
+        # A backslash that nothing follows belongs to the last cell.
+        if end < len(inner) and inner[end] == "\\":
+            end = len(inner)
+        found.append(plain(inner[at:end]))
+        at = end + 1
+    return found[:-1] if inner.rstrip().endswith("|") and found and not found[-1] else found
+
+
+Row: TypeAlias = tuple[str, ...]
+
+
+class Section(NamedTuple):
+    """One table of the register; `key` is the column that names a row."""
+
+    title: str
+    columns: tuple[str, ...]
+    key: int
+    what: str
+    """What a row is called in a sentence."""
+    kept: tuple[int, ...] = ()
+    """Columns whose text stays as it was written where the project says nothing of it."""
+
+
+SECTIONS: dict[str, Section] = {
+    "tools": Section(
+        "Registered Tools",
+        ("Tool Name", "Full Name", "Description", "Version"),
+        key=1,
+        what="tool",
+        kept=(3,),
+    ),
+    "resources": Section(
+        "Registered Resources",
+        ("Resource URI", "Description", "Type"),
+        key=0,
+        what="resource",
+        kept=(2,),
+    ),
+    "prompts": Section(
+        "Registered Prompts",
+        ("Prompt Name", "Full Name", "Description"),
+        key=1,
+        what="prompt",
+    ),
+    "deprecated": Section(
+        "Deprecated",
+        ("Name", "Deprecated Since", "Removed In", "Use Instead"),
+        key=0,
+        what="deprecated name",
+        kept=(1, 2, 3),
+    ),
+}
+"""The tables in the order of the page."""
+
+ALWAYS = ("tools", "resources")
+"""Those that are on the page even when they are empty."""
+
+
+class Registry(Struct, kw_only=True):
+    """Who has which namespace, and the names in it."""
+
+    project: str = ""
+    namespace: str = ""
+    status: str = "Active"
+    tables: dict[str, list[Row]]
+
+    def row(self, table: str, key: str) -> Row | None:
+        """The row of a name."""
+        at = SECTIONS[table].key
+        return next((row for row in self.tables.get(table, []) if row[at] == key), None)
+
+
+def registry_of(project: Project, before: Registry | None = None) -> Registry:
+    """The register as a project's names make it.
+
+    A tool keeps the version under which it was first written down. What is hidden by now, a
+    release after its deprecation, is left out.
+    """
+    namespace = project.namespace or ""
+    shown = [it for it in project.declared if visible(it, project.version)]
+    tables: dict[str, list[Row]] = {
+        "tools": [
+            (it.own, full_name(it, namespace), it.description, project.version or "")
+            for it in shown
+            if it.kind == "tool"
+        ],
+        "resources": [
+            (it.name, it.description, it.mime_type)
+            for it in shown
+            if it.kind in {"resource", "template"}
+        ],
+        "prompts": [
+            (it.own, full_name(it, namespace), it.description)
+            for it in shown
+            if it.kind == "prompt"
+        ],
+        "deprecated": [
+            (
+                full_name(it, namespace),
+                it.deprecation.since or "",
+                it.deprecation.removed_in or "",
+                it.deprecation.use or "",
+            )
+            for it in shown
+            if it.deprecation is not None
+        ],
+    }
+    return Registry(
+        project=project.name or namespace,
+        namespace=namespace,
+        status=before.status if before and before.status else "Active",
+        tables={name: merged_rows(name, rows, before) for name, rows in tables.items()},
+    )
+
+
+def visible(declared: Declared, version: str | None) -> bool:
+    """Whether a name belongs in the documentation of a release."""
+    gone = declared.deprecation
+    return gone is None or not stage(gone, version).hidden
+
+
+def full_name(declared: Declared, namespace: str) -> str:
+    """The name with its namespace, also where the server leaves that to a gateway."""
+    if declared.kind in {"resource", "template"} or declared.namespace is not None:
+        return declared.name
+    return f"{namespace}:{declared.name}"
+
+
+def merged_rows(name: str, rows: Iterable[Row], before: Registry | None) -> list[Row]:
+    """The rows by name, each once, as their cells read, with what is kept of the former ones."""
+    section = SECTIONS[name]
+    found: dict[str, Row] = {}
+    for row in rows:
+        read = tuple(plain(cell(text)) for text in row)
+        former = before.row(name, read[section.key]) if before else None
+        found.setdefault(read[section.key], keep(section, read, former))
+    return [found[key] for key in sorted(found)]
+
+
+def keep(section: Section, row: Row, former: Row | None) -> Row:
+    """The row, with the columns that stay as someone wrote them."""
+    if former is None:
+        return row
+    stays = {at for at in section.kept if former[at] and (section.what == "tool" or not row[at])}
+    return tuple(former[at] if at in stays else text for at, text in enumerate(row))
+
 
 BEGIN = "<!-- folkmoot:begin -->"
 END = "<!-- folkmoot:end -->"

@@ -1,26 +1,61 @@
-"""A new MCP server: small, complete, and true to the conventions."""
+"""Makes a new MCP server: small, complete, and true to the conventions.
+
+The texts of its files are templates, with `$name` where a project's own words belong.
+"""
 
 from __future__ import annotations
 
 import keyword
 import re
 import sys
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from string import Template
 from typing import Literal, NamedTuple, TypeAlias
 
 from folkmoot.core.errors import InvalidName, ProjectUnusable
 from folkmoot.names.canonical import check_free_namespace, make_tool_name
 from folkmoot.names.generate import namespaces_md
-from folkmoot.names.generate.filling import fill_folder, helper_text
 from folkmoot.names.generate.plan import Plan
+from folkmoot.names.limits import MAX_SERVER_NAME
 from folkmoot.names.lint.model import Declared, Kind, Project
 from folkmoot.names.nearest import namespace_from_slug
+
+FOLDER = Path(__file__).with_name("templates")
+SUFFIX = ".in"
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def fill(name: str, words: Mapping[str, str]) -> str:
+    """One file, filled in."""
+    return Template(_text(FOLDER / f"{name}{SUFFIX}")).substitute(words)
+
+
+def helper_text(namespace: str, name: str) -> str:
+    """The helper module of a project, which makes and checks its names."""
+    return fill("names.py", {"namespace": namespace, "name": name})
+
+
+def fill_folder(name: str, words: Mapping[str, str]) -> dict[str, str]:
+    """Every file of a folder by its path in it; a folder `package` is called as the package is."""
+    base = FOLDER / name
+    found = {}
+    for path in sorted(base.rglob(f"*{SUFFIX}")):
+        place = path.relative_to(base).as_posix().removesuffix(SUFFIX)
+        filled = Template(_text(path)).substitute(words)
+        found[place.replace("src/package/", f"src/{words['package']}/")] = filled
+    return found
+
 
 Sdk: TypeAlias = Literal["mcp", "fastmcp"]
 SDKS: dict[Sdk, str] = {"mcp": "mcp>=2.3,<3", "fastmcp": "fastmcp>=4,<5"}
 """What a server can be made with, and the version it then needs."""
 SLUG = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-MAX_SLUG = 64
 HIDING = frozenset(sys.stdlib_module_names | {"mcp", "mcp_types", "fastmcp", "folkmoot", "pytest"})
 """Modules that a package of the same name would hide."""
 VERSION = "0.1.0"
@@ -53,7 +88,7 @@ class Wanted(NamedTuple):
 
 def check_server(name: str, namespace: str | None, sdk: Sdk) -> Wanted:
     """What is asked for. Raises `ProjectUnusable` or `InvalidName` for what cannot be made."""
-    if not SLUG.fullmatch(name) or len(name) > MAX_SLUG:
+    if not SLUG.fullmatch(name) or len(name) > MAX_SERVER_NAME:
         raise ProjectUnusable(
             f"{name!r} is no name for a server: it needs lower-case letters and digits, joined by "
             "single hyphens, such as my-server."

@@ -10,6 +10,7 @@ from typing import Final
 from folkmoot.names.deprecation import Stage, numbers_of, stage
 from folkmoot.names.generate.namespaces_md import differences
 from folkmoot.names.grammar import RESERVED_NAMES, RULES
+from folkmoot.names.limits import MAX_DIFFERENCES
 from folkmoot.names.lint.model import (
     Declared,
     DeclaredDeprecation,
@@ -127,8 +128,6 @@ def at(place: SourcePlace | None) -> str:
 
 
 VERSIONED: Final = re.compile(r"(?P<base>.+)_v(?P<number>[2-9]|[1-9][0-9])")
-MOST_DIFFERENCES: Final = 5
-"""Of a register that is out of date, how many are told."""
 
 
 def undeprecated(project: Project) -> Iterator[RuleFinding]:
@@ -226,10 +225,10 @@ def register_outdated(project: Project) -> Iterator[RuleFinding]:
         return
     found = differences(project, project.namespaces_md)
     place = SourcePlace(project.namespaces_file)
-    for sentence in found[:MOST_DIFFERENCES]:
+    for sentence in found[:MAX_DIFFERENCES]:
         yield RuleFinding("register-outdated", f"{project.namespaces_file}: {sentence}", place)
-    if len(found) > MOST_DIFFERENCES:
-        more = len(found) - MOST_DIFFERENCES
+    if len(found) > MAX_DIFFERENCES:
+        more = len(found) - MAX_DIFFERENCES
         message = f"{project.namespaces_file}: {more} more; 'folkmoot names doc' rewrites it."
         yield RuleFinding("register-outdated", message, place)
 

@@ -18,8 +18,6 @@ Bound: TypeAlias = ast.expr | ast.arg | Function | ast.ClassDef | None
 """What a name is bound to; None for something that only running the code would tell."""
 
 SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python"})
-DEEPEST: Final = 12
-"""How many names stand for names before we give up."""
 
 
 class ModuleScope(Struct):

@@ -19,14 +19,13 @@ from msgspec import Struct
 
 from folkmoot.core.errors import InvalidName, ProjectUnusable, SettingsError
 from folkmoot.names.canonical import validate_namespace
+from folkmoot.names.limits import MAX_PYPROJECT_BYTES, MAX_SOURCE_BYTES, MAX_SOURCE_FILES
 from folkmoot.names.lint.model import Constant, SourcePlace, TextSpan
 
 if TYPE_CHECKING:
     import ast
 
 
-MAX_SOURCE_BYTES: Final = 2_097_152
-"""A source that is larger was written by a program, and is not read."""
 LINE: Final = re.compile(r"\r\n?|\n")
 
 
@@ -135,7 +134,6 @@ def read_bytes(file: Path) -> bytes:
 
 FILE: Final = "pyproject.toml"
 SECTION: Final = "tool.folkmoot.names"
-MAX_PYPROJECT_BYTES: Final = 1_048_576
 POSITION: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 Value: TypeAlias = str | bool | list[str]
@@ -319,7 +317,6 @@ LEFT_OUT: Final = frozenset({
     "venv",
 })  # fmt: skip
 """Folders that hold what others wrote, or what was made; folders with a dot before them do too."""
-MOST_FILES: Final = 20_000
 
 
 def sources(
@@ -337,9 +334,10 @@ def sources(
             raise ProjectUnusable(f"{path}: is neither a file nor a folder")
         for file in walk(root, path, exclude, trouble) if path.is_dir() else [path]:
             found.setdefault(file)
-            if len(found) > MOST_FILES:
+            if len(found) > MAX_SOURCE_FILES:
                 raise ProjectUnusable(
-                    f"There are more than {MOST_FILES} Python files; name the folders to look at."
+                    f"There are more than {MAX_SOURCE_FILES} Python files; name the folders "
+                    "to look at."
                 )
     return list(found)
 

@@ -17,8 +17,7 @@ from msgspec import Struct, structs
 from folkmoot import __version__
 from folkmoot.core.errors import ProjectUnusable, SettingsError
 from folkmoot.names.generate import namespaces_md
-from folkmoot.names.generate.layout import find_layout
-from folkmoot.names.generate.plan import Plan, with_ends_of
+from folkmoot.names.generate.plan import Plan, find_layout, with_ends_of
 from folkmoot.names.lint import rules
 from folkmoot.names.lint.model import (
     Declared,

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from folkmoot.names.limits import MAX_IMPORT_DEPTH
 from folkmoot.names.lint.model import Kind
 from folkmoot.names.lint.modules import (
-    DEEPEST,
     MCP_ROOTS,
     Bound,
     Function,
@@ -111,7 +111,7 @@ class ServerObjects:
 
     def find(self, site: Site, node: ast.expr, depth: int = 0) -> ServerObject | None:
         """The server that an expression is; None for anything else."""
-        if depth > DEEPEST:
+        if depth > MAX_IMPORT_DEPTH:
             return None
         match node:
             case ast.Call():
@@ -140,7 +140,9 @@ class ServerObjects:
                     return True
                 if self._origin(site, node) in PLAINLY_NAMED and is_mcp(site.dotted(node)):
                     return True
-                found = self.values.follow(site, node, depth + 1) if depth < DEEPEST else None
+                found = (
+                    self.values.follow(site, node, depth + 1) if depth < MAX_IMPORT_DEPTH else None
+                )
                 where, what = found or (site, None)
                 bases = what.bases if isinstance(what, ast.ClassDef) else []
                 return any(self.is_class(where, base, depth + 1) for base in bases)
@@ -184,7 +186,7 @@ class ServerObjects:
                 value = node.value
                 if isinstance(value, ast.Name):
                     value = made.get(value.id, value)
-                if isinstance(value, ast.Call) and depth < DEEPEST:
+                if isinstance(value, ast.Call) and depth < MAX_IMPORT_DEPTH:
                     return self._made(site, value, depth + 1) is not None
         return False
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from folkmoot.names.limits import MAX_IMPORT_DEPTH
 from folkmoot.names.lint.model import DeclaredDeprecation, NameSource, TextSpan
 from folkmoot.names.lint.modules import (
-    DEEPEST,
     Bound,
     Function,
     Modules,
@@ -47,7 +47,7 @@ class Values:
 
     def value(self, site: Site, node: ast.expr | None, depth: int = 0) -> Value | None:
         """The string an expression is; None if only running the code would tell."""
-        if depth > DEEPEST:
+        if depth > MAX_IMPORT_DEPTH:
             return None
         match node:
             case ast.Constant(value=str(text)):
@@ -68,7 +68,7 @@ class Values:
 
     def follow(self, site: Site, node: ast.expr, depth: int = 0) -> tuple[Site, Bound] | None:
         """What a name, with or without dots, is bound to, and where that stands."""
-        if depth > DEEPEST:
+        if depth > MAX_IMPORT_DEPTH:
             return None
         dotted = site.dotted(node)
         if dotted is not None:
@@ -93,7 +93,7 @@ class Values:
     def imported(self, dotted: str, depth: int = 0) -> tuple[Site, Bound] | None:
         """What a dotted name is bound to in a module of the project."""
         split = self.modules.split(dotted)
-        if split is None or not split[1] or depth > DEEPEST:
+        if split is None or not split[1] or depth > MAX_IMPORT_DEPTH:
             return None
         module, (name, *rest) = split
         if name not in module.scope.names:
@@ -113,7 +113,7 @@ class Values:
 
     def namespace_of(self, site: Site, node: ast.expr, depth: int = 0) -> str | None:
         """The namespace that a `Namespace(…)`, or a name for one, binds."""
-        if depth > DEEPEST:
+        if depth > MAX_IMPORT_DEPTH:
             return None
         if isinstance(node, ast.Call):
             if last_part(node.func) != "Namespace" or not node.args:

@@ -19,8 +19,16 @@ from folkmoot.core.errors import (
     KeyUnusable,
     UserNotFound,
 )
-from folkmoot.operations.operator.row import Handle, operated
-from folkmoot.operations.row import Absent, Arguments, Audit, Nothing, Route, says
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    AuditSpec,
+    Handle,
+    Nothing,
+    Route,
+    operated,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
 Overwrite = Annotated[bool, says("Whether a file that is there may be replaced.")]
 
 
-class Backup(Arguments, frozen=True, kw_only=True):
+class MakeBackup(Arguments, frozen=True, kw_only=True):
     """Where to, and whether a file that is there may be replaced."""
 
     path: Annotated[str, says("The file to write, as an absolute path.")]
@@ -109,7 +117,7 @@ class CancelledRotation(Struct, frozen=True):
     cancelled: str
 
 
-async def backup(call: Call[Backup]) -> BackedUp:
+async def backup(call: Call[MakeBackup]) -> BackedUp:
     """Copy the database into one file while it is in use."""
     given = call.arguments
     target = absolute(given.path, "The path of a backup")
@@ -179,7 +187,7 @@ DATA = (
         name="folkmoot/backup",
         description="Back up the database to a file, while the hub keeps working. The master key "
         "is not in it.",
-        takes=Backup,
+        takes=MakeBackup,
         gives=BackedUp,
         handler=backup,
         effect="acts",
@@ -187,7 +195,7 @@ DATA = (
         needs=("backups",),
         local=True,
         progress=Copied,
-        audit=Audit("database.backed_up", "path"),
+        audit=AuditSpec("database.backed_up", "path"),
         routes=(
             Route(
                 "POST",
@@ -211,7 +219,7 @@ DATA = (
         needs=("exporter",),
         local=True,
         progress=Written,
-        audit=Audit("account.exported", "handle"),
+        audit=AuditSpec("account.exported", "handle"),
         routes=(
             Route(
                 "POST",
@@ -246,7 +254,7 @@ DATA = (
         errors=(CommandFailed, CommandInvalid, KeyUnusable),
         needs=("key_ring",),
         local=True,
-        audit=Audit("key.rotated"),
+        audit=AuditSpec("key.rotated"),
         routes=(
             Route(
                 "POST",
@@ -268,7 +276,7 @@ DATA = (
         errors=(CommandFailed, CommandInvalid),
         needs=("key_ring",),
         local=True,
-        audit=Audit("key.rotation_cancelled"),
+        audit=AuditSpec("key.rotation_cancelled"),
         routes=(Route("POST", "/v1/key/cancel", "cancelRotation", "Cancel a pending rotation"),),
         commands=("keys rotate-master",),
     ),

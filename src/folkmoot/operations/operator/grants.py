@@ -7,22 +7,34 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Struct
 
 from folkmoot.core.errors import CommandInvalid, PatternSyntax, TooManyCapabilities, UserNotFound
-from folkmoot.gateway.grant_model import Granted, Overview, PersonView, Revoked
-from folkmoot.operations.operator.row import After, Handle, operated
-from folkmoot.operations.row import Arguments, Audit, Route, says
+from folkmoot.gateway.access import (
+    GrantedView,
+    Overview,
+    PersonView,
+    Revoked,
+)
+from folkmoot.operations.limits import MAX_INVITE_DAYS
+from folkmoot.operations.row import (
+    After,
+    Arguments,
+    AuditSpec,
+    Handle,
+    Route,
+    operated,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
 DAY: Final = 86_400
-MOST_DAYS: Final = 365
 
 CAPABILITIES: Final = (
     "Capabilities, such as mcp.request.tools/call:files:read_*, or their short forms."
 )
 
 
-class Grant(Arguments, frozen=True, kw_only=True):
+class GrantCapabilities(Arguments, frozen=True, kw_only=True):
     """To whom, and what."""
 
     handle: Handle
@@ -53,7 +65,7 @@ class InviteFor(Arguments, frozen=True, kw_only=True):
     """Under which handle, and for how many days."""
 
     handle: Handle
-    days: Annotated[int, says("How long it is valid.", ge=1, le=MOST_DAYS)] = 7
+    days: Annotated[int, says("How long it is valid.", ge=1, le=MAX_INVITE_DAYS)] = 7
 
 
 class InvitedHandle(Struct, frozen=True):
@@ -65,7 +77,7 @@ class InvitedHandle(Struct, frozen=True):
     until: int
 
 
-async def grant(call: Call[Grant]) -> Granted:
+async def grant(call: Call[GrantCapabilities]) -> GrantedView:
     """Grant or deny someone capabilities."""
     given = call.arguments
     return await call.services.granting.grant(given.handle, given.patterns, by=call.caller.account)
@@ -131,12 +143,12 @@ GRANTS = (
     operated(
         name="folkmoot/grant",
         description="Grant or deny someone capabilities at the hub. Takes effect at once.",
-        takes=Grant,
-        gives=Granted,
+        takes=GrantCapabilities,
+        gives=GrantedView,
         handler=grant,
         errors=(CommandInvalid, PatternSyntax, TooManyCapabilities, UserNotFound),
         needs=("granting",),
-        audit=Audit("hub.grant", "handle", by_service=True),
+        audit=AuditSpec("hub.grant", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -157,7 +169,7 @@ GRANTS = (
         effect="destroys",
         errors=(CommandInvalid, PatternSyntax, UserNotFound),
         needs=("granting",),
-        audit=Audit("hub.revoke", "handle", by_service=True),
+        audit=AuditSpec("hub.revoke", "handle", by_service=True),
         routes=(
             Route("DELETE", "/v1/people/{handle}/grants", "revoke", "Revoke what was granted"),
         ),
@@ -172,7 +184,7 @@ GRANTS = (
         handler=invite_for,
         effect="adds",
         needs=("granting",),
-        audit=Audit("account.invited", "handle", by_service=True),
+        audit=AuditSpec("account.invited", "handle", by_service=True),
         routes=(
             Route(
                 "POST",

@@ -12,15 +12,39 @@ from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import members
 from folkmoot.mcp.wire import TOOLS_LIST
-from folkmoot.operations.noting import note
-from folkmoot.operations.operator.row import operated
-from folkmoot.operations.proxies import proxies_of
-from folkmoot.operations.row import Arguments, Audit, Route, says
+from folkmoot.operations.records import remember_decision
+from folkmoot.operations.row import (
+    Arguments,
+    AuditSpec,
+    Route,
+    operated,
+    says,
+)
 from folkmoot.proxy.held import MOST_REASON, HeldView, what_of
 
 if TYPE_CHECKING:
+    from folkmoot.datafolder.proxies import LocalProxies
     from folkmoot.decisions import Verdict
     from folkmoot.operations.call import Call
+
+
+def proxies_of(call: Call[Any]) -> LocalProxies | None:
+    """The proxies, where an operator sees them: by the setting, and by where the request was made.
+
+    What passes a proxy is nobody's at the hub: it belongs to whoever runs the proxy. Operators who
+    are elsewhere see it only if the hub's own user says so.
+    """
+    services, caller = call.services, call.caller
+    on_the_socket = caller.account is None and caller.operator
+    here = on_the_socket or (caller.is_direct is not None and caller.is_direct())
+    sees = {"this_machine": here, "operators": True, "nobody": False}[services.shows_proxies]
+    return services.proxies if sees else None
+
+
+def may_see_proxies(call: Call[Any]) -> bool:
+    """Whether an operator sees the proxies."""
+    return proxies_of(call) is not None
+
 
 PATH: Final = "/v1/held"
 Shape = TypeVar("Shape")
@@ -95,7 +119,7 @@ class Released(Struct, frozen=True):
     released: HeldView
 
 
-class Dropped(Struct, frozen=True):
+class DroppedView(Struct, frozen=True):
     """What goes no further."""
 
     dropped: HeldView
@@ -140,11 +164,11 @@ async def held_release(call: Call[Release]) -> Released:
         content = {} if given.message is None else {"message": given.message}
         answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/release", content)
         view = replace(converted(answer, Released).released, proxy=given.proxy)
-    await note_held(call, "released" if given.message is None else "edited", view)
+    await remember_held(call, "released" if given.message is None else "edited", view)
     return Released(view)
 
 
-async def held_drop(call: Call[Drop]) -> Dropped:
+async def held_drop(call: Call[Drop]) -> DroppedView:
     """Let a message go no further."""
     given = call.arguments
     if given.proxy is None:
@@ -152,16 +176,18 @@ async def held_drop(call: Call[Drop]) -> Dropped:
     else:
         content = {"reason": given.reason}
         answer = await ask_proxy(call, "POST", f"{PATH}/{given.held_id}/drop", content)
-        view = replace(converted(answer, Dropped).dropped, proxy=given.proxy)
-    await note_held(call, "dropped", view, reason=given.reason or None)
-    return Dropped(view)
+        view = replace(converted(answer, DroppedView).dropped, proxy=given.proxy)
+    await remember_held(call, "dropped", view, reason=given.reason or None)
+    return DroppedView(view)
 
 
-async def note_held(call: Call[Any], decision: Verdict, view: HeldView, **more: Any) -> None:
+async def remember_held(call: Call[Any], decision: Verdict, view: HeldView, **more: Any) -> None:
     """Remember what the caller decided about a message."""
     what = what_of(view.type, view.method, view.tool)
     place = "" if view.proxy is None else f"proxy {view.proxy}"
-    await note(call, "held", decision, str(view.id), what, place=place, by=view.who, **more)
+    await remember_decision(
+        call, "held", decision, str(view.id), what, place=place, by=view.who, **more
+    )
 
 
 async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = None) -> Any:
@@ -226,7 +252,7 @@ HELD = (
         effect="acts",
         errors=(CommandInvalid,),
         needs=("held",),
-        audit=Audit("held.released", "held_id", within="proxy"),
+        audit=AuditSpec("held.released", "held_id", within="proxy"),
         routes=(
             Route(
                 "POST",
@@ -242,12 +268,12 @@ HELD = (
         name="held/drop",
         description="Drop a held message.",
         takes=Drop,
-        gives=Dropped,
+        gives=DroppedView,
         handler=held_drop,
         effect="acts",
         errors=(CommandInvalid,),
         needs=("held",),
-        audit=Audit("held.dropped", "held_id", within="proxy"),
+        audit=AuditSpec("held.dropped", "held_id", within="proxy"),
         routes=(
             Route(
                 "POST",

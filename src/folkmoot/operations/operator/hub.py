@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from folkmoot.operations.operator.row import After, operated
-from folkmoot.operations.row import Absent, Arguments, Nothing, Route, says
-from folkmoot.rooms.queries_operator import RoomRow, rooms_overview
+from folkmoot.operations.limits import MAX_AUDIT_LINES, MAX_OPERATOR_PAGE
+from folkmoot.operations.row import (
+    Absent,
+    After,
+    Arguments,
+    Nothing,
+    Route,
+    operated,
+    says,
+)
+from folkmoot.rooms.queries import RoomRow, rooms_overview
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
-
-PAGE = 200
-MOST_LINES = 500
 
 
 class Use(Struct, frozen=True):
@@ -69,7 +74,7 @@ class ShownSettings(Struct, frozen=True):
     settings: dict[str, ShownSetting]
 
 
-class ListRooms(Arguments, frozen=True, kw_only=True):
+class ListAllRooms(Arguments, frozen=True, kw_only=True):
     """After which room."""
 
     after: After = ""
@@ -92,9 +97,9 @@ class RoomRows(Struct, frozen=True):
 class ReadAudit(Arguments, frozen=True, kw_only=True):
     """Which lines: the newest that fit."""
 
-    limit: Annotated[int, says(f"How many. Default 50, max {MOST_LINES}.", ge=1, le=MOST_LINES)] = (
-        50
-    )
+    limit: Annotated[
+        int, says(f"How many. Default 50, max {MAX_AUDIT_LINES}.", ge=1, le=MAX_AUDIT_LINES)
+    ] = 50
     before: Annotated[int, says("Only lines older than the one with this id.")] | None = None
     after: (
         Annotated[int, says("Only lines newer than the one with this id, the oldest first.")] | None
@@ -154,22 +159,24 @@ async def settings(call: Call[Nothing]) -> ShownSettings:
     return call.services.settings()
 
 
-async def rooms(call: Call[ListRooms]) -> RoomRows:
+async def rooms(call: Call[ListAllRooms]) -> RoomRows:
     """A page of every room, private ones among them."""
     services, after = call.services, call.arguments.after
-    found = await services.store.read(lambda tx: rooms_overview(tx, after, PAGE), long=True)
+    found = await services.store.read(
+        lambda tx: rooms_overview(tx, after, MAX_OPERATOR_PAGE), long=True
+    )
     here = services.present()
     rows = [
         RoomOfHub(**msgspec.structs.asdict(room), present=here.get(room.name, 0)) for room in found
     ]
-    return RoomRows(rows, found[-1].name if len(found) == PAGE else None)
+    return RoomRows(rows, found[-1].name if len(found) == MAX_OPERATOR_PAGE else None)
 
 
 async def read_audit(call: Call[ReadAudit]) -> AuditLines:
     """The newest lines that fit."""
-    from folkmoot.audit import Wanted, read
+    from folkmoot.audit import AuditQuery, read
 
-    wanted = Wanted(**msgspec.structs.asdict(call.arguments))
+    wanted = AuditQuery(**msgspec.structs.asdict(call.arguments))
     found = await call.services.store.read(lambda tx: read(tx, wanted), long=True)
     return AuditLines([AuditLine(**msgspec.structs.asdict(line)) for line in found])
 
@@ -212,7 +219,7 @@ HUB = (
     operated(
         name="folkmoot/rooms",
         description="List every room of the hub, including private ones.",
-        takes=ListRooms,
+        takes=ListAllRooms,
         gives=RoomRows,
         handler=rooms,
         effect="reads",

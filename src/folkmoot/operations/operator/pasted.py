@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import CommandInvalid, InvalidName
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
+from folkmoot.operations.limits import MAX_SERVERS_NAMED
 from folkmoot.settings.backend_tables import check_table
 from folkmoot.settings.files import FileUnreadable
 from folkmoot.settings.mcpservers import TABLES, servers_in
@@ -26,7 +27,6 @@ URL: Final = re.compile(r"https?://\S+", re.IGNORECASE)
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 ENTRY: Final = frozenset({"command", "url", "serverUrl", "httpUrl"})
 """Members by which one server is told from a table of them."""
-MOST_NAMED: Final = 10
 
 
 class Described:
@@ -84,7 +84,7 @@ def from_json(text: str, name: str, environ: Mapping[str, str]) -> Described:
     if not servers:
         raise CommandInvalid("The JSON describes no server.")
     if len(servers) > 1 and name not in servers:
-        told = ", ".join(list(servers)[:MOST_NAMED])
+        told = ", ".join(list(servers)[:MAX_SERVERS_NAMED])
         raise CommandInvalid(f"The JSON describes several servers. Name one of them: {told}.")
     server = servers.get(name) or next(iter(servers.values()))
     if server.wrong or server.left_out:

@@ -12,9 +12,18 @@ from msgspec import Struct
 
 from folkmoot.accounts.model import PersonRow
 from folkmoot.core.errors import CommandInvalid, HandleInvalid, HandleTaken, UserNotFound
+from folkmoot.operations.limits import MAX_OPERATOR_PAGE
 from folkmoot.operations.operator.hub import Use
-from folkmoot.operations.operator.row import After, Handle, Reason, operated
-from folkmoot.operations.row import Arguments, Audit, Route, says
+from folkmoot.operations.row import (
+    After,
+    Arguments,
+    AuditSpec,
+    Handle,
+    Reason,
+    Route,
+    operated,
+    says,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,8 +32,6 @@ if TYPE_CHECKING:
     from folkmoot.audit import Line
     from folkmoot.core.ports import Tx
     from folkmoot.operations.call import Call, Services
-
-PAGE = 200
 
 
 class ListPeople(Arguments, frozen=True, kw_only=True):
@@ -103,9 +110,9 @@ async def people(call: Call[ListPeople]) -> PersonRows:
     """A page of accounts."""
     given = call.arguments
     found = await call.services.accounts.list_people(
-        given.after, PAGE, suspended=given.suspended, text=given.text or ""
+        given.after, MAX_OPERATOR_PAGE, suspended=given.suspended, text=given.text or ""
     )
-    return PersonRows(found, found[-1].handle if len(found) == PAGE else None)
+    return PersonRows(found, found[-1].handle if len(found) == MAX_OPERATOR_PAGE else None)
 
 
 async def person(call: Call[WhichPerson]) -> PersonDetails:
@@ -162,7 +169,7 @@ async def set_suspended(call: Call[OnePerson], *, suspended: bool) -> SuspendedP
 
 async def remove_person(call: Call[OnePerson]) -> RemovedPerson:
     """Delete an account as its owner would: with its mail and its place in every room."""
-    from folkmoot.rooms.farewell import leave_all_rooms
+    from folkmoot.rooms.access import leave_all_rooms
 
     services, reason = call.services, call.arguments.reason
     lines: list[Line] = []
@@ -254,7 +261,7 @@ PEOPLE = (
         effect="adds",
         errors=(HandleInvalid, HandleTaken),
         needs=("accounts",),
-        audit=Audit("account.added", "handle", by_service=True),
+        audit=AuditSpec("account.added", "handle", by_service=True),
         routes=(
             Route(
                 "PUT",
@@ -276,7 +283,7 @@ PEOPLE = (
         handler=suspend_person,
         errors=(CommandInvalid, UserNotFound),
         needs=("accounts",),
-        audit=Audit("account.suspended", "handle", by_service=True),
+        audit=AuditSpec("account.suspended", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -296,7 +303,7 @@ PEOPLE = (
         handler=restore_person,
         errors=(CommandInvalid, UserNotFound),
         needs=("accounts",),
-        audit=Audit("account.restored", "handle", by_service=True),
+        audit=AuditSpec("account.restored", "handle", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -318,7 +325,7 @@ PEOPLE = (
         effect="destroys",
         errors=(CommandInvalid, UserNotFound),
         needs=("mail",),
-        audit=Audit("account.removed", "handle", by_service=True),
+        audit=AuditSpec("account.removed", "handle", by_service=True),
         routes=(
             Route("DELETE", "/v1/accounts/{handle}", "removeAccount", "Delete an account for good"),
         ),

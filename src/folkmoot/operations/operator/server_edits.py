@@ -25,13 +25,20 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.gateway.trial import Tried, tried
-from folkmoot.operations.limits import by_address, when_wrong_secret
-from folkmoot.operations.lines import leave_line
+from folkmoot.operations.limits import MAX_SERVER_TEXT
 from folkmoot.operations.operator.pasted import described
-from folkmoot.operations.operator.row import operated
-from folkmoot.operations.row import Absent, Arguments, Audit, Limit, Route, says
-from folkmoot.settings.editing import is_in_file
-from folkmoot.settings.tomledit import with_backend, without_backend
+from folkmoot.operations.rate_limits import by_address, when_wrong_secret
+from folkmoot.operations.records import leave_line
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    AuditSpec,
+    OperationLimit,
+    Route,
+    operated,
+    says,
+)
+from folkmoot.settings.editing import is_in_file, with_backend, without_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,8 +49,7 @@ if TYPE_CHECKING:
 
 HEADER: Final = "folkmoot-confirm"
 """The header with the token that is given once more; a body or query may be logged somewhere."""
-GUESSES: Final = Limit("sign_in", by_address, when_wrong_secret)
-MOST_TEXT: Final = 64 * 1024
+GUESSES: Final = OperationLimit("sign_in", by_address, when_wrong_secret)
 OFF: Final = (
     "Servers cannot be changed over the network: gateway.edit_from_web is off. Use 'folkmoot "
     "backends' on the hub's machine."
@@ -80,7 +86,7 @@ class TestServer(Arguments, frozen=True, kw_only=True):
         says(
             "What describes it: JSON with `mcpServers`, a command line, or a URL. Without it, the "
             "server of that name is tested.",
-            max_length=MOST_TEXT,
+            max_length=MAX_SERVER_TEXT,
         ),
     ] = ""
     name: Name = ""
@@ -95,7 +101,7 @@ class AddServer(Arguments, frozen=True, kw_only=True):
         says(
             "What describes it: JSON with `mcpServers`, a command line, or a URL.",
             min_length=1,
-            max_length=MOST_TEXT,
+            max_length=MAX_SERVER_TEXT,
         ),
     ]
     name: Name = ""
@@ -227,7 +233,7 @@ async def check_editing(call: Call[Any]) -> None:
     except FolkmootError as error:
         from folkmoot import audit
 
-        audit.note_refusal(who.principal, "backends", error)
+        audit.record_refusal(who.principal, "backends", error)
         raise
 
 
@@ -313,7 +319,7 @@ SERVER_EDITS = (
         errors=(BackendUnknown, CommandInvalid, CapabilityDenied, ConfirmationInvalid),
         progress=Testing,
         needs=("fleet", "reloading"),
-        audit=Audit("backend.tested", by_service=True),
+        audit=AuditSpec("backend.tested", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -340,7 +346,7 @@ SERVER_EDITS = (
         errors=(CommandInvalid, CapabilityDenied, ConfirmationInvalid),
         progress=Testing,
         needs=("fleet", "reloading"),
-        audit=Audit("backend.added", by_service=True),
+        audit=AuditSpec("backend.added", by_service=True),
         routes=(
             Route(
                 "POST",
@@ -366,7 +372,7 @@ SERVER_EDITS = (
         limits=(GUESSES,),
         errors=(BackendUnknown, CommandInvalid, CapabilityDenied, ConfirmationInvalid),
         needs=("fleet", "reloading"),
-        audit=Audit("backend.removed", by_service=True),
+        audit=AuditSpec("backend.removed", by_service=True),
         routes=(
             Route(
                 "DELETE",
@@ -388,7 +394,7 @@ SERVER_EDITS = (
         effect="changes",
         errors=(BackendUnknown,),
         needs=("fleet",),
-        audit=Audit("backend.restarted", "namespace"),
+        audit=AuditSpec("backend.restarted", "namespace"),
         routes=(
             Route("POST", "/v1/servers/{namespace}/restart", "restartServer", "Restart a server"),
         ),

@@ -9,20 +9,25 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import BackendUnknown, UnknownTool
-from folkmoot.gateway.grant_model import ServerAccess
-from folkmoot.gateway.history import MINUTE, MINUTES, ServerHistory
-from folkmoot.operations.operator.row import After, operated
+from folkmoot.gateway.access import ServerAccess
+from folkmoot.gateway.history import MINUTE, ServerHistory
+from folkmoot.gateway.limits import HISTORY_MINUTES
+from folkmoot.operations.limits import MAX_TOOLS_PAGE, MAX_TOOLS_PAGE_BYTES
 from folkmoot.operations.operator.servers import check_known, shown
-from folkmoot.operations.row import Absent, Arguments, Route, says
+from folkmoot.operations.row import (
+    Absent,
+    After,
+    Arguments,
+    Route,
+    operated,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.gateway.model import ToolEntry
-    from folkmoot.gateway.part import Part
+    from folkmoot.gateway.part import BackendOffer
     from folkmoot.operations.call import Call
 
-MOST_TOOLS: Final = 100
-MOST_BYTES: Final = 512 * 1024
-"""Tools of one answer, and how much they may have together unless it is one alone."""
 IN_THE_CONSOLE: Final = Absent("The console shows it; 'folkmoot backends list' shows the rest.")
 
 Namespace = Annotated[str, says("The server, by its namespace.", max_length=64)]
@@ -70,7 +75,7 @@ class ShownServer(Struct, frozen=True, kw_only=True):
     """The tool after which the next page begins, if there is one."""
 
 
-class History(Arguments, frozen=True, kw_only=True):
+class AskHistory(Arguments, frozen=True, kw_only=True):
     """Of which server."""
 
     namespace: Annotated[str, says("Only that of one server, by its namespace.", max_length=64)] = (
@@ -120,7 +125,9 @@ async def show_server(call: Call[ShowServer]) -> ShownServer:
     )
 
 
-def page_of(part: Part, after: str, among: Iterable[str] = ()) -> tuple[list[Any], str | None]:
+def page_of(
+    part: BackendOffer, after: str, among: Iterable[str] = ()
+) -> tuple[list[Any], str | None]:
     """Tools of a server with their kinds, as many as fit; and the last, where there are more."""
     from folkmoot.gateway.part import kind_of
 
@@ -128,16 +135,16 @@ def page_of(part: Part, after: str, among: Iterable[str] = ()) -> tuple[list[Any
     findings = part.findings.get("tools", {})
     found: list[Any] = []
     size = 0
-    for name in names[:MOST_TOOLS]:
-        tool = told(part.tools[name], findings.get(name, ()))
+    for name in names[:MAX_TOOLS_PAGE]:
+        tool = shown_tool(part.tools[name], findings.get(name, ()))
         size += len(msgspec.json.encode(tool))
-        if found and size > MOST_BYTES:
+        if found and size > MAX_TOOLS_PAGE_BYTES:
             break
         found.append((tool, kind_of("tools", name)))
     return found, found[-1][0].name if len(found) < len(names) else None
 
 
-def told(entry: ToolEntry, findings: Iterable[str]) -> ServerTool:
+def shown_tool(entry: ToolEntry, findings: Iterable[str]) -> ServerTool:
     """A tool as it is shown."""
     definition = entry.definition
     return ServerTool(
@@ -158,7 +165,7 @@ def namespace_of(view: Struct) -> str:
     return str(getattr(view, "namespace", ""))
 
 
-async def history(call: Call[History]) -> Histories:
+async def history(call: Call[AskHistory]) -> Histories:
     """What came of the calls of every server, or of one."""
     fleet, namespace = call.services.fleet, call.arguments.namespace
     check_known(fleet, namespace)
@@ -166,7 +173,9 @@ async def history(call: Call[History]) -> Histories:
     # The minutes are counted from when the machine started, and told by the clock on the wall.
     clock = call.services.clock
     left = MINUTE - clock.monotonic() % MINUTE
-    return Histories(until=round(clock.now() + left), seconds=MINUTE, count=MINUTES, servers=found)
+    return Histories(
+        until=round(clock.now() + left), seconds=MINUTE, count=HISTORY_MINUTES, servers=found
+    )
 
 
 async def server_access(call: Call[AskAccess]) -> ServerAccess:
@@ -202,7 +211,7 @@ SERVER_VIEWS = (
         name="folkmoot/server_history",
         description="Show how many calls servers had in each minute of the latest hour, how many "
         "failed, and how long answers took.",
-        takes=History,
+        takes=AskHistory,
         gives=Histories,
         handler=history,
         effect="reads",

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import BackendUnknown, CommandInvalid, SettingsError
-from folkmoot.operations.noting import note
-from folkmoot.operations.operator.row import operated
-from folkmoot.operations.row import Arguments, Audit, Nothing, Route, says
+from folkmoot.operations.limits import (
+    MAX_DIFF_CHARACTERS,
+    MAX_DIFFS_BYTES,
+    MAX_TOOLS_ACCEPTED,
+    SERVERS_START_SECONDS,
+)
+from folkmoot.operations.records import remember_decision
+from folkmoot.operations.row import (
+    Arguments,
+    AuditSpec,
+    Nothing,
+    Route,
+    operated,
+    says,
+)
 
 if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.history import ServerHistory
-    from folkmoot.gateway.pindiff import PinDiff
+    from folkmoot.gateway.pin_comparison import PinDiff
     from folkmoot.gateway.trial import TestReport
     from folkmoot.operations.call import Call
     from folkmoot.settings import BackendSpec, Loaded
 
-START_SECONDS: Final = 5.0
-"""How long an answer about held tools waits for servers that are still starting."""
-MOST_DIFF_BYTES: Final = 512 * 1024
-"""How much of differences one answer tells; the rest are left for the next time."""
-MOST_DIFF_CHARACTERS: Final = 128 * 1024
-"""How much of one difference is told: escaped, a character may take six bytes."""
-MOST_ACCEPTED: Final = 1_000
 
-
-class Fleet(Protocol):
+class ServerLinks(Protocol):
     """The links to the servers."""
 
     def views(self) -> Sequence[Struct]:
@@ -72,7 +76,7 @@ class Reloading(Protocol):
         ...
 
 
-class Pins(Arguments, frozen=True, kw_only=True):
+class ListChangedTools(Arguments, frozen=True, kw_only=True):
     """Of which server."""
 
     namespace: Annotated[
@@ -92,7 +96,7 @@ class Accept(Arguments, frozen=True, kw_only=True):
     """The tools to accept."""
 
     tools: Annotated[
-        list[AcceptedTool], says("Which, as the list has them.", max_length=MOST_ACCEPTED)
+        list[AcceptedTool], says("Which, as the list has them.", max_length=MAX_TOOLS_ACCEPTED)
     ]
 
 
@@ -169,13 +173,13 @@ async def reload(call: Call[Nothing]) -> Reloaded:
     return msgspec.convert(msgspec.to_builtins(await call.services.reloading.reload()), Reloaded)
 
 
-async def pins(call: Call[Pins]) -> ChangedTools:
+async def pins(call: Call[ListChangedTools]) -> ChangedTools:
     """The tools that are held back."""
     fleet, namespace = call.services.fleet, call.arguments.namespace
     check_known(fleet, namespace)
-    starting = await fleet.settled(START_SECONDS, namespace)
+    starting = await fleet.settled(SERVERS_START_SECONDS, namespace)
     found = await call.services.gateway.pins.diff(namespace or None)
-    return ChangedTools(await asyncio.to_thread(told, found), len(found), starting)
+    return ChangedTools(await asyncio.to_thread(shown_differences, found), len(found), starting)
 
 
 async def accept(call: Call[Accept]) -> AcceptedTools:
@@ -189,7 +193,7 @@ async def accept(call: Call[Accept]) -> AcceptedTools:
             by=call.caller.account,
         )
         for name in done:
-            await note(call, "tool", "accepted", name, name, place=tool.namespace)
+            await remember_decision(call, "tool", "accepted", name, name, place=tool.namespace)
         accepted += done
     return AcceptedTools(accepted)
 
@@ -207,14 +211,14 @@ def shown(gateway: Gateway, namespace: str) -> dict[str, Any]:
     }
 
 
-def check_known(fleet: Fleet, namespace: str) -> None:
+def check_known(fleet: ServerLinks, namespace: str) -> None:
     """Refuse a namespace that no server has."""
     names = [getattr(view, "namespace", "") for view in fleet.views()]
     if namespace and namespace not in names:
         raise BackendUnknown(f"No backend has the namespace {namespace}.")
 
 
-def told(found: Sequence[PinDiff]) -> list[ChangedTool]:
+def shown_differences(found: Sequence[PinDiff]) -> list[ChangedTool]:
     """As many differences as fit into an answer, and at least one."""
     from folkmoot.proxy.interceptors.descriptions import poisons_of
 
@@ -234,7 +238,7 @@ def told(found: Sequence[PinDiff]) -> list[ChangedTool]:
             changed=whole(each.changed),
         )
         size += len(msgspec.json.encode(tool))
-        if tools and size > MOST_DIFF_BYTES:
+        if tools and size > MAX_DIFFS_BYTES:
             break
         tools.append(tool)
     return tools
@@ -242,12 +246,12 @@ def told(found: Sequence[PinDiff]) -> list[ChangedTool]:
 
 def whole(definition: dict[str, Any]) -> dict[str, Any] | None:
     """A definition that fits into an answer."""
-    return definition if len(msgspec.json.encode(definition)) <= MOST_DIFF_CHARACTERS else None
+    return definition if len(msgspec.json.encode(definition)) <= MAX_DIFF_CHARACTERS else None
 
 
 def fitting(lines: Sequence[str]) -> Iterator[str]:
     """As many lines as fit into an answer; what is left out is told."""
-    left = MOST_DIFF_CHARACTERS
+    left = MAX_DIFF_CHARACTERS
     for line in lines:
         if len(line) > left:
             yield line[:left]
@@ -279,7 +283,7 @@ SERVERS = (
         effect="changes",
         errors=(SettingsError,),
         needs=("reloading",),
-        audit=Audit("settings.reloaded"),
+        audit=AuditSpec("settings.reloaded"),
         routes=(Route("POST", "/v1/settings/reload", "reloadSettings", "Reload the settings"),),
         commands=("backends reload",),
     ),
@@ -287,7 +291,7 @@ SERVERS = (
         name="folkmoot/pins",
         description="List the tools that changed or were added, and are neither listed nor "
         "callable until they are accepted.",
-        takes=Pins,
+        takes=ListChangedTools,
         gives=ChangedTools,
         handler=pins,
         effect="reads",
@@ -305,7 +309,7 @@ SERVERS = (
         handler=accept,
         errors=(BackendUnknown, CommandInvalid),
         needs=("fleet",),
-        audit=Audit("backend.accept", by_service=True),
+        audit=AuditSpec("backend.accept", by_service=True),
         routes=(
             Route(
                 "POST",

@@ -16,7 +16,13 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.errors import KindError
 from folkmoot.core.kindcheck import CONTEXTS
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.message import Notification, Request, Response, members, message_from
+from folkmoot.core.message import (
+    Notification,
+    Request,
+    Response,
+    members,
+    message_from,
+)
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict

@@ -7,9 +7,10 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from folkmoot.core.errors import MessageTooLarge, RateLimited
+from folkmoot.core.errors import MessageTooLarge
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import encode_message
+from folkmoot.core.tokenbuckets import TokenBuckets
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.proxy.interceptors.base import (
     RESPONSE,
@@ -21,7 +22,7 @@ from folkmoot.proxy.interceptors.base import (
     Options,
     shown,
 )
-from folkmoot.ratelimits import TokenBuckets
+from folkmoot.ratelimits import rate_limited
 
 MOST_KEYS: Final = 10_000
 """What is counted at once; the session or tool longest unused is forgotten for a new one."""
@@ -43,8 +44,8 @@ class RateLimit(Action):
     """
 
     def __init__(self, options: RateOptions, means: Means) -> None:
-        self._each = MINUTE / options.per_minute
         self._burst = options.burst or max(1, math.floor(options.per_minute))
+        self._seconds = self._burst * MINUTE / options.per_minute
         self._by = frozenset(options.by)
         self._clock = means.clock
         self._buckets = TokenBuckets[tuple[object, ...]](MOST_KEYS)
@@ -63,13 +64,8 @@ class RateLimit(Action):
             session if "session" in self._by else "",
             view.tool if "tool" in self._by else "",
         )
-        seconds = self._buckets.take(key, self._burst, self._each, self._clock.monotonic())
-        if not seconds:
-            return CONTINUE
-        unit = "second" if seconds == 1 else "seconds"
-        return Block(
-            RateLimited(f"Rate limit exceeded. Try again in {seconds} {unit}.", retry_after=seconds)
-        )
+        wait = self._buckets.take(key, self._burst, self._seconds, self._clock.monotonic())
+        return Block(rate_limited("Rate limit exceeded.", wait)) if wait else CONTINUE
 
 
 class SizeOptions(Options, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core.errors import PathSyntax
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.message import message_from
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
@@ -18,7 +19,7 @@ from folkmoot.proxy.interceptors.base import (
     OptionInvalid,
     Options,
 )
-from folkmoot.proxy.interceptors.jsonpath import MISSING, Path, PathSyntax
+from folkmoot.proxy.jsonpath import MISSING, JsonPath
 
 DEEPEST_TEXT: Final = 4
 """How many times JSON is looked for inside a string of JSON inside a string."""
@@ -105,12 +106,12 @@ class Redact(Action):
         return self._replacement if _fits(word[0], self._patterns) else word[0]
 
 
-def editable(text: str) -> Path:
+def editable(text: str) -> JsonPath:
     """A path to something that may be changed about a message."""
     try:
-        path = Path(text)
+        path = JsonPath(text)
     except PathSyntax as error:
-        raise OptionInvalid(str(error)) from None
+        raise OptionInvalid(error.message) from None
     if path.root not in EDITABLE:
         raise OptionInvalid(
             f"{text!r} must begin with $.params, $.result or $.error: nothing else is changed"

@@ -9,7 +9,12 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta
 
 from folkmoot.core.errors import MessageDropped, ServerUnreachable
-from folkmoot.core.message import ErrorObject, Request, Response, replace
+from folkmoot.core.message import (
+    ErrorObject,
+    Request,
+    Response,
+    replace,
+)
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
 from folkmoot.proxy.interceptors.base import Action, Means, MessageView, OptionInvalid, Options
 

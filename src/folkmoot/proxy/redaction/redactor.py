@@ -11,7 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from folkmoot.core.message import ProtocolMessage, Request, Response, encode_message
+from folkmoot.core.message import (
+    ProtocolMessage,
+    Request,
+    Response,
+    encode_message,
+)
+from folkmoot.core.redaction import OPEN_HEADERS, is_secret_header, is_secret_parameter
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.wire import (
     DISCOVER,
@@ -20,17 +26,11 @@ from folkmoot.mcp.wire import (
     PARAM_HEADERS,
     PROMPTS_LIST,
     RESOURCES_LIST,
+    SESSION_HEADER,
     TEMPLATES_LIST,
     TOOLS_LIST,
 )
 from folkmoot.proxy.redaction import mail
-from folkmoot.proxy.redaction.patterns import (
-    OPEN_HEADERS,
-    SESSION_HEADERS,
-    SESSION_NAMES,
-    is_secret_header,
-    is_secret_parameter,
-)
 from folkmoot.proxy.redaction.placeholders import Placeholders, RedactedPlace
 from folkmoot.proxy.redaction.text import Secrets, TextRedactor, may_hold_secret
 from folkmoot.proxy.redaction.walk import RedactedPaths, Walk
@@ -51,6 +51,8 @@ DEFINITIONS: Final = frozenset(
 NAMED: Final = (("params", "name"), ("params", "uri"))
 """What that header repeats."""
 
+SESSION_NAMES: Final = frozenset({"session_id", "sessionid", "session"})
+"""Parameters of a URL that name a session."""
 _BASE64: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 Places = tuple[RedactedPlace, ...]
@@ -137,7 +139,7 @@ class TapeRedactor:
         return may_hold_secret(raw, self._text.known) or self._paths.may_lead_into(raw)
 
     def _header(self, name: str, value: str) -> str:
-        if name in SESSION_HEADERS:
+        if name == SESSION_HEADER:
             return self._text.session(value)
         if is_secret_header(name):
             return self._text.credential(value)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from folkmoot.telemetry.redaction import Form
+from folkmoot.core.redaction import Form
 
 LONG: Final = 4096
 """From how many characters on a text is searched near its hints only."""
@@ -22,7 +22,8 @@ BEHIND: Final = 512
 _NEAR: Final = {
     "-": re.compile("-[a-hj-np-z2-9]{4}-"),
     "%": re.compile("%(?:25)*[2-7]"),
-    "=": re.compile("[?&][a-z_-]{3,16}="),
+    "?": re.compile(r"\?[a-z_-]{3,16}="),
+    "&": re.compile("&[a-z_-]{3,16}="),
 }
 """What is found of hints that are no rarity by themselves."""
 

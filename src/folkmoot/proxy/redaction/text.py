@@ -1,9 +1,6 @@
 """Finds secrets in text and puts placeholders in their place.
 
-A quick look at the bytes of a message comes first: most hold nothing that could be a secret. It may
-say yes to what holds none, never no to what holds one: whatever `patterns` and `mail` know is found
-there by a piece of it. Its patterns begin with a character that is rare, since looking for one
-character costs next to nothing; any letter may be spelled as an escape.
+A quick look at the bytes of a message comes first: most hold nothing that could be a secret.
 
 Where two ways of knowing a secret overlap, the narrower one wins, so that a secret has the same
 placeholder wherever it stands; unless the wider one holds more than that, which then goes whole.
@@ -19,57 +16,24 @@ from itertools import chain, islice
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
+from folkmoot.core import redaction
+from folkmoot.core.redaction import FORMS, NAMED_FORMS, OTHER_KIND, Form, kind_of
 from folkmoot.proxy.redaction import search
-from folkmoot.proxy.redaction.patterns import FORMS, OTHER_KIND, SESSION_KIND, TEXT_FORMS, kind_of
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER, Placeholders
-from folkmoot.telemetry.redaction import SHORTEST, Form
+from folkmoot.telemetry.redaction import SHORTEST
 
-PIECES: Final = (
-    "cre",  # secret, credential
-    "pass",
-    "pwd",
-    "auth",
-    "bearer",
-    "recovery",
-    "invite",
-    "msg",
-    "eyj",
-    "aiza",
-    "ya29",
-    "\\u00",
-)
-"""What is looked for as it stands."""
-
-_NAMED = re.compile(r"k(?:(?<=tok)(?<!progresstok)en|(?<=cook)ie|(?<=ak)ia|(?<!\"k)ey)").search
-_JOINED = re.compile(
-    r"_(?:(?<=[sgrp][ki]_)|(?<=gh[oprsu]_)|(?<=npm_)|(?<=hf_)|pat_|mode|message_b)"
-).search
-_DASHED = re.compile(
-    r"-(?:(?<=sk-)|(?<=xox[a-z]-)|(?<=xapp-)|(?<=glpat-)|(?<=pypi-)|----begin"
-    r"|[a-hj-np-z2-9]{4}-[a-hj-np-z2-9]{4})"
-).search
-_USER = re.compile(r"://[^\s/?#@\"'<>]*@").search
-_QUERY = re.compile(r"[?&](?:key|sig|signature|code|access|session_?id|x-[a-z]+-[a-z]+)=").search
-_PERCENT = re.compile(r"%(?:25)*[2-7][0-9a-f]").search
+MAIL_PIECES: Final = ("msg", "_mode", "_message_b")
+"""What mail is known by, as `mail` knows it."""
+TEXT_FORMS: Final = (*FORMS, *NAMED_FORMS)
 
 
 def may_hold_secret(raw: bytes, known: tuple[str, ...] = ()) -> bool:
     """Whether something in these bytes could be a secret, or mail, or is one of those known."""
     text = folded(raw)
-    for piece in PIECES:
+    for piece in MAIL_PIECES + known:
         if piece in text:
             return True
-    for piece in known:
-        if piece in text:
-            return True
-    return bool(
-        _NAMED(text)
-        or _JOINED(text)
-        or _DASHED(text)
-        or ("@" in text and _USER(text))
-        or ("=" in text and _QUERY(text))
-        or ("%" in text and _PERCENT(text))
-    )
+    return redaction.may_hold_secret(text)
 
 
 def folded(raw: bytes) -> str:
@@ -80,6 +44,8 @@ def folded(raw: bytes) -> str:
 Span: TypeAlias = tuple[int, int]
 Secrets: TypeAlias = tuple[tuple[str, str], ...]
 """Credentials and what kind each is of."""
+
+SESSION_KIND: Final = "session"
 
 MOST_KNOWN: Final = 16
 """How many credentials are remembered, to be found wherever they turn up; the oldest goes first."""

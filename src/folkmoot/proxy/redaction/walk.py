@@ -14,21 +14,23 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core.redaction import OTHER_KIND, are_secrets, is_secret_name, is_secret_option
+from folkmoot.proxy.jsonpath import JsonPath, Place, Step, spelled
 from folkmoot.proxy.redaction import mail
-from folkmoot.proxy.redaction.patterns import (
-    MAIL_KIND,
-    OTHER_KIND,
-    PAIRS,
-    are_secrets,
-    is_schema,
-    is_secret,
-    is_secret_flag,
-)
 from folkmoot.proxy.redaction.placeholders import RedactedPlace
 from folkmoot.proxy.redaction.text import SHORTEST_KNOWN, TextRedactor
-from folkmoot.proxy.tape.places import Pattern, Place, Step, spelled
 
-_NAMES: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+_UNESCAPED: Final = re.compile(r"[\w$ .:@-]+", re.ASCII)
+"""A name that JSON spells as it is."""
+
+
+MAIL_KIND: Final = "mail"
+PAIRS: Final = ("name", "key", "header", "variable")
+"""Members that name what the `value` beside them is."""
+_SCHEMA_TYPES: Final = frozenset(
+    {"string", "object", "number", "integer", "array", "boolean", "null"}
+)
+_SCHEMA_MEMBERS: Final = ("$ref", "anyOf", "oneOf", "allOf", "properties", "enum")
 
 
 class RedactedPaths:
@@ -36,33 +38,33 @@ class RedactedPaths:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.texts = tuple(paths)
-        self._patterns = tuple(map(Pattern, paths))
-        self._by_end: dict[Step | None, list[Pattern]] = {}
-        for pattern in self._patterns:
-            self._by_end.setdefault(pattern.last, []).append(pattern)
-        self._hints = tuple(_hint(path) for path in paths)
+        self._by_end: dict[Step | None, list[JsonPath]] = {}
+        compiled = [JsonPath.below(path) for path in paths]
+        for path in compiled:
+            self._by_end.setdefault(path.steps[-1], []).append(path)
+        self._hints = tuple(map(_hint, compiled))
 
     def __bool__(self) -> bool:
-        return bool(self._patterns)
+        return bool(self.texts)
 
     def may_lead_into(self, raw: bytes) -> bool:
         """Whether one of them may lead to something in these bytes; wrong only by saying yes."""
-        if not self._patterns:
+        if not self.texts:
             return False
         return b"\\u" in raw or any(hint in raw for hint in self._hints)
 
     def lead_to(self, place: Place) -> bool:
         """Whether one of the paths ends at a place; those above it were asked about before."""
         for end in (place[-1], None):
-            for pattern in self._by_end.get(end, ()):
-                if pattern.covers(place):
+            for path in self._by_end.get(end, ()):
+                if path.covers(place):
                     return True
         return False
 
 
-def _hint(path: str) -> bytes:
+def _hint(path: JsonPath) -> bytes:
     """A name that is in every message the path leads into; nothing where it has none."""
-    names = _NAMES.findall(path[1:])
+    names = [step for step in path.steps if isinstance(step, str) and _UNESCAPED.fullmatch(step)]
     return names[-1].encode() if names else b""
 
 
@@ -147,7 +149,7 @@ class Walk:
                 items.append(self._leaves(item, inner, "name"))
             else:
                 items.append(self.value(item, inner, names))
-            behind_flag = isinstance(item, str) and is_secret_flag(item)
+            behind_flag = isinstance(item, str) and is_secret_option(item)
         return items if _differ(items, value) else value
 
     def _members(self, value: dict[str, Any], place: Place, names: frozenset[str]) -> Any:
@@ -176,16 +178,16 @@ class Walk:
     def _is_secret(self, name: str, member: Any) -> bool:
         if member is None or isinstance(member, bool):
             return False
-        if isinstance(member, dict) and (self._definitions or is_schema(member)):
+        if isinstance(member, dict) and (self._definitions or _is_schema(member)):
             return False
         several = isinstance(member, str | list | dict) and are_secrets(name)
-        return several or is_secret(name)
+        return several or is_secret_name(name)
 
     def _named_beside(self, value: dict[str, Any]) -> bool:
         if "value" not in value:
             return False
         names = (value.get(pair) for pair in PAIRS)
-        return any(isinstance(name, str) and is_secret(name) for name in names)
+        return any(isinstance(name, str) and is_secret_name(name) for name in names)
 
     def _string(self, text: str, place: Place, names: frozenset[str]) -> str:
         inside = _json_in(text)
@@ -257,6 +259,13 @@ class Walk:
     def _spelled(self, place: Place) -> str:
         doors = [0, *self._doors, len(place)]
         return "::".join(spelled(place[a:b]) for a, b in pairwise(doors))
+
+
+def _is_schema(value: dict[str, Any]) -> bool:
+    """Whether an object describes a secret rather than holding one."""
+    kind = value.get("type")
+    known = kind in _SCHEMA_TYPES if isinstance(kind, str) else isinstance(kind, list)
+    return known or any(member in value for member in _SCHEMA_MEMBERS)
 
 
 def _json_in(text: str) -> Any:

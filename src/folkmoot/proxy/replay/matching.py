@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from folkmoot.core.errors import TapeExhausted
 from folkmoot.core.message import Notification, Request
+from folkmoot.core.redaction import is_secret_name
 from folkmoot.mcp.wire import (
     DISCOVER,
     INITIALIZE,
@@ -30,11 +31,11 @@ from folkmoot.mcp.wire import (
     TOOLS_CALL,
     UNSUBSCRIBE,
 )
+from folkmoot.proxy.jsonpath import JsonPath, Place
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER
 from folkmoot.proxy.replay.script import RecordedCall, Script
 from folkmoot.proxy.tape.diff import Difference, differences
-from folkmoot.proxy.tape.places import Pattern, Place
-from folkmoot.telemetry.redaction import MASK, Redactor, is_secret_name
+from folkmoot.telemetry.redaction import MASK, Redactor
 
 
 class Mode(Enum):
@@ -84,7 +85,7 @@ class RequestSubject(msgspec.Struct, frozen=True):
         return self.method == live.method and not differences(self.value, live.value)
 
 
-def subject_of(request: Request, mode: Mode, ignore: Sequence[Pattern] = ()) -> RequestSubject:
+def subject_of(request: Request, mode: Mode, ignore: Sequence[JsonPath] = ()) -> RequestSubject:
     """What a request asks for, as a mode sees it; what is ignored is left out."""
     if mode is Mode.ORDER or request.method in GREETINGS:
         value: Any = None
@@ -105,7 +106,7 @@ def name_of(message: Request | Notification) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _without(value: Any, place: Place, ignore: Sequence[Pattern]) -> Any:
+def _without(value: Any, place: Place, ignore: Sequence[JsonPath]) -> Any:
     """A value without what is ignored; items of a list keep their places."""
     if isinstance(value, dict):
         return {
@@ -247,7 +248,7 @@ class Index:
     def __init__(self, script: Script, mode: Mode, ignore: Sequence[str] = ()) -> None:
         self.script = script
         self._mode = mode
-        self._ignore = tuple(map(Pattern, ignore))
+        self._ignore = tuple(map(JsonPath.below, ignore))
         self._groups: dict[bytes, _Group] = {}
         self._redacted: dict[str, list[_Group]] = defaultdict(list)
         for call in script.calls:

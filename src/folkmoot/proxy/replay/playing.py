@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.message import M, MessageId, Request, Response, encode_message, members, replace
+from folkmoot.core.message import (
+    M,
+    MessageId,
+    Request,
+    Response,
+    encode_message,
+    members,
+    replace,
+)
 from folkmoot.mcp.wire import INITIALIZE, PROGRESS
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER
 from folkmoot.proxy.replay.script import at_server, passed_server

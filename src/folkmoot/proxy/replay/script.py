@@ -15,9 +15,14 @@ import msgspec
 from msgspec import UNSET
 
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.equality import same
-from folkmoot.core.message import MessageId, Notification, Request, Response
+from folkmoot.core.message import (
+    MessageId,
+    Notification,
+    Request,
+    Response,
+)
 from folkmoot.core.session import Era, ProtocolVersion
+from folkmoot.core.strict import same
 from folkmoot.core.transport import UNKNOWN
 from folkmoot.mcp.wire import (
     CANCELLED,

@@ -21,9 +21,9 @@ from folkmoot.proxy.interceptors.base import (
     OptionInvalid,
     Options,
 )
-from folkmoot.proxy.interceptors.jsonpath import MISSING, Path
 from folkmoot.proxy.interceptors.redact import editable
 from folkmoot.proxy.interceptors.trouble import LONGEST
+from folkmoot.proxy.jsonpath import MISSING, JsonPath
 
 EXEMPT: Final = Continue()
 """Let the message go on, past all further rules."""
@@ -118,7 +118,7 @@ class Modifies(Action):
     def __init__(self, options: ModifyOptions, _rule: str) -> None:
         if not options.set and not options.remove:
             raise OptionInvalid("needs 'set' or 'remove'")
-        self._edits: list[tuple[Path, Callable[[Any], Any]]] = [
+        self._edits: list[tuple[JsonPath, Callable[[Any], Any]]] = [
             (editable(text), _putting(value)) for text, value in options.set.items()
         ]
         self._edits += [(editable(text), lambda _value: MISSING) for text in options.remove]

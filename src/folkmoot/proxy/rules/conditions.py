@@ -18,8 +18,8 @@ from folkmoot.core.capability import Capability
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.policy import Principal
 from folkmoot.proxy.interceptors.base import CALL, MessageKey, MessageView
-from folkmoot.proxy.interceptors.jsonpath import Path
 from folkmoot.proxy.interceptors.tools import NameFilter
+from folkmoot.proxy.jsonpath import JsonPath
 
 T = TypeVar("T")
 
@@ -245,7 +245,7 @@ class OfValue(Condition):
     """What stands at a path."""
 
     def __init__(
-        self, path: Path, tests: tuple[Test, ...], *, is_not: Test | None, exists: bool | None
+        self, path: JsonPath, tests: tuple[Test, ...], *, is_not: Test | None, exists: bool | None
     ) -> None:
         self._path = path
         self._tests = tests

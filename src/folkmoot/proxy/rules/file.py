@@ -18,9 +18,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from folkmoot.core.equality import same
 from folkmoot.core.errors import FolkmootError, RulesInvalid
 from folkmoot.core.ports import Clock, Interceptor
+from folkmoot.core.strict import same
 from folkmoot.proxy.interceptors.base import (
     Action,
     Canonical,

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from folkmoot.core.capability import capability
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import CapabilityError
+from folkmoot.core.errors import CapabilityError, PathSyntax
 from folkmoot.core.glob import glob
 from folkmoot.core.policy import PrincipalType
 from folkmoot.proxy.interceptors.base import TYPES, Groups, Means
-from folkmoot.proxy.interceptors.jsonpath import Path, PathSyntax
 from folkmoot.proxy.interceptors.tools import NameFilter
+from folkmoot.proxy.jsonpath import JsonPath
 from folkmoot.proxy.rules.conditions import (
     COMPARISONS,
     All,
@@ -92,9 +92,9 @@ class _Compiler:
         if not isinstance(given, str):
             raise Wrong(f"condition 'path' must be a text, not {given!r}")
         try:
-            path = Path(given)
+            path = JsonPath(given)
         except PathSyntax as error:
-            raise Wrong(f"condition 'path': {error}") from None
+            raise Wrong(f"condition 'path': {error.message}") from None
         exists = source.get("exists")
         if exists is not None and not isinstance(exists, bool):
             raise Wrong(f"condition 'exists' must be true or false, not {exists!r}")

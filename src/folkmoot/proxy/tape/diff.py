@@ -14,9 +14,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from folkmoot.core.equality import same
+from folkmoot.core.strict import same
+from folkmoot.proxy.jsonpath import Item, JsonPath, Place, spelled
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER
-from folkmoot.proxy.tape.places import Item, Pattern, Place, spelled
 
 MOST: Final = 1_000
 """Differences that are told of one pair; values that differ in more are simply different."""
@@ -41,7 +41,7 @@ def differences(
     `ignore` holds patterns of places that do not count. Where the two were redacted with different
     keys, `one_key` is to be False: then placeholders tell only of what kind a secret was.
     """
-    patterns = [Pattern(text) for text in ignore]
+    patterns = [JsonPath.below(text) for text in ignore]
     found: list[Difference] = []
     for place, was, is_now in _walk(recorded, live, one_key=one_key):
         if not any(pattern.covers(place) for pattern in patterns):

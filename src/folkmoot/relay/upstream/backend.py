@@ -18,8 +18,8 @@ from folkmoot.core.errors import (
     TaskUnsupported,
 )
 from folkmoot.core.session import Era
-from folkmoot.gateway.history import Tally
-from folkmoot.gateway.ports import BackendState, Wanted
+from folkmoot.gateway.history import CallTally
+from folkmoot.gateway.model import BackendState, UpstreamRequest
 from folkmoot.gateway.results import outcome_of
 from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import AS_TASK, TASK_IDS, TASKS_GET
@@ -86,7 +86,7 @@ class LiveBackend:
         environ = os.environ if environ is None else environ
         self.connecting = Connecting(spec, clock, environ, hidden)
         self.health = BackendHealth(spec.namespace, clock, on_lost, self.connecting.told, on_state)
-        self.tally = Tally(clock)
+        self.tally = CallTally(clock)
         self.in_flight = 0
         self._asking: Counter[str] = Counter()
         """How much each person has asked and waits for."""
@@ -141,7 +141,7 @@ class LiveBackend:
             self.health.forget()
             self.health.become(BackendState.OFF, "It was stopped.")
 
-    async def request(self, wanted: Wanted) -> Response:
+    async def request(self, wanted: UpstreamRequest) -> Response:
         """The server's answer; see `gateway.ports.Backend`.
 
         What was surely not begun, and what may be done twice, is asked a second time if the link
@@ -186,14 +186,14 @@ class LiveBackend:
         Where each person has a link of their own, `person` says over whose.
         """
         person = person if self.spec.per_user else ""
-        reach = partial(self._conversation, Wanted(method="", params={}, person=person))
+        reach = partial(self._conversation, UpstreamRequest(method="", params={}, person=person))
         return await self._watch(Spot(person, uri), changed, reach)
 
     async def watch_task(
         self, own: str, changed: Callable[[], None], person: str
     ) -> Callable[[], None]:
         """Have `changed` called when a task changes; see `gateway.ports.Backend`."""
-        about = Wanted(
+        about = UpstreamRequest(
             method=TASKS_GET,
             params={"taskId": own},
             person=person,
@@ -216,7 +216,7 @@ class LiveBackend:
         except FolkmootError as error:
             raise given_up(self.spec.namespace, error, repeatable=True) from None
 
-    async def _ask(self, wanted: Wanted) -> Response:
+    async def _ask(self, wanted: UpstreamRequest) -> Response:
         reach = self._for_tasks if wanted.tasks else self._conversation
         conversation = await reach(wanted)
         seconds = self.spec.call_seconds if wanted.seconds is None else wanted.seconds
@@ -233,14 +233,14 @@ class LiveBackend:
             conversation.kept_until = max(conversation.kept_until, kept)
         return response
 
-    async def _for_tasks(self, wanted: Wanted) -> BackendConversation:
+    async def _for_tasks(self, wanted: UpstreamRequest) -> BackendConversation:
         """The conversation to ask on about a task, which is spoken of in the era it was made in."""
         conversation = await self._conversation(wanted)
         if conversation.stateless is not (wanted.era is Era.STATELESS):
             raise TaskUnsupported(EraRefusal.TASKS.sentence)
         return conversation
 
-    async def _conversation(self, wanted: Wanted) -> BackendConversation:
+    async def _conversation(self, wanted: UpstreamRequest) -> BackendConversation:
         """The conversation to ask on: the one that knows of it, or the one for such callers."""
         known = self._affinity.of(wanted) if wanted.tasks or STATE in wanted.params else None
         if known is not None and known.over is None and (known.replaced or not known.doubtful):
@@ -261,7 +261,7 @@ class LiveBackend:
             raise self._unavailable()
         return await pool.of(PoolKey(person))
 
-    def _offer(self, wanted: Wanted, first: BackendConversation) -> Offer | None:
+    def _offer(self, wanted: UpstreamRequest, first: BackendConversation) -> Offer | None:
         """What a handshake for such callers offers; None if they need no other than the first.
 
         On standard input and output there is no other: it would be another process.

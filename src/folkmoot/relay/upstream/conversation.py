@@ -21,7 +21,7 @@ from folkmoot.core.errors import (
     TransportClosed,
 )
 from folkmoot.core.session import Era
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.peer import CallState, Peer
 from folkmoot.mcp.wire import DISCOVER, PING, SERVER_KEY, members_of
 from folkmoot.relay.upstream import requests
@@ -118,7 +118,7 @@ class BackendConversation(LinkReader):
         """Requests that are not answered."""
         return len(self.waiting)
 
-    async def request(self, wanted: Wanted, seconds: float) -> Response:
+    async def request(self, wanted: UpstreamRequest, seconds: float) -> Response:
         """The server's answer. Progress extends the time, up to ten times of it.
 
         Raises `Unanswered` or `Late` where there is none; whoever is cancelled cancels it.
@@ -157,7 +157,7 @@ class BackendConversation(LinkReader):
         """Whether the server answers anything at all, which ends the doubt."""
         method = DISCOVER if self.stateless else PING
         try:
-            await self.request(Wanted(method=method, params={}), seconds)
+            await self.request(UpstreamRequest(method=method, params={}), seconds)
         except (Unanswered, Late):
             return False
         except BackendBusy:
@@ -198,7 +198,9 @@ class BackendConversation(LinkReader):
 
     async def _open(self, silence: float, *, shake: bool) -> None:
         """Find out what the server is."""
-        waiting = PendingCall(next(self._ids), Wanted(method=DISCOVER, params={}), seconds=86_400)
+        waiting = PendingCall(
+            next(self._ids), UpstreamRequest(method=DISCOVER, params={}), seconds=86_400
+        )
         self.waiting[waiting.id] = waiting
         try:
             hello = self.to_server(requests.discover(waiting.id, self.offer), waiting)

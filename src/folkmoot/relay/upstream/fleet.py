@@ -25,8 +25,7 @@ from folkmoot.taskgroups import group
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.history import ServerHistory
-    from folkmoot.gateway.model import Inventory
-    from folkmoot.gateway.ports import Backend
+    from folkmoot.gateway.model import Backend, Inventory
     from folkmoot.settings.backends import BackendSpec
 
 logger = logging.getLogger("folkmoot.backend")
@@ -162,7 +161,7 @@ class Fleet:
 
     def histories(self) -> list[ServerHistory]:
         """What came of the calls of all of them, minute by minute, by namespace."""
-        return [self.backends[name].tally.history.told(name) for name in sorted(self.backends)]
+        return [self.backends[name].tally.history.view(name) for name in sorted(self.backends)]
 
     async def test(
         self, spec: BackendSpec, progress: Callable[[str], None] = lambda _: None

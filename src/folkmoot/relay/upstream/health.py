@@ -18,8 +18,7 @@ from folkmoot.core.errors import (
     ServerTimeout,
     TooManyInFlight,
 )
-from folkmoot.gateway.model import Inventory
-from folkmoot.gateway.ports import BackendState
+from folkmoot.gateway.model import BackendState, Inventory
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.relay.upstream.requests import Late, Unanswered
 from folkmoot.taskgroups import waited

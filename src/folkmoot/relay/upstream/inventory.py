@@ -21,9 +21,9 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.errors import BackendFailed, ServerUnreachable
 from folkmoot.core.message import ErrorObject
 from folkmoot.core.strict import encode
-from folkmoot.gateway.apart import AT_ONCE, apart
-from folkmoot.gateway.model import Definition, Inventory, What
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.limits import MAX_ENTRIES_IN_LOOP
+from folkmoot.gateway.model import Definition, Inventory, UpstreamRequest, What
+from folkmoot.gateway.pins import offload
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.proxy.interceptors.descriptions import TOO_LONG, poisons_of
@@ -181,7 +181,7 @@ class _Draining:
         self._pages += 1
         try:
             answer = await self._conversation.request(
-                Wanted(method=kind.method, params=params), self._seconds
+                UpstreamRequest(method=kind.method, params=params), self._seconds
             )
         except Late:
             self._give_up(kind, f"no answer within {self._seconds:g} seconds", cursor)
@@ -305,7 +305,7 @@ class Looking:
         self, lists: Mapping[What, Sequence[Definition]], size: int
     ) -> tuple[Findings, int]:
         """What was found, and how many definitions were not looked at; `size` is in bytes."""
-        return await apart(size * AT_ONCE // FEW_BYTES, self._look, lists)
+        return await offload(size * MAX_ENTRIES_IN_LOOP // FEW_BYTES, self._look, lists)
 
     def _look(self, lists: Mapping[What, Sequence[Definition]]) -> tuple[Findings, int]:
         findings: Findings = {}

@@ -29,7 +29,7 @@ from folkmoot.taskgroups import waited
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
-    from folkmoot.gateway.ports import Wanted
+    from folkmoot.gateway.model import UpstreamRequest
     from folkmoot.relay.upstream.conversation import BackendConversation
 
 logger = logging.getLogger("folkmoot.backend")
@@ -363,7 +363,9 @@ class Affinity:
         self._states: OrderedDict[str, ReferenceType[BackendConversation]] = OrderedDict()
         self._tasks: OrderedDict[str, ReferenceType[BackendConversation]] = OrderedDict()
 
-    def note(self, wanted: Wanted, response: Response, conversation: BackendConversation) -> None:
+    def note(
+        self, wanted: UpstreamRequest, response: Response, conversation: BackendConversation
+    ) -> None:
         """Remember where an answer came from that wants input, or is a task."""
         result = response.result
         if type(result) is not dict:
@@ -374,7 +376,7 @@ class Affinity:
             task = members_of(result.get(AS_TASK)) if wanted.tasks else plain
             _remember(self._tasks, task.get(TASK_ID), conversation)
 
-    def of(self, wanted: Wanted) -> BackendConversation | None:
+    def of(self, wanted: UpstreamRequest) -> BackendConversation | None:
         """The conversation that a repeated call, or a request about a task, belongs to."""
         params = wanted.params
         # Only what is about a task has an id that the hub itself found out.

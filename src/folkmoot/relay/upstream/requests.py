@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from folkmoot import __version__
 from folkmoot.core.errors import CarryError, FolkmootError, TransportClosed
-from folkmoot.core.message import ErrorObject, Notification, Request, Response
+from folkmoot.core.message import (
+    ErrorObject,
+    Notification,
+    Request,
+    Response,
+)
 from folkmoot.core.transport import HttpMetadata
-from folkmoot.gateway.ports import Wanted
+from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of, params_of, request_meta
 
@@ -40,7 +45,7 @@ EVERYTHING: Final[Offer] = ("elicitation.form", "elicitation.url", "sampling")
 SAMPLING: Final = ("context", "tools")
 
 
-def request_of(wanted: Wanted, message_id: int) -> Request:
+def request_of(wanted: UpstreamRequest, message_id: int) -> Request:
     """The request; what a caller's `_meta` says of itself stays, but nothing of the protocol's."""
     capabilities = wanted.capabilities
     declared = offered(capabilities) if capabilities else capabilities
@@ -133,7 +138,7 @@ class PendingCall:
 
     __slots__ = ("answer", "began", "call", "failure", "id", "seconds", "sending", "wanted")
 
-    def __init__(self, message_id: int, wanted: Wanted, seconds: float) -> None:
+    def __init__(self, message_id: int, wanted: UpstreamRequest, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         self.id = message_id
         self.wanted = wanted

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from folkmoot.core.errors import BackendUnavailable
+from folkmoot.core.redaction import sounds_secret
 from folkmoot.core.transport import Headers
-from folkmoot.settings.backends import Secret, Value
-from folkmoot.settings.fields import is_secret_word
+from folkmoot.settings.backends import SecretReference, Value
 from folkmoot.telemetry.redaction import redactor
 
 MOST_BYTES: Final = 64 * 1024
@@ -72,12 +72,12 @@ def headers_of(named: Mapping[str, Value], environ: Mapping[str, str]) -> Header
 def _resolved(named: Mapping[str, Value], environ: Mapping[str, str], what: str) -> dict[str, str]:
     found = {}
     for name, value in named.items():
-        if isinstance(value, Secret):
+        if isinstance(value, SecretReference):
             secret = resolve(value, environ, f"the {what} {name}")
             redactor.hide(secret)
             found[name] = value.around(secret)
         else:
-            if is_secret_word(name):
+            if sounds_secret(name):
                 # Before it may stand a word for how it is meant, such as `Bearer`.
                 redactor.hide(value, value.rpartition(" ")[2])
             found[name] = value
@@ -90,7 +90,7 @@ def hide_address(url: str) -> None:
     redactor.hide(*(part for part in path if _RANDOM.fullmatch(part)))
 
 
-def resolve(secret: Secret, environ: Mapping[str, str], use: str) -> str:
+def resolve(secret: SecretReference, environ: Mapping[str, str], use: str) -> str:
     """The value that a secret stands for; `use` says what it is for, should it be missing."""
     if secret.env:
         value = environ.get(secret.env)

@@ -6,10 +6,11 @@ everyone gets in the same bytes; what it refuses is told to the sender alone. It
 *requests* and *proposals*, of *rights* and *grants*, and returns what is to be done as *effects*.
 Its state follows from its history, so it can be thrown away and *rebuilt*.
 
-`room.py` is what others use. A message passes the checks there, and then `acts.py` says what else
-is done with its kind, in `asking.py`, `ruling.py` and `holding.py`; `presence.py` lets people come
-and go, `seating.py` servers behind the hub, `expiry.py` has happen what is due; what a message
-changes is in `deeds.py`, for live messages and replayed ones alike; `wire.py` writes the bytes.
+`room.py` is what others use. A message passes the checks there; then the table in `acts.py` says
+what else is done with its kind: chat, requests and proposals there; grants, kicks, invitations in
+`ruling.py`, pauses in `holding.py`. `presence.py` has people and backends come and go, `expiry.py`
+does what is due. What a message changes is in `changes.py`, for live messages and replayed ones
+alike; `state.py` is all that a room knows, and `wire.py` writes the bytes.
 
 The machine reads nothing. What it must know of the store beside what it remembers, it asks for with
 `lookup`, and gets as `Facts`.
@@ -17,6 +18,8 @@ The machine reads nothing. What it must know of the store beside what it remembe
 
 from __future__ import annotations
 
+from folkmoot.rooms.limits import RoomBounds
+from folkmoot.rooms.machine.chat import Rates
 from folkmoot.rooms.machine.model import (
     BACKEND,
     DEFAULT_CHAT,
@@ -25,7 +28,7 @@ from folkmoot.rooms.machine.model import (
     GUEST,
     Admit,
     Append,
-    Ask,
+    AskBackend,
     Attach,
     Audit,
     Cease,
@@ -40,13 +43,11 @@ from folkmoot.rooms.machine.model import (
     Lookup,
     LookupNeeded,
     Role,
-    RoomBounds,
     RoomSettings,
     Tell,
     Used,
 )
-from folkmoot.rooms.machine.proposals import TRANSITIONS, Proposal, State
-from folkmoot.rooms.machine.rates import Rates
+from folkmoot.rooms.machine.proposals import TRANSITIONS, Proposal, ProposalStatus
 from folkmoot.rooms.machine.rebuild import REPLAYED
 from folkmoot.rooms.machine.rights import Grant
 from folkmoot.rooms.machine.room import Room
@@ -61,7 +62,7 @@ __all__ = [
     "TRANSITIONS",
     "Admit",
     "Append",
-    "Ask",
+    "AskBackend",
     "Attach",
     "Audit",
     "Cease",
@@ -77,12 +78,12 @@ __all__ = [
     "Lookup",
     "LookupNeeded",
     "Proposal",
+    "ProposalStatus",
     "Rates",
     "Role",
     "Room",
     "RoomBounds",
     "RoomSettings",
-    "State",
     "Tell",
     "Used",
 ]

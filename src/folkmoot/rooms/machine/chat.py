@@ -1,16 +1,20 @@
-"""Chat in a room: what is chat, how often it may be said, and the tool that says it."""
+"""Chat in a room, the tool that sends it, and how fast a participant may send anything."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core import chat, strict
-from folkmoot.core.errors import PayloadInvalid, RateLimited
+from folkmoot.core.errors import PayloadInvalid
+from folkmoot.core.kinds import Kind, parse
+from folkmoot.core.mcpx import Identifier
 from folkmoot.core.message import JSONRPC
-from folkmoot.ratelimits import Limit, TokenBuckets, in_words, named
-
-MOST_BUCKETS: Final = 100_000
+from folkmoot.core.tokenbuckets import TokenBuckets
+from folkmoot.ratelimits import AccountRates, Limit, Rate, rate_limited
 
 SAY_KIND: Final = f"mcp.request.tools/call:{chat.TOOL}"
 NOTIFIED_KIND: Final = f"mcp.notification.{chat.METHOD}"
@@ -35,6 +39,47 @@ SAY: Final[Mapping[str, Any]] = {
 """The tool `chat.say`, as the gateway lists it."""
 
 _OPTIONAL: Final = ("thread_id", "reply_to")
+
+
+class PlainBody(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """The payload of plain chat: a text, and perhaps its format."""
+
+    text: str
+    format: Literal["plain", "text", "markdown"] | UnsetType = UNSET
+
+
+@strict.learnt
+class PlainChat(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """A chat message with nothing that could need a closer look; reading it checks all of it."""
+
+    protocol: Literal["mcpx/v1"]
+    kind: Literal["chat.message"]
+    payload: PlainBody
+    id: Identifier | None = None
+
+
+PLAIN_VALUES: Final = 8
+"""More values than plain chat has."""
+PLAIN_KINDS: Final[Mapping[Any, Kind]] = {UNSET: parse("chat.message"), **chat.SHORT}
+"""The effective kind by the format."""
+
+_read_plain = msgspec.json.Decoder(PlainChat).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def read_plain(raw: bytes) -> PlainChat | None:
+    """A message as plain chat; None where it is anything else, or not certain to be.
+
+    Encoding makes no string longer, so where the length is the same nothing was left out: no
+    duplicate, no null and no blank, and the bytes can be passed on as they are.
+    """
+    try:
+        said = _read_plain(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    text, id_ = said.payload.text, said.id
+    whole = len(_encode(said)) == len(raw) and text and not text.isspace()
+    return said if whole and (id_ is None or id_.isprintable()) else None
 
 
 def check_body(body: dict[str, Any]) -> None:
@@ -82,13 +127,41 @@ class ChatRates:
     __slots__ = ("_buckets",)
 
     def __init__(self) -> None:
-        self._buckets = TokenBuckets[str](MOST_BUCKETS)
+        self._buckets = TokenBuckets[str]()
 
     def take(self, account: str, limit: Limit | None, now: float) -> None:
         """Count one more, or raise `RateLimited` with the time to wait."""
         if limit is None:
             return
-        seconds = self._buckets.take(account, limit.most, limit.seconds / limit.most, now)
-        if seconds:
-            sentence = f"You are sending messages too fast. Try again in {in_words(seconds)}."
-            raise RateLimited(sentence + named(limit.setting), retry_after=seconds)
+        if wait := self._buckets.take(account, limit.most, limit.seconds, now):
+            raise rate_limited("You are sending messages too fast.", wait, limit.setting)
+
+
+ANSWERS: Final = ("mcp.response.", "mcp.notification.notifications/progress", "mcpx.begin.")
+"""How the kinds begin that need an open request."""
+
+
+class Rates(Struct, frozen=True):
+    """The rates of a room, for each participant alone."""
+
+    sent: Rate
+    """Of what a participant begins."""
+    answers: Rate
+    """Of answers and progress, which others asked for."""
+
+
+class SendRates:
+    """How much each account sent lately, on whichever connection and by whichever transport."""
+
+    __slots__ = ("_answers", "_sent")
+
+    def __init__(self) -> None:
+        self._sent = AccountRates()
+        self._answers = AccountRates()
+
+    def take(self, account: str, rates: Rates, base: str, size: int, now: float) -> None:
+        """Count a message of a kind, or raise `RateLimited` with the time to wait."""
+        if base.startswith(ANSWERS):
+            self._answers.take(account, rates.answers, size, now)
+        else:
+            self._sent.take(account, rates.sent, size, now)

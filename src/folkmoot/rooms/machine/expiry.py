@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from folkmoot.core.errors import RequestTimedOut
-from folkmoot.rooms.machine.deadlines import Event
-from folkmoot.rooms.machine.deeds import take_step
+from folkmoot.rooms.machine.changes import take_step
 from folkmoot.rooms.machine.holding import resume
 from folkmoot.rooms.machine.model import GATEWAY, Audit, Effect
-from folkmoot.rooms.machine.presence import depart
+from folkmoot.rooms.machine.presence import depart, interrupted
 from folkmoot.rooms.machine.requests import ceases
-from folkmoot.rooms.machine.serving import interrupted
-from folkmoot.rooms.machine.state import State
+from folkmoot.rooms.machine.state import Event, State
 
 
 def expire(state: State, now: float) -> list[Effect]:

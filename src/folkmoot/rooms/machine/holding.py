@@ -20,19 +20,15 @@ from folkmoot.core.errors import (
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import PrincipalType
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
-from folkmoot.rooms.machine.deeds import Paused, pause
-from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.limits import MAX_PAUSE_SECONDS, MAX_REASON
+from folkmoot.rooms.machine.changes import Paused, Turn, accept, audit, pause
+from folkmoot.rooms.machine.members import Member, Pause
 from folkmoot.rooms.machine.model import GATEWAY, Append, Effect, Role
-from folkmoot.rooms.machine.pauses import Pause
-from folkmoot.rooms.machine.rights import MAX_REASON
 from folkmoot.rooms.machine.state import State
-from folkmoot.rooms.machine.turn import Turn, accept, audit
 
 PAUSED: Final = "system.participant.paused"
 RESUMED: Final = "system.participant.resumed"
 
-LONGEST_PAUSE: Final = 31_536_000
-"""Seconds; without a time, a pause has no end."""
 
 WHILE_PAUSED: Final = frozenset(
     (
@@ -83,10 +79,10 @@ def _read_pause(payload: dict[str, Any]) -> tuple[str | None, float | None]:
     if reason is not None and (type(reason) is not str or len(reason) > MAX_REASON):
         raise PayloadInvalid(f'"payload.reason" must be a string of at most {MAX_REASON:,}.')
     if seconds is not None and (
-        type(seconds) not in (int, float) or not 0 < seconds <= LONGEST_PAUSE
+        type(seconds) not in (int, float) or not 0 < seconds <= MAX_PAUSE_SECONDS
     ):
         raise PayloadInvalid(
-            f'"payload.timeout_seconds" must be a number from 0 to {LONGEST_PAUSE:,}.'
+            f'"payload.timeout_seconds" must be a number from 0 to {MAX_PAUSE_SECONDS:,}.'
         )
     return reason, seconds
 

@@ -1,19 +1,56 @@
-"""Who is in the room: participants by account and by name, each with their connections."""
+"""Who is in a room: participants with their names and connections, and who of them is paused."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from folkmoot.core.capability import Rights, Source
-from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections
-from folkmoot.core.policy import MAX_TOLD, Principal, PrincipalType
+from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections, TooManyOpen
+from folkmoot.core.limits import MAX_CAPABILITIES_TOLD
+from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import ALL
 from folkmoot.ratelimits import Limit
-from folkmoot.rooms.machine.likeness import check_name, skeleton
-from folkmoot.rooms.machine.model import ConnectionId, Role, RoomBounds
+from folkmoot.rooms.limits import RoomBounds
+from folkmoot.rooms.machine.model import GATEWAY, ConnectionId, Role
 from folkmoot.rooms.machine.wire import sender_member
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.machine.state import Deadlines
+
+HUB: Final = ("gateway", "system", "folkmoot")
+"""Names that would speak for the hub."""
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_-]{1,31}")
+
+_LETTERS: Final = str.maketrans("0134578i", "oleastbl", "_-")
+_PAIRS: Final = (("rn", "m"), ("vv", "w"))
+
+
+def skeleton(name: str) -> str:
+    """What a hasty eye reads; two names with one skeleton could be mistaken for each other."""
+    seen = name.translate(_LETTERS)
+    for pair, letter in _PAIRS:
+        seen = seen.replace(pair, letter)
+    return seen
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is none, or that could be taken for the hub's own."""
+    if not NAME.fullmatch(name):
+        raise NameRefused(
+            "A participant's name is 2 to 32 lower-case letters, digits, underscores and hyphens, "
+            "and begins with a letter."
+        )
+    if skeleton(name) in _HUB:
+        raise NameRefused(f"The name {name} could be mistaken for the hub itself.")
+
+
+_HUB: Final = frozenset(skeleton(name) for name in HUB)
 
 
 class Member:
@@ -66,7 +103,7 @@ class Member:
     @property
     def told(self) -> list[Source]:
         """What it is told of its own rights; a very long list is cut."""
-        return list(islice(self.rights, MAX_TOLD))
+        return list(islice(self.rights, MAX_CAPABILITIES_TOLD))
 
     @property
     def serving(self) -> ConnectionId | None:
@@ -198,3 +235,77 @@ class Members:
         member.principal, member.name = principal, principal.name
         member.sender = sender_member(principal.name)
         self.add(member)
+
+
+class Pause(Struct, frozen=True):
+    """Someone who begins nothing until resumed. Accounts are what counts; names are shown."""
+
+    account: str
+    name: str
+    by: str
+    """The name of who paused it; the gateway's where the loop guard did."""
+    reason: str | None = None
+    until: float | None = None
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the loop guard holds it, so that a person's words release it."""
+        return self.by == GATEWAY
+
+
+class Pauses:
+    """Everyone who is paused, by account, whether here or not."""
+
+    def __init__(self, bounds: RoomBounds, deadlines: Deadlines) -> None:
+        self._bounds = bounds
+        self._deadlines = deadlines
+        self.by_account: dict[str, Pause] = {}
+        self.get = self.by_account.get
+        """The pause of an account, or None."""
+
+    def __iter__(self) -> Iterator[Pause]:
+        return iter([*self.by_account.values()])
+
+    def check_new(self, count: int) -> None:
+        """Refuse one too many."""
+        if len(self.by_account) + count > self._bounds.paused:
+            raise TooManyOpen("As many participants are paused as can be.")
+
+    def add(self, pause: Pause) -> None:
+        """Let someone be paused, in place of a pause it had before."""
+        self.by_account[pause.account] = pause
+        if pause.until is None:
+            self._deadlines.drop("pause", pause.account)
+        else:
+            self._deadlines.set("pause", pause.account, pause.until)
+
+    def drop(self, account: str) -> Pause | None:
+        """Let someone be paused no more; the pause, if there was one."""
+        self._deadlines.drop("pause", account)
+        return self.by_account.pop(account, None)
+
+
+class LoopGuard:
+    """Counts how often agents answered each other since a person last said something.
+
+    It is memory alone: after a restart it counts from the beginning.
+    """
+
+    __slots__ = ("_last", "agents", "answers")
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.agents: dict[str, str] = {}
+        """The accounts of those who take part, each with its name."""
+        self._last: str | None = None
+
+    def agent_said(self, account: str, name: str) -> None:
+        """An agent chatted; after another agent, that is an answer."""
+        self.answers += self._last not in (None, account)
+        self._last = account
+        self.agents[account] = name
+
+    def reset(self) -> None:
+        """A person said something, or the agents are held."""
+        self.answers, self._last = 0, None
+        self.agents.clear()

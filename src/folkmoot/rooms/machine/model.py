@@ -17,7 +17,8 @@ from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import ALL
 from folkmoot.core.strict import DEFAULT_LIMITS, Limits
 from folkmoot.ratelimits import MINUTE, Limit
-from folkmoot.rooms.machine.rates import Rates
+from folkmoot.rooms.limits import RoomBounds
+from folkmoot.rooms.machine.chat import Rates
 
 ConnectionId: TypeAlias = Hashable
 """How the shell calls a connection; the room only hands it back."""
@@ -113,31 +114,6 @@ DEFAULT_CHAT: Final[Mapping[PrincipalType, Limit | None]] = MappingProxyType(
         PrincipalType.GUEST: Limit(10, MINUTE),
     }
 )
-
-
-class RoomBounds(Struct, frozen=True):
-    """How much a room keeps in mind at most."""
-
-    participants: int = 20_000
-    connections_each: int = 16
-    open_requests: int = 10_000
-    open_requests_each: int = 256
-    open_proposals: int = 1_000
-    open_proposals_each: int = 64
-    closed_proposals: int = 1_000
-    grants: int = 1_000
-    grants_each: int = 64
-    granted: int = 2_000
-    """Capabilities in all grants together: each may have to be looked for among others."""
-    granted_each: int = 128
-    granted_bytes: int = 32_768
-    """What they may have in JSON."""
-    paused: int = 1_000
-    ids: int = 65_536
-    listed: int = 256
-    """Participants a welcome lists; how many there are is told beside them."""
-    waiting: int = 64
-    """Open requests, and open proposals, that a welcome lists; it says when there are more."""
 
 
 class RoomSettings(Struct, frozen=True):
@@ -253,7 +229,7 @@ class Expel(Struct, frozen=True, gc=False):
     by: Principal
 
 
-class Ask(Struct, frozen=True, gc=False):
+class AskBackend(Struct, frozen=True, gc=False):
     """A backend was asked something: have it answer, if whoever asked may use it at the hub too."""
 
     id: str
@@ -276,4 +252,4 @@ class Cease(Struct, frozen=True, gc=False):
     id: str
 
 
-Effect: TypeAlias = Append | Tell | Attach | Close | Audit | Invite | Expel | Ask | Cease
+Effect: TypeAlias = Append | Tell | Attach | Close | Audit | Invite | Expel | AskBackend | Cease

@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import NameRefused, TargetLeft
+from folkmoot.core.errors import NameRefused, NotServing, TargetLeft
 from folkmoot.core.policy import Principal
+from folkmoot.rooms.machine.changes import Turn, accept, check_no_deny
 from folkmoot.rooms.machine.members import Member
-from folkmoot.rooms.machine.model import Append, Attach, Close, ConnectionId, Effect, Role
+from folkmoot.rooms.machine.model import Append, Attach, Close, ConnectionId, Effect, Role, Tell
 from folkmoot.rooms.machine.requests import ceases
-from folkmoot.rooms.machine.serving import tell_serving
 from folkmoot.rooms.machine.state import State
+
+
+def begin(state: State, turn: Turn) -> list[Effect]:
+    """The connection that serves begins a request; the request is the right to it."""
+    member, connection = turn.member, turn.connection
+    state.requests.check_begin(turn.message, member.account)
+    if connection is None or connection != member.serving:
+        raise NotServing("Only the connection that serves begins a request, and this one does not.")
+    check_no_deny(turn)
+    return [accept(state, turn, about=member.connections[connection])]
+
+
+def tell_serving(
+    state: State, member: Member, now: float, but: ConnectionId | None = None
+) -> list[Tell]:
+    """Tell a participant's connections which of them serves; the one that does, what waits."""
+    serving = member.serving
+    told: list[Tell] = []
+    for connection in member.connections:
+        if connection == but:
+            continue
+        payload: dict[str, Any] = state.serving(member, connection)
+        if connection == serving:
+            waiting = state.waiting(member)
+            payload |= {"requests": waiting["requests"], "more": waiting["more"]}
+        told.append(Tell(connection, state.say("system.serving", payload, now)))
+    return told
+
+
+def interrupted(state: State, id_: str, now: float) -> list[Effect]:
+    """A connection that had begun a request stayed away: whoever serves now is told."""
+    request = state.requests.interrupt(id_)
+    member = None if request is None else state.members.by_account(request.target)
+    serving = None if member is None else member.serving
+    if member is None or serving is None:
+        return []
+    return [one for one in tell_serving(state, member, now) if one.connection == serving]
+
 
 JOINED: Final = "system.presence.join"
 
@@ -164,3 +202,51 @@ def presence(state: State, event: str, member: Member, now: float) -> Append:
     """Tell everyone that someone came or went."""
     payload = {"event": event, "participant": member.shown}
     return state.append_own(f"system.presence.{event}", payload, now, about=member.account)
+
+
+STAY: Final = (Role.OWNER, Role.BACKEND)
+"""Whoever is here as one of these does not give way to a backend with a name like theirs."""
+
+
+def seat(
+    state: State, backends: Sequence[Principal], now: float, *, anew: bool = False
+) -> list[Effect]:
+    """Let exactly these backends be here.
+
+    Nobody keeps one out by a name like its own, save an owner. With `anew`, what they were asked
+    in an earlier life of the room is answered: whoever was to bring the answer is gone.
+    """
+    wanted = {one.account_id for one in backends}
+    effects: list[Effect] = []
+    for member in state.members.backends():
+        if member.account not in wanted:
+            effects += depart(state, member, now)
+            continue
+        state.deadlines.drop("ghost", member.account)
+        if anew:
+            effects += _lost(state, member, now)
+    for principal in backends:
+        if state.members.by_account(principal.account_id) is None:
+            effects += _admit(state, principal, now)
+    return effects
+
+
+def _admit(state: State, principal: Principal, now: float) -> list[Effect]:
+    rival = state.members.rival(principal.name, principal.account_id)
+    if rival is not None and rival.role in STAY:
+        return []
+    effects = [] if rival is None else put_out(state, rival, CloseCode.NOT_ALLOWED, now)
+    member = state.member_for(principal, Role.BACKEND)
+    state.members.add(member)
+    return [*effects, presence(state, "join", member, now)]
+
+
+def _lost(state: State, member: Member, now: float) -> list[Effect]:
+    effects: list[Effect] = []
+    for asked in state.requests.asked(member.account):
+        state.requests.close(asked.id)
+        error = TargetLeft(
+            f"The hub restarted before {member.name} had answered; it may have done what was asked."
+        )
+        effects.append(state.append_answer(asked, now, error=error))
+    return effects

@@ -12,13 +12,15 @@ digests are equal values, types included, whatever the order of members.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.core.capability import Rights
 from folkmoot.core.errors import (
     IdUsed,
     PayloadInvalid,
@@ -30,11 +32,17 @@ from folkmoot.core.errors import (
     RejectedAlready,
     TooManyOpen,
 )
-from folkmoot.rooms.machine.deadlines import Deadlines
-from folkmoot.rooms.machine.model import RoomBounds
+from folkmoot.core.kinds import parse
+from folkmoot.rooms.limits import RoomBounds
+from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.machine.requests import OpenRequest, Requests
+from folkmoot.rooms.machine.wire import moment
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.machine.state import Deadlines
 
 
-class State(Enum):
+class ProposalStatus(Enum):
     """Where a proposal stands."""
 
     OPEN = "open"
@@ -52,15 +60,15 @@ class Transition(msgspec.Struct, frozen=True):
     """One row of the table: who may take the step, and where it leads from open."""
 
     by: Who
-    leads_to: State
+    leads_to: ProposalStatus
 
 
 TRANSITIONS: Final[dict[Step, Transition]] = {
-    "fulfil": Transition("others", State.FULFILLED),
-    "reject": Transition("others", State.REJECTED),
-    "withdraw": Transition("proposer", State.WITHDRAWN),
-    "kick": Transition("gateway", State.WITHDRAWN),
-    "expire": Transition("gateway", State.EXPIRED),
+    "fulfil": Transition("others", ProposalStatus.FULFILLED),
+    "reject": Transition("others", ProposalStatus.REJECTED),
+    "withdraw": Transition("proposer", ProposalStatus.WITHDRAWN),
+    "kick": Transition("gateway", ProposalStatus.WITHDRAWN),
+    "expire": Transition("gateway", ProposalStatus.EXPIRED),
 }
 """Every step there is; each is taken from open, and from nowhere else."""
 
@@ -78,7 +86,7 @@ class Proposal(msgspec.Struct):
     to: tuple[str, ...]
     at: float
     deadline: float
-    state: State = State.OPEN
+    state: ProposalStatus = ProposalStatus.OPEN
     rejected_by: tuple[str, ...] = ()
     """The accounts that rejected it."""
     closed_by: str | None = None
@@ -120,7 +128,7 @@ class Proposals:
 
     def open(self, proposal: Proposal) -> None:
         """Remember a proposal; one that is closed already is remembered as such."""
-        if proposal.state is not State.OPEN:
+        if proposal.state is not ProposalStatus.OPEN:
             self._remember(proposal)
             return
         self._open[proposal.id] = proposal
@@ -138,8 +146,10 @@ class Proposals:
                 raise ProposalOwn("You can withdraw your own proposal, not decide on it.")
             case "proposer" if not own:
                 raise ProposalNotOwn("Only the proposer can withdraw a proposal.")
-        if proposal.state is not State.OPEN or now >= proposal.deadline:
-            state = State.EXPIRED if proposal.state is State.OPEN else proposal.state
+        if proposal.state is not ProposalStatus.OPEN or now >= proposal.deadline:
+            state = (
+                ProposalStatus.EXPIRED if proposal.state is ProposalStatus.OPEN else proposal.state
+            )
             raise ProposalClosed(f"The proposal is already {state.value}.", state=state.value)
         if step == "reject" and account in proposal.rejected_by:
             raise RejectedAlready("You have already rejected this proposal.")
@@ -158,7 +168,7 @@ class Proposals:
 
     def take(
         self, step: Step, proposal: Proposal, account: str | None, at: float, quorum: int
-    ) -> State:
+    ) -> ProposalStatus:
         """Take a step that was checked; where it leaves the proposal."""
         if step == "reject" and account is not None:
             proposal.rejected_by = (*proposal.rejected_by, account)
@@ -204,3 +214,68 @@ def expiry(payload: dict[str, Any], room_seconds: float) -> float:
     if type(asked) not in (int, float) or asked <= 0:
         raise PayloadInvalid('"payload.expires_in" must be a positive number of seconds.')
     return float(min(asked, room_seconds))
+
+
+Choice: TypeAlias = Literal["approve", "reject"]
+"""What someone who did not make a proposal may decide."""
+
+_REJECT: Final = parse("mcpx.reject.proposal")
+
+
+def waiting(requests: Requests, proposals: Proposals, member: Member, most: int) -> dict[str, Any]:
+    """Both, as a welcome tells of them: the oldest first, and whether there are more."""
+    asked = requests.asked(member.account)
+    found = [*islice(decidable_by(proposals, member), most + 1)]
+    return {
+        "requests": [shown_request(requests, one) for one in asked[:most]],
+        "proposals": [shown_proposal(one) for one in found[:most]],
+        "more": len(asked) > most or len(found) > most,
+    }
+
+
+def shown_request(requests: Requests, request: OpenRequest) -> dict[str, Any]:
+    """An open request, as the one who was asked is told of it."""
+    shown: dict[str, Any] = {
+        "id": request.id,
+        "seq": request.seq,
+        "kind": request.kind,
+        "requester": request.requester_name,
+        "state": requests.standing(request),
+        "expires_at": moment(request.deadline),
+    }
+    return shown if request.proposer_name is None else {**shown, "proposer": request.proposer_name}
+
+
+def shown_proposal(proposal: Proposal) -> dict[str, Any]:
+    """An open proposal, as those are told of it who may decide."""
+    return {
+        "id": proposal.id,
+        "seq": proposal.seq,
+        "kind": proposal.kind,
+        "proposer": proposal.proposer_name,
+        "to": proposal.to,
+        "expires_at": moment(proposal.deadline),
+        "rejections": len(proposal.rejected_by),
+    }
+
+
+def decidable_by(proposals: Proposals, member: Member) -> Iterator[Proposal]:
+    """The open proposals of others that someone may fulfil or reject."""
+    for one in takewhile(lambda each: each.state is ProposalStatus.OPEN, proposals):
+        if one.proposer != member.account and decidable(
+            member.rights, member.account, one.kind, one.to, one.rejected_by
+        ):
+            yield one
+
+
+def decidable(
+    rights: Rights, account: str, kind: str, to: Sequence[str], rejected_by: Collection[str]
+) -> tuple[Choice, ...]:
+    """What an account may decide about an open proposal of another's, as far as its kind tells."""
+    may: list[Choice] = []
+    asked = f"mcp.request{kind.removeprefix('mcp.proposal')}"
+    if rights.may_allow(parse(asked), to):
+        may.append("approve")
+    if account not in rejected_by and rights.may_allow(_REJECT):
+        may.append("reject")
+    return tuple(may)

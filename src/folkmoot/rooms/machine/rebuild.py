@@ -11,9 +11,9 @@ from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import Limits
-from folkmoot.rooms.machine.deeds import DEEDS, apply
+from folkmoot.rooms.machine.changes import CHANGES, apply
+from folkmoot.rooms.machine.members import Pause
 from folkmoot.rooms.machine.model import GATEWAY, Append, Role
-from folkmoot.rooms.machine.pauses import Pause
 from folkmoot.rooms.machine.proposals import Proposal
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.machine.rights import Grant
@@ -22,7 +22,7 @@ from folkmoot.rooms.machine.state import State
 _ANY_SIZE: Final = Limits(message_bytes=2**40, nesting=2**16)
 _PRESENCE: Final = ("system", "presence")
 
-REPLAYED: Final = tuple(sorted(".".join(place) for place in (*DEEDS, _PRESENCE)))
+REPLAYED: Final = tuple(sorted(".".join(place) for place in (*CHANGES, _PRESENCE)))
 """The roots of the kinds that a room is rebuilt from; no other message changes what it knows."""
 
 
@@ -117,7 +117,7 @@ def _restore(state: State, taken: Snapshot) -> dict[str, Here]:
 def _again(state: State, append: Append, here: dict[str, Here]) -> None:
     kind: Kind = parse(append.kind)
     place = (kind.protocol, kind.operation)
-    if place not in DEEDS and place != _PRESENCE:
+    if place not in CHANGES and place != _PRESENCE:
         return
     message = decode_mcpx(append.data, _ANY_SIZE)
     if place != _PRESENCE:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.core.equality import same
 from folkmoot.core.errors import (
     IdUsed,
     NotAsked,
@@ -26,17 +25,17 @@ from folkmoot.core.errors import (
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import MessageId, is_message_id
+from folkmoot.core.strict import same
 from folkmoot.mcp.wire import CANCELLED
-from folkmoot.rooms.machine.deadlines import Deadlines
-from folkmoot.rooms.machine.model import BACKEND, Cease, Effect, RoomBounds
+from folkmoot.rooms.limits import MAX_PAYLOAD_ID, RoomBounds
+from folkmoot.rooms.machine.model import BACKEND, Cease, Effect
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.machine.state import Deadlines
 
 Key: TypeAlias = tuple[str, str, type, MessageId]
 Standing: TypeAlias = Literal["waiting", "running", "interrupted"]
 """Whether an open request was begun, and whether the connection that began it is gone for good."""
-
-
-MAX_ID: Final = 1_024
-"""Characters of the id and the progress token that an open request is kept with."""
 
 
 class OpenRequest(Struct, frozen=True):
@@ -106,10 +105,10 @@ class Requests:
         payload_id = payload["id"]
         if id_ in self._open:
             raise IdUsed("An open request of the room has this id.")
-        if type(payload_id) is str and len(payload_id) > MAX_ID:
-            raise PayloadIdInvalid(f'"payload.id" may have at most {MAX_ID:,} characters.')
+        if type(payload_id) is str and len(payload_id) > MAX_PAYLOAD_ID:
+            raise PayloadIdInvalid(f'"payload.id" may have at most {MAX_PAYLOAD_ID:,} characters.')
         token = progress_token(payload)
-        if token is not None and (not is_message_id(token) or len(str(token)) > MAX_ID):
+        if token is not None and (not is_message_id(token) or len(str(token)) > MAX_PAYLOAD_ID):
             raise PayloadInvalid("A progressToken is a string that is not too long, or an integer.")
         if (requester, target, type(payload_id), payload_id) in self._keys:
             raise RequestIdOpen("You have an open request to this participant with the same id.")

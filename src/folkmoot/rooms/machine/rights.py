@@ -7,13 +7,12 @@ role or settings, or on grants the granter had received before. When those go, i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from folkmoot.core.capability import Capability, Rights, Source, capability
-from folkmoot.core.equality import same
 from folkmoot.core.errors import (
     GrantExceedsRights,
     GrantUnknown,
@@ -21,12 +20,9 @@ from folkmoot.core.errors import (
     PayloadInvalid,
     TooManyOpen,
 )
-from folkmoot.rooms.machine.model import Role, RoomBounds, RoomSettings
-
-MOST_AT_ONCE: Final = 64
-MAX_REASON: Final = 1024
-MAX_BYTES: Final = 8_192
-"""What the capabilities of one grant may have in JSON."""
+from folkmoot.core.strict import same
+from folkmoot.rooms.limits import MAX_GRANT_BYTES, MAX_GRANT_CAPABILITIES, MAX_REASON, RoomBounds
+from folkmoot.rooms.machine.model import Role, RoomSettings
 
 
 class Grant(Struct, frozen=True):
@@ -40,7 +36,7 @@ class Grant(Struct, frozen=True):
     own: tuple[bool, ...]
 
 
-class Asked(Struct, frozen=True):
+class GrantTerms(Struct, frozen=True):
     """What a `capability.grant` or `capability.revoke` says; `grant_id` only in the latter."""
 
     recipient: str | None
@@ -48,24 +44,24 @@ class Asked(Struct, frozen=True):
     grant_id: str | None = None
 
 
-def read_grant(payload: Mapping[str, Any] | None) -> Asked:
+def read_grant(payload: Mapping[str, Any] | None) -> GrantTerms:
     """The payload of a grant: `{"recipient", "capabilities"}`, and perhaps a reason."""
     asked = _read(payload or {})
     if asked.recipient is None or not asked.capabilities:
         raise PayloadInvalid('A grant needs a "recipient" and "capabilities".')
-    if _size(asked.capabilities) > MAX_BYTES:
-        raise PayloadInvalid(f'"payload.capabilities" may have at most {MAX_BYTES:,} bytes.')
+    if _size(asked.capabilities) > MAX_GRANT_BYTES:
+        raise PayloadInvalid(f'"payload.capabilities" may have at most {MAX_GRANT_BYTES:,} bytes.')
     return asked
 
 
-def read_promise(payload: Mapping[str, Any]) -> Asked:
+def read_promise(payload: Mapping[str, Any]) -> GrantTerms:
     """What an invitation says its guest shall hold: nothing, if it does not say."""
     if payload.get("capabilities") is None:
-        return Asked(None, None)
+        return GrantTerms(None, None)
     return read_grant({"recipient": "", "capabilities": payload["capabilities"]})
 
 
-def read_revoke(payload: Mapping[str, Any] | None) -> Asked:
+def read_revoke(payload: Mapping[str, Any] | None) -> GrantTerms:
     """The payload of a revocation: `{"grant_id"}`, `{"recipient"}`, or both, and what of it."""
     asked = _read(payload or {})
     if asked.recipient is None and asked.grant_id is None:
@@ -73,16 +69,20 @@ def read_revoke(payload: Mapping[str, Any] | None) -> Asked:
     return asked
 
 
-def _read(payload: Mapping[str, Any]) -> Asked:
+def _read(payload: Mapping[str, Any]) -> GrantTerms:
     for name in ("recipient", "grant_id", "reason"):
         text = payload.get(name)
         if text is not None and (type(text) is not str or len(text) > MAX_REASON):
             raise PayloadInvalid(f'"payload.{name}" must be a string, and not too long.')
     listed = payload.get("capabilities")
-    if listed is not None and (type(listed) is not list or not 0 < len(listed) <= MOST_AT_ONCE):
-        raise PayloadInvalid(f'"payload.capabilities" must list 1 to {MOST_AT_ONCE} capabilities.')
+    if listed is not None and (
+        type(listed) is not list or not 0 < len(listed) <= MAX_GRANT_CAPABILITIES
+    ):
+        raise PayloadInvalid(
+            f'"payload.capabilities" must list 1 to {MAX_GRANT_CAPABILITIES} capabilities.'
+        )
     capabilities = None if listed is None else tuple(listed)
-    return Asked(payload.get("recipient"), capabilities, payload.get("grant_id"))
+    return GrantTerms(payload.get("recipient"), capabilities, payload.get("grant_id"))
 
 
 class Grants:
@@ -101,7 +101,7 @@ class Grants:
         return self._held.get(account, [])
 
     def check(
-        self, asked: Asked, held: Rights, own: Rights, recipient: str, id_: str | None = None
+        self, asked: GrantTerms, held: Rights, own: Rights, recipient: str, id_: str | None = None
     ) -> tuple[bool, ...]:
         """Refuse a grant of more than the granter holds; else, which of it is the granter's own."""
         if id_ in self._grants:
@@ -134,7 +134,7 @@ class Grants:
         compiled = [capability(source) for source in grant.capabilities]
         self._held.setdefault(grant.recipient, []).extend(compiled)
 
-    def find(self, asked: Asked, recipient: str | None) -> list[Grant]:
+    def find(self, asked: GrantTerms, recipient: str | None) -> list[Grant]:
         """What a revocation is about: never nothing."""
         if asked.grant_id is not None:
             grant = self._grants.get(asked.grant_id)
@@ -147,7 +147,7 @@ class Grants:
             raise GrantUnknown("There is no such grant in the room.")
         return found
 
-    def revoke(self, found: Iterable[Grant], asked: Asked) -> set[str]:
+    def revoke(self, found: Iterable[Grant], asked: GrantTerms) -> set[str]:
         """Take grants back, or some of each, and all that hung on them; the accounts that lost."""
         goes = _among(asked.capabilities) if asked.capabilities is not None else None
         for grant in found:

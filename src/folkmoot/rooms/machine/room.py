@@ -9,41 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
-
-from msgspec.structs import replace
+from typing import Any, Final
 
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
-    InvalidEnvelope,
-    PolicyError,
-    RecipientInvalid,
-    SenderForged,
 )
-from folkmoot.core.kindcheck import check
-from folkmoot.core.kinds import CONTROL
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.policy import Principal, judge
-from folkmoot.core.scopes import ALL
-from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
+from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine.expiry import expire
-from folkmoot.rooms.machine.holding import check_not_paused, resume
+from folkmoot.rooms.machine.holding import resume
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     GATEWAY,
     NO_FACTS,
     Admit,
     Append,
-    Audit,
     ConnectionId,
     Effect,
     Facts,
     HubCheck,
     Lookup,
-    LookupNeeded,
-    MessageCheck,
     Role,
     RoomSettings,
     Tell,
@@ -55,40 +42,24 @@ from folkmoot.rooms.machine.presence import (
     join,
     put_out,
     rename,
+    seat,
 )
-from folkmoot.rooms.machine.proposals import Proposal
+from folkmoot.rooms.machine.proposals import Proposal, decidable_by
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
+from folkmoot.rooms.machine.receive import (
+    KICK,
+    Received,
+    accept_from,
+    receive,
+    refusal_of,
+    sender_of,
+)
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
 from folkmoot.rooms.machine.ruling import endow, name_to_look_up
-from folkmoot.rooms.machine.seating import seat
 from folkmoot.rooms.machine.state import State
-from folkmoot.rooms.machine.turn import Turn
-from folkmoot.rooms.machine.waiting import decidable_by
-from folkmoot.rooms.machine.wire import readable, refusal
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
-KICK: Final = "room.kick"
-
-
-class Sender(NamedTuple):
-    """Who sends messages, and how: on a connection, or None, and with a credential's scope."""
-
-    member: Member
-    connection: ConnectionId | None
-    scope: str
-    principal: Principal
-    """As the hub's policy knows them, with the scope."""
-    hub_check: MessageCheck | None
-
-
-class Received(NamedTuple):
-    """What came of some messages."""
-
-    effects: list[Effect]
-    taken: int
-    """How many of them, from the first on, were accepted or refused."""
 
 
 class Room:
@@ -264,30 +235,10 @@ class Room:
 
         Where not all were taken, the room needs a `lookup` for the next.
         """
-        state, taken = self._state, 0
-        settings, limits = state.settings, state.settings.limits
-        old_spellings = settings.accept_old_spellings
-        effects = self.tick(now) if now >= state.deadlines.next else []
-        sender: Sender | None = None
-        for message in messages:
-            # Asked for each: by a message its sender may be put out.
-            member = state.members.on(connection)
-            if member is None:
-                return Received(effects, len(messages))
-            if sender is None:
-                sender = self._sender(member, connection, member.scopes.get(connection, ALL))
-            try:
-                if type(message) is not McpxMessage:
-                    message = decode_mcpx(message, limits, old_spellings)
-                effects += self._accept(sender, message, now, facts)
-            except LookupNeeded:
-                break
-            except FolkmootError as error:
-                effects.append(Tell(connection, self._refusal(member, message, error, now)))
-                if isinstance(error, PolicyError):
-                    effects.append(refused(member, message, error, now))
-            taken += 1
-        return Received(effects, taken)
+        state = self._state
+        due = self.tick(now) if now >= state.deadlines.next else []
+        received = receive(state, connection, messages, now, facts)
+        return Received(due + received.effects, received.taken) if due else received
 
     def lookup(self, messages: Iterable[McpxMessage]) -> Lookup:
         """What must be looked up in the store for some messages."""
@@ -328,62 +279,7 @@ class Room:
         member = state.members.by_account(principal.account_id)
         if member is None or member.principal != principal or member.role is not role:
             member = state.member_for(principal, role)
-        return self._accept(self._sender(member, None, scope), message, now, facts)
-
-    def _sender(self, member: Member, connection: ConnectionId | None, scope: str) -> Sender:
-        """Who sends messages, with what is the same for all that come at once."""
-        hub_check = self._state.hub_check
-        who = member.principal if scope == ALL else replace(member.principal, scope=scope)
-        return Sender(member, connection, scope, who, hub_check and hub_check(who))
-
-    def _accept(
-        self, sender: Sender, message: McpxMessage, now: float, facts: Facts
-    ) -> list[Effect]:
-        state, payload, to = self._state, message.payload, message.to
-        member, connection, scope, who, hub_check = sender
-        if message.sender is not None and message.sender != member.name:
-            raise SenderForged(f"You are {member.name}; a message is from its sender.")
-        if message.id is not None:
-            state.ids.check(message.id, member.account, facts.ids)
-        if message.kind.root == KICK:
-            name = name_to_look_up(state, payload)
-            if name is not None and name not in facts.names:
-                raise LookupNeeded
-        if message.context is not None and CONTROL.search(message.context):
-            # Not where messages are decoded: those that are stored already must stay readable.
-            raise InvalidEnvelope("context: Expected no control characters.", member="context")
-        if len(to) > 1 and len({*to}) < len(to):
-            raise RecipientInvalid("A recipient is named twice.")
-        kind = check(message.kind, payload, to, message.correlation_id)
-        if hub_check is not None:
-            hub_check(who, state.settings.name, kind, message)
-        act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
-        if not member.rights.allows(kind, payload, to):
-            denied = judge(member.principal, member.rights, kind, payload, to).error
-            if denied is not None and act not in RIGHT_OF_THEIR_OWN:
-                raise denied
-        if state.pauses.by_account:
-            check_not_paused(state, member, kind)
-        rates = state.settings.rates
-        if rates is not None:
-            state.send_rates.take(member.account, rates, kind.base, len(message.raw), now)
-        if state.admit is not None:
-            state.admit(member.account, state.settings.owner, len(message.raw))
-        if act is None:
-            return [state.append(member, message, kind, now)]
-        return act(state, Turn(member, message, kind, now, connection, denied, scope, facts))
-
-    def _refusal(
-        self, member: Member, message: bytes | McpxMessage, error: FolkmootError, now: float
-    ) -> bytes:
-        id_: str | None
-        kind: str | None
-        if isinstance(message, McpxMessage):
-            id_, kind = message.id, message.kind.text
-        else:
-            id_, kind = readable(message, self._state.settings.limits)
-        payload = refusal(error, error.data.get("attempted_kind") or kind, member.told)
-        return self._state.say("system.error", payload, now, () if id_ is None else (id_,))
+        return accept_from(state, sender_of(state, member, None, scope), message, now, facts)
 
     def refuse(
         self,
@@ -396,7 +292,7 @@ class Room:
         member = self._state.members.on(connection)
         if member is None:
             return []
-        return [Tell(connection, self._refusal(member, message, error, now))]
+        return [Tell(connection, refusal_of(self._state, member, message, error, now))]
 
     def answer_invite(
         self, connection: ConnectionId, id_: str, payload: dict[str, Any], now: float
@@ -478,12 +374,3 @@ class Room:
     def tick(self, now: float) -> list[Effect]:
         """Let happen what is due: requests time out, proposals expire, some never came back."""
         return expire(self._state, now)
-
-
-def refused(member: Member, message: bytes | McpxMessage, error: PolicyError, now: float) -> Audit:
-    """What the log keeps of a message that its sender may not send."""
-    about = error.data.get("attempted_kind")
-    if about is None and isinstance(message, McpxMessage):
-        about = message.kind.text
-    detail = {"outcome": error.code}
-    return Audit(now, "policy.refused", member.name, member.account, str(about or ""), detail)

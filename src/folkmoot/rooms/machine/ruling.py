@@ -6,7 +6,7 @@ Each act raises before it changes anything, so a refused message leaves no trace
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from folkmoot.core.capability import Rights, Source, capability
 from folkmoot.core.closecodes import CloseCode
@@ -19,7 +19,17 @@ from folkmoot.core.errors import (
     TooManyOpen,
 )
 from folkmoot.core.policy import Principal
-from folkmoot.rooms.machine.deeds import Granted, apply, grant, take_step
+from folkmoot.rooms.limits import MAX_HANDLE
+from folkmoot.rooms.machine.changes import (
+    Granted,
+    Turn,
+    accept,
+    apply,
+    audit,
+    check_no_deny,
+    grant,
+    take_step,
+)
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     Audit,
@@ -31,16 +41,13 @@ from folkmoot.rooms.machine.model import (
 )
 from folkmoot.rooms.machine.presence import put_out
 from folkmoot.rooms.machine.rights import (
-    Asked,
+    GrantTerms,
     all_rights,
     read_grant,
     read_promise,
     read_revoke,
 )
 from folkmoot.rooms.machine.state import State
-from folkmoot.rooms.machine.turn import Turn, accept, audit, check_no_deny
-
-MAX_HANDLE: Final = 128
 
 
 def give(state: State, turn: Turn) -> list[Effect]:
@@ -192,7 +199,7 @@ def endow(
     """Give a guest what its inviter still holds of what was promised, if there is room for it."""
     held = all_rights(own, state.grants.held(by))
     given = [it for it in promised if held.covers(it)]
-    asked, account = Asked(guest.name, tuple(given)), guest.account_id
+    asked, account = GrantTerms(guest.name, tuple(given)), guest.account_id
     try:
         flags = state.grants.check(asked, held, own, account, id_)
     except (TooManyOpen, IdUsed):

@@ -1,38 +1,169 @@
-"""All that a room knows, and the one way by which something becomes part of its history."""
+"""All that a room knows, and the one way by which a message becomes part of its history.
+
+With it: which ids were used, and what is due when.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import FolkmootError, IdUsed
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
-from folkmoot.rooms.machine.chat import ChatRates
-from folkmoot.rooms.machine.deadlines import Deadlines
-from folkmoot.rooms.machine.ids import Ids
-from folkmoot.rooms.machine.members import Member, Members
+from folkmoot.rooms.machine.chat import ChatRates, SendRates
+from folkmoot.rooms.machine.members import LoopGuard, Member, Members, Pauses
 from folkmoot.rooms.machine.model import (
     GATEWAY,
     Admit,
     Append,
     ConnectionId,
     HubCheck,
+    LookupNeeded,
     Role,
     RoomSettings,
     Tell,
+    Used,
 )
-from folkmoot.rooms.machine.pauses import LoopGuard, Pauses
-from folkmoot.rooms.machine.proposals import Proposals
-from folkmoot.rooms.machine.rates import SendRates
+from folkmoot.rooms.machine.proposals import Proposals, waiting
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
 from folkmoot.rooms.machine.rights import Grants, all_rights, own_rights
-from folkmoot.rooms.machine.waiting import waiting
 from folkmoot.rooms.machine.wire import Stamper
+
+Event: TypeAlias = Literal["proposal", "request", "ghost", "begun", "pause"]
+"""What happens by itself: a proposal expires, a request times out, someone did not come back, the
+connection that had begun a request did not, or a pause is over.
+"""
+
+_SLACK: Final = 64
+
+
+class Deadlines:
+    """Moments by event and name. What is set again or dropped leaves a dead entry for a while.
+
+    Dead entries never outnumber the live ones by more than a little.
+    """
+
+    __slots__ = ("_heap", "_live", "next")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, Event, str]] = []
+        self._live: dict[tuple[Event, str], float] = {}
+        self.next = math.inf
+        """No later than the first moment; infinity when there is nothing to come."""
+
+    def set(self, event: Event, name: str, at: float) -> None:
+        """Let something happen at a moment."""
+        self._live[event, name] = at
+        heapq.heappush(self._heap, (at, event, name))
+        if len(self._heap) > 2 * len(self._live) + _SLACK:
+            self._heap = [(moment, *live) for live, moment in self._live.items()]
+            heapq.heapify(self._heap)
+        self.next = self._heap[0][0]
+
+    def drop(self, event: Event, name: str) -> None:
+        """Let it not happen."""
+        self._live.pop((event, name), None)
+
+    def pop_due(self, now: float) -> list[tuple[Event, str]]:
+        """What is due, in the order of the moments, each once."""
+        due: list[tuple[Event, str]] = []
+        heap = self._heap
+        while heap and (heap[0][0] <= now or not self._is_live(heap[0])):
+            entry = heapq.heappop(heap)
+            if self._is_live(entry):
+                due.append(entry[1:])
+                del self._live[entry[1:]]
+        self.next = heap[0][0] if heap else math.inf
+        return due
+
+    def _is_live(self, entry: tuple[float, Event, str]) -> bool:
+        return self._live.get(entry[1:]) == entry[0]
+
+
+class Ids:
+    """The ids of the latest messages; whether one before them was used, the store must tell.
+
+    `stored` says that there is a store to look them up in. Without it, ids that memory lost can be
+    used again; with it, a history that is longer than the memory costs one look into an index for
+    each id that a sender chose.
+    """
+
+    __slots__ = ("_forgot", "_most", "_order", "_stored", "_used")
+
+    def __init__(self, most: int, *, stored: bool = False) -> None:
+        self._most = most
+        self._stored = stored
+        self._used: dict[str, Used] = {}
+        self._order: deque[str] = deque()
+        self._forgot = False
+
+    def is_unknown(self, id_: str) -> bool:
+        """Whether an id must be looked up in the store."""
+        return self._forgot and self._stored and id_ not in self._used
+
+    def check(self, id_: str, account: str, found: Mapping[str, Used | None]) -> None:
+        """Refuse an id that was used; its first sender is told for which message.
+
+        `found` are the ids that were looked up; raises `LookupNeeded` for one that must be.
+        """
+        used = self._used.get(id_)
+        if used is None:
+            if not (self._forgot and self._stored):
+                return
+            try:
+                used = found[id_]
+            except KeyError:
+                raise LookupNeeded from None
+            if used is None:
+                return
+        if used[1] == account:
+            raise IdUsed("You used this id before; that message was accepted.", seq=used[0])
+        raise IdUsed("Another message of the room has this id.")
+
+    def is_free(self, id_: str) -> bool:
+        """Whether an id is known not to be used, without a look into the store."""
+        return id_ not in self._used and not (self._forgot and self._stored)
+
+    def add(self, id_: str, seq: int, account: str | None) -> None:
+        """Remember an id."""
+        self._used[id_] = (seq, account)
+        self._order.append(id_)
+        if len(self._order) > self._most:
+            del self._used[self._order.popleft()]
+            self._forgot = True
+
+    def drop_before(self, seq: int) -> None:
+        """Forget what the history no longer holds."""
+        while self._order and self._used[self._order[0]][0] < seq:
+            del self._used[self._order.popleft()]
+        if self._order:
+            self._forgot = self._used[self._order[0]][0] > seq
+
+    def drop(self, ids: Collection[str]) -> None:
+        """Forget some ids. The cost grows with those from the oldest to the last that goes."""
+        used, order = self._used, self._order
+        left = sum(used.pop(id_, None) is not None for id_ in ids)
+        kept: list[str] = []
+        while left:
+            id_ = order.popleft()
+            if id_ in used:
+                kept.append(id_)
+            else:
+                left -= 1
+        order.extendleft(reversed(kept))
+
+    def begin(self, first_seq: int, last_seq: int) -> None:
+        """The history reaches from here to there; what memory lacks of it must be looked up."""
+        oldest = self._used[self._order[0]][0] if self._order else last_seq + 1
+        self._forgot = oldest > first_seq
 
 
 class State:
@@ -68,6 +199,10 @@ class State:
         self.hub_check = hub_check
         self.admit = admit
         self._stamper = Stamper()
+
+    def stamp_head(self, now: float, sender: str) -> str:
+        """What stands between the `seq` and the id of a sender's messages of this moment."""
+        return self._stamper.moment_member(now) + sender
 
     def append(
         self,

@@ -16,6 +16,7 @@ from folkmoot.core import strict
 from folkmoot.core.errors import FolkmootError, MessageError
 from folkmoot.core.mcpx import PROTOCOL, SET_BY_GATEWAY, McpxMessage
 from folkmoot.core.strict import Limits
+from folkmoot.rooms.limits import MAX_SHOWN_KIND
 from folkmoot.rooms.machine.model import GATEWAY
 
 _BRACE: Final = ord("{")
@@ -23,7 +24,6 @@ _NULLABLE: Final = ("id", "from", "to", "correlation_id", "context")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
-MAX_SHOWN: Final = 1280
 LARGE: Final = 65_536
 """Bytes of a message that is not copied twice."""
 
@@ -47,6 +47,14 @@ class Stamper:
             self._second = second
         return f"{self._text}.{milliseconds:03d}Z"
 
+    def moment_member(self, now: float) -> str:
+        """The member `ts` of a moment, with the commas around it."""
+        if not self._begins <= now < self._ends:
+            self._begins = int(now * 1000) / 1000
+            self._ends = self._begins + 0.001
+            self._member = f',"ts":"{self.ts(now)}",'
+        return self._member
+
     def stamp(
         self,
         message: McpxMessage,
@@ -61,20 +69,17 @@ class Stamper:
         `sender` is the member `from` with its comma, `fresh_id` the id where the message has none,
         and `to` what stands in place of the message's own, if anything.
         """
-        if not self._begins <= now < self._ends:
-            self._begins = int(now * 1000) / 1000
-            self._ends = self._begins + 0.001
-            self._member = f',"ts":"{self.ts(now)}",'
+        member = self.moment_member(now)
         said_by = sender if message.sender is None else ""
         named = "" if fresh_id is None else f'"id":"{fresh_id}",'
-        head = f'{{"seq":{seq}{self._member}{said_by}{named}'.encode()
+        head = f'{{"seq":{seq}{member}{said_by}{named}'.encode()
         if to is not None:
             return head + b'"to":%b,' % _encode(to) + _rest(message, drop_to=True)
         if message.verbatim or not _must_replace(message):
             raw = message.raw
             if len(raw) < LARGE:
                 return head + raw[1 if raw[0] == _BRACE else raw.index(b"{") + 1 :]
-            return b"".join((head, memoryview(raw)[raw.index(b"{") + 1 :]))
+            return join_large(head, raw)
         return head + _rest(message, drop_to=False)
 
     def gateway(
@@ -99,6 +104,11 @@ class Stamper:
             members["correlation_id"] = correlation_id
         members["payload"] = payload
         return _encode(members)
+
+
+def join_large(head: bytes, raw: bytes) -> bytes:
+    """The head and then the sender's members, which are copied once."""
+    return b"".join((head, memoryview(raw)[raw.index(b"{") + 1 :]))
 
 
 def moment(at: float) -> str:
@@ -158,4 +168,4 @@ def readable(raw: bytes, limits: Limits) -> tuple[str | None, str | None]:
         return None, None
     id_, kind = members.get("id"), members.get("kind")
     fits = type(id_) is str and 0 < len(id_) <= 128 and id_.isprintable()
-    return id_ if fits else None, kind[:MAX_SHOWN] if type(kind) is str else None
+    return id_ if fits else None, kind[:MAX_SHOWN_KIND] if type(kind) is str else None

@@ -8,8 +8,7 @@ or where it reads too slowly, it is told to *reload*. `operations.events` has th
 
 from __future__ import annotations
 
-from folkmoot.transports.events.feed import HubEvents
 from folkmoot.transports.events.follower import Follower, Following
-from folkmoot.transports.events.streams import EventStreams
+from folkmoot.transports.events.streams import EventStreams, HubEvents
 
 __all__ = ["EventStreams", "Follower", "Following", "HubEvents"]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.accounts.events import read_change
+from folkmoot.accounts.model import read_change
 from folkmoot.core.events import (
     ACCOUNTS,
     CREDENTIALS,
@@ -24,6 +24,11 @@ from folkmoot.core.events import (
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.operations import events as rows
 from folkmoot.transports.events import sources
+from folkmoot.transports.limits import (
+    MAX_EVENTS_WAITING,
+    MAX_EVENTS_WAITING_BYTES,
+    MAX_ROOMS_FOLLOWED,
+)
 
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
@@ -32,11 +37,6 @@ if TYPE_CHECKING:
     from folkmoot.operations.events import EventRow
     from folkmoot.transports.events.sources import Source, Told
 
-MOST_WAITING: Final = 200
-MOST_WAITING_BYTES: Final = 64 * 1024
-"""What waits for a client to read it; beyond, all of it is dropped for one `reload`."""
-MOST_ROOMS: Final = 1_000
-"""Rooms that one stream follows; of those beyond it hears nothing."""
 
 IN: Final = ("member", "invited")
 """What one must be to a room to hear of it."""
@@ -125,7 +125,7 @@ class Follower:
         for room_id, room in found.items():
             self._follow(room_id, room)
 
-    def tell(self, row: EventRow, data: Struct) -> None:
+    def send(self, row: EventRow, data: Struct) -> None:
         """Say something in the stream, where whoever follows may hear it."""
         if self.ended or not self._may_hear(row, data):
             return
@@ -134,8 +134,8 @@ class Follower:
     def put(self, row: EventRow, data: Struct) -> None:
         """Say something in the stream; where too much waits, only that it must be read again."""
         raw, stream = _encode(data), self.stream
-        too_much = stream.unsent + len(raw) > MOST_WAITING_BYTES
-        if too_much or stream.waiting >= MOST_WAITING:
+        too_much = stream.unsent + len(raw) > MAX_EVENTS_WAITING_BYTES
+        if too_much or stream.waiting >= MAX_EVENTS_WAITING:
             stream.drop_waiting()
             row = rows.RELOAD
             raw = _encode(rows.Reload("overflow"))
@@ -166,11 +166,11 @@ class Follower:
         self._listening[key or where] = self._bus.listen(where, listener)
 
     def _pass_on(self, where: str, source: Source, key: str = "") -> None:
-        self._listen(where, lambda event: self._tell_all(source(event)), key)
+        self._listen(where, lambda event: self._send_all(source(event)), key)
 
-    def _tell_all(self, told: Iterable[Told]) -> None:
+    def _send_all(self, told: Iterable[Told]) -> None:
         for row, data in told:
-            self.tell(row, data)
+            self.send(row, data)
 
     def _may_hear(self, row: EventRow, data: Struct) -> bool:
         if not row.needs:
@@ -190,7 +190,7 @@ class Follower:
             self.end()
         elif changed.change in ("profile", "handle", "restored"):
             told = rows.AccountChanged(changed.handle, changed.change)
-            self.tell(rows.ACCOUNT_CHANGED, told)
+            self.send(rows.ACCOUNT_CHANGED, told)
 
     def _rights_changed(self, _: Event) -> None:
         """What may be heard, and read, is not what it was."""
@@ -210,15 +210,15 @@ class Follower:
             self._follow(room_id, room)
         else:
             self._unfollow(room_id)
-        self.tell(rows.ROOM_MEMBERSHIP, rows.RoomMembership(room, state))
+        self.send(rows.ROOM_MEMBERSHIP, rows.RoomMembership(room, state))
 
     def _follow(self, room_id: int, room: str) -> None:
         rooms = self._rooms
-        if rooms is None or room_id in rooms or len(rooms) >= MOST_ROOMS or self.ended:
+        if rooms is None or room_id in rooms or len(rooms) >= MAX_ROOMS_FOLLOWED or self.ended:
             return
         rooms[room_id] = room
         number = str(room_id)
-        self._pass_on(subject(SAID, number), partial(sources.said, room))
+        self._pass_on(subject(SAID, number), partial(sources.room_messages, room))
         self._listen(subject(ROOMS, number), partial(self._room_changed, room_id, room))
 
     def _unfollow(self, room_id: int) -> None:
@@ -230,7 +230,7 @@ class Follower:
 
     def _room_changed(self, room_id: int, room: str, event: Event) -> None:
         gone = event.data["gone"]
-        self.tell(rows.ROOM_CHANGED, rows.RoomChanged(room, "removed" if gone else "settings"))
+        self.send(rows.ROOM_CHANGED, rows.RoomChanged(room, "removed" if gone else "settings"))
         if gone:
             self._unfollow(room_id)
             if not self.who.is_account:

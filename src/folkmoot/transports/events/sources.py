@@ -68,7 +68,7 @@ def lists(event: Event) -> Iterator[Told]:
     yield rows.TOOLS_CHANGED, rows.ToolsChanged(changed)
 
 
-def said(room: str, event: Event) -> Iterator[Told]:
+def room_messages(room: str, event: Event) -> Iterator[Told]:
     """Messages became part of a room."""
     data = event.data
     yield rows.ROOM_MESSAGE, rows.RoomMessage(room, data["seq"])
@@ -77,7 +77,7 @@ def said(room: str, event: Event) -> Iterator[Told]:
     for each in data["proposals"]:
         yield rows.ROOM_PROPOSAL, rows.RoomProposal(room, each["proposal"], each["change"])
     if data["rights"]:
-        yield rows.ROOM_RIGHTS, rows.RoomRights(room)
+        yield rows.ROOM_RIGHTS, rows.RoomRightsChanged(room)
 
 
 def held(event: Event) -> Iterator[Told]:

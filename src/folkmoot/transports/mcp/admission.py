@@ -37,12 +37,13 @@ from folkmoot.mcp.wire import (
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL
 from folkmoot.transports.answers import JsonResponse, challenge
+from folkmoot.transports.limits import MAX_DECLARATION_BYTES, MAX_DECLARED_MEMBER
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from folkmoot.names import NameStyle
-    from folkmoot.operations import Catalogue
+    from folkmoot.operations import ToolCatalogue
     from folkmoot.transports.mcp.arrivals import Exchange
 
 
@@ -83,13 +84,9 @@ def check_completion(params: dict[str, Any]) -> None:
     texts_in(object_in(params, "context") or {}, "arguments")
 
 
-MOST_BYTES: Final = 1_024
-"""Of a declaration that is kept as it is; those of usual clients have a few hundred."""
 FLAGS: Final = ("elicitation", "roots", "sampling", "tasks")
 """The capabilities that somebody may ask a client for."""
 NAMES: Final = ("name", "title", "version")
-MOST_OF_ONE: Final = 128
-"""Bytes of one member of a long declaration."""
 OPENING: Final = ("protocolVersion", "capabilities", "clientInfo")
 EMPTY: Final = Raw(b"{}")
 
@@ -106,7 +103,7 @@ _encode = msgspec.json.Encoder().encode
 
 def reduce_declared(body: bytes) -> bytes:
     """A message whose declarations are short: the same, unless they were long."""
-    if len(body) <= MOST_BYTES:
+    if len(body) <= MAX_DECLARATION_BYTES:
         return body
     try:
         call = _call(body)
@@ -119,7 +116,7 @@ def reduce_declared(body: bytes) -> bytes:
         return body
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InvalidJson("The message is not valid JSON.") from None
-    if _size(meta, (CAPABILITIES_KEY, CLIENT_KEY)) <= MOST_BYTES:
+    if _size(meta, (CAPABILITIES_KEY, CLIENT_KEY)) <= MAX_DECLARATION_BYTES:
         return body
     reduced = _reduced(meta, CAPABILITIES_KEY, CLIENT_KEY)
     return _with_params(body, {**params, "_meta": Raw(_encode(reduced))})
@@ -128,12 +125,12 @@ def reduce_declared(body: bytes) -> bytes:
 def _opening(params: dict[str, Raw]) -> dict[str, Raw]:
     """The params of `initialize`; a session keeps nothing else of them."""
     known: dict[str, Raw] = {name: params[name] for name in OPENING if name in params}
-    if _size(known, OPENING) > MOST_BYTES:
+    if _size(known, OPENING) > MAX_DECLARATION_BYTES:
         known = _reduced(known, "capabilities", "clientInfo")
-    if _size(known, OPENING) > MOST_BYTES:
+    if _size(known, OPENING) > MAX_DECLARATION_BYTES:
         raise BodyTooLarge(
-            f"What a client declares of itself may have at most {MOST_BYTES:,} bytes.",
-            limit=MOST_BYTES,
+            f"What a client declares of itself may have at most {MAX_DECLARATION_BYTES:,} bytes.",
+            limit=MAX_DECLARATION_BYTES,
         )
     return known
 
@@ -161,7 +158,7 @@ def _reduced(members: dict[str, Raw], capabilities: str, client: str) -> dict[st
 
 
 def _short(raw: Raw, otherwise: Raw) -> Raw:
-    return raw if len(bytes(raw)) <= MOST_OF_ONE else otherwise
+    return raw if len(bytes(raw)) <= MAX_DECLARED_MEMBER else otherwise
 
 
 def _with_params(body: bytes, params: dict[str, Raw]) -> bytes:
@@ -193,7 +190,9 @@ _asked: msgspec.json.Decoder[PartialMessage] = msgspec.json.Decoder(PartialMessa
 _named: msgspec.json.Decoder[NamedCall] = msgspec.json.Decoder(NamedCall)
 
 
-def answer_invalid(exchange: Exchange, body: bytes | None, catalogue: Catalogue) -> Response | None:
+def answer_invalid(
+    exchange: Exchange, body: bytes | None, catalogue: ToolCatalogue
+) -> Response | None:
     """The answer to a request whose token is not valid; None where it may go on regardless."""
     if exchange.scope["method"] == "DELETE":
         return None
@@ -238,7 +237,7 @@ def read_message(body: bytes) -> PartialMessage | None:
         return None
 
 
-def is_public(params: Raw, catalogue: Catalogue) -> bool:
+def is_public(params: Raw, catalogue: ToolCatalogue) -> bool:
     """Whether a call, or the call inside it, is of a tool that works without an account."""
     try:
         named = _named.decode(params)
@@ -251,7 +250,7 @@ def is_public(params: Raw, catalogue: Catalogue) -> bool:
 
 
 def public_tools(
-    catalogue: Catalogue, style: NameStyle, error: TokenRefused
+    catalogue: ToolCatalogue, style: NameStyle, error: TokenRefused
 ) -> list[dict[str, Any]]:
     """The tools that work without an account, each saying why it is one of the few listed."""
     return [

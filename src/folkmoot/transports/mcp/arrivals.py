@@ -20,9 +20,9 @@ from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, read_head
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
 from folkmoot.operations.call import Caller
 from folkmoot.transports.connections import PEER
-from folkmoot.transports.credentials import read_token
+from folkmoot.transports.credentials import is_direct, read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
-from folkmoot.transports.operators import is_direct
+from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.heads import Head
     from folkmoot.names import NameStyle
     from folkmoot.transports.address import Addresses
-    from folkmoot.transports.connections import Peer
+    from folkmoot.transports.connections import ConnectionPeer
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.resumption import Resumption
     from folkmoot.transports.mcp.sessions import McpSession, Sessions
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 REWRITTEN_KEY: Final = "folkmoot.rewritten"
 """In the scope of a request that is not as its client sent it: its headers may repeat less."""
 HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
-MOST_PARAMETERS: Final = 50
 TOKEN_ALONE: Final = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
 NO_TOKENS: Final[frozenset[str]] = frozenset()
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
@@ -126,7 +125,7 @@ def read_query(scope: Scope) -> Query:
         pairs = parse_qsl(
             scope["query_string"].decode("latin-1"),
             keep_blank_values=True,
-            max_num_fields=MOST_PARAMETERS,
+            max_num_fields=MAX_QUERY_PARAMETERS,
         )
     except ValueError:
         raise QueryInvalid("The URL has too many query parameters.") from None
@@ -192,7 +191,7 @@ class Arrivals:
         handshake = version is None or version in HANDSHAKE
         session: McpSession | None = None
         subscribed: tuple[str, ...] = ()
-        peer: Peer | None = scope.get(PEER)
+        peer: ConnectionPeer | None = scope.get(PEER)
         address = (peer.address if peer is not None else "") or self._addresses.of(scope)
         if session_id is not None and handshake:
             named = session_id.decode("latin-1")

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from folkmoot.core.errors import CapabilityDenied
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, TASKS, about
 from folkmoot.core.message import Request
-from folkmoot.gateway.asking import ASKS, CALL
 from folkmoot.gateway.operations import HubPolicy
+from folkmoot.gateway.requests import ASKS, CALL
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE
 from folkmoot.transports.mcp.calls import BackendCalls
-from folkmoot.transports.mcp.deliveries import Deliveries
 from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, TASK, Hearers
 from folkmoot.transports.mcp.listening import SubscriptionListener
 from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
 from folkmoot.transports.mcp.resources import Resources
-from folkmoot.transports.mcp.service import HubService
+from folkmoot.transports.mcp.service import Deliveries, HubService
 from folkmoot.transports.mcp.tasks import TASK_METHODS, TaskRequests
 from folkmoot.transports.mcp.watches import ListChanges, Watches
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.mail import Mail
-    from folkmoot.operations import Catalogue
+    from folkmoot.operations import ToolCatalogue
     from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import RunningCalls
     from folkmoot.transports.mcp.service import SignIn
@@ -45,7 +44,7 @@ class Parts:
         self,
         *,
         version: str,
-        catalogue: Catalogue,
+        catalogue: ToolCatalogue,
         calls: RunningCalls,
         accounts: Accounts,
         mail: Mail,
@@ -117,7 +116,7 @@ class Parts:
         """Tell a session that has become someone's: its lists are theirs now."""
         hearer = self.hearers.of(session)
         if hearer is not None:
-            self.hearers.tell(hearer, RIGHTS)
+            self.hearers.notify(hearer, RIGHTS)
 
     def session_listens(self, session: McpSession, *, missed: bool) -> None:
         """Tell a session what it has not heard; if it may have missed anything, all that it can be
@@ -176,7 +175,7 @@ class Parts:
         if not event.data["stateless"]:
             for hearer in self.hearers.sessions_of(about(event)):
                 if hearer.session.version == HANDSHAKE_VERSION:
-                    self.hearers.tell(hearer, TASK + event.data["id"])
+                    self.hearers.notify(hearer, TASK + event.data["id"])
 
     def _may_hear(self, principal: Principal, what: str) -> bool:
         """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.accounts.events import read_change
+from folkmoot.accounts.model import read_change
 from folkmoot.core.errors import (
     AuthenticationRequired,
     CapabilityDenied,
@@ -25,7 +25,14 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import about
 from folkmoot.core.message import Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext
-from folkmoot.gateway.asking import CALL, COMPLETE, GATEWAY_CALL, GET, READ, CallExtras
+from folkmoot.gateway.requests import (
+    CALL,
+    COMPLETE,
+    GATEWAY_CALL,
+    GET,
+    READ,
+    CallExtras,
+)
 from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.server.heads import check_marked
 from folkmoot.mcp.server.service import McpAnswer, Stopped
@@ -34,7 +41,8 @@ from folkmoot.operations.arguments import shown
 from folkmoot.operations.dispatch import CALLER, METHOD, failure
 from folkmoot.pipeline import enveloped
 from folkmoot.taskgroups import Interruptible
-from folkmoot.telemetry.records import AUDIT_TRAIL
+from folkmoot.telemetry.logs import AUDIT_TRAIL
+from folkmoot.transports.limits import MAX_CALLS_OF_ACCOUNT, MAX_CALLS_OF_SESSION
 from folkmoot.transports.mcp.lists import may_call
 
 if TYPE_CHECKING:
@@ -45,13 +53,10 @@ if TYPE_CHECKING:
     from folkmoot.gateway.model import ToolEntry
     from folkmoot.gateway.rights import HubRights
     from folkmoot.mcp.server.service import McpRequest
-    from folkmoot.operations import Operation, ToolResult
+    from folkmoot.operations import Operation, OperationResult
     from folkmoot.pipeline import Pipeline
     from folkmoot.transports.mcp.arrivals import Exchange
 
-MOST_OF_SESSION: Final = 64
-MOST_OF_ACCOUNT: Final = 256
-"""Calls to backends that may be open at once, in one session and for one account."""
 STATELESS: Final = SessionContext(protocol_version=ProtocolVersion(STATELESS_VERSION))
 
 
@@ -102,7 +107,7 @@ class RunningCalls:
     def __len__(self) -> int:
         return sum(map(len, self._open.values()))
 
-    async def call(self, asked: McpRequest, tool: Operation, arguments: Any) -> ToolResult:
+    async def call(self, asked: McpRequest, tool: Operation, arguments: Any) -> OperationResult:
         """The answer of a tool of the hub's own; whatever policy refuses is an answer too."""
         # The canonical name: no spelling slips past policy.
         params = {"name": tool.name, "arguments": arguments}
@@ -110,7 +115,9 @@ class RunningCalls:
         exchange: Exchange = asked.caller
         caller = exchange.caller
         try:
-            answer: ToolResult = await self._run(self._tools, request, exchange, {CALLER: caller})
+            answer: OperationResult = await self._run(
+                self._tools, request, exchange, {CALLER: caller}
+            )
             if tool.waits and tool.is_waiting(arguments):
                 # It may have been denied meanwhile.
                 self._judge(self._tools, request, exchange)
@@ -159,14 +166,14 @@ class RunningCalls:
         exchange: Exchange = asked.caller
         account, session = exchange.caller.account, exchange.session
         owner = account.id if account is not None else ""
-        if len(self._open.get(owner, ())) >= MOST_OF_ACCOUNT:
+        if len(self._open.get(owner, ())) >= MAX_CALLS_OF_ACCOUNT:
             raise TooManyInFlight(
-                f"You have {MOST_OF_ACCOUNT} calls to backends open at once; "
+                f"You have {MAX_CALLS_OF_ACCOUNT} calls to backends open at once; "
                 "wait until one is answered."
             )
-        if session is not None and session.calls >= MOST_OF_SESSION:
+        if session is not None and session.calls >= MAX_CALLS_OF_SESSION:
             raise TooManyInFlight(
-                f"This session has {MOST_OF_SESSION} calls to backends open at once; "
+                f"This session has {MAX_CALLS_OF_SESSION} calls to backends open at once; "
                 "wait until one is answered."
             )
         call = OpenCall(self._open, asked, owner)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from folkmoot.accounts.events import read_change
+from folkmoot.accounts.model import read_change
 from folkmoot.core.errors import (
     FolkmootError,
     HubStopping,
@@ -24,7 +24,13 @@ from folkmoot.operations.concealment import conceal_call
 from folkmoot.taskgroups import aside
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
-from folkmoot.transports.mcp.admission import MOST_BYTES, answer_invalid, reduce_declared
+from folkmoot.transports.limits import (
+    DRAIN_SHARE,
+    IDLE_CHECKS,
+    MAX_DECLARATION_BYTES,
+    SESSION_CHECK_SECONDS,
+)
+from folkmoot.transports.mcp.admission import answer_invalid, reduce_declared
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.calls import RunningCalls
@@ -37,7 +43,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from folkmoot.accounts import Accounts
-    from folkmoot.accounts.ports import Sealer
+    from folkmoot.accounts.model import Sealer
     from folkmoot.core.message import Request
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Clock, Event, Store
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.task_calls import TaskCalls
     from folkmoot.mail import Mail
     from folkmoot.mcp.server.service import After
-    from folkmoot.operations import Catalogue
+    from folkmoot.operations import ToolCatalogue
     from folkmoot.operations.call import Bind
     from folkmoot.pipeline import Pipeline
     from folkmoot.settings.model import McpSettings
@@ -58,12 +64,6 @@ Tap: TypeAlias = "Callable[[Exchange, bytes | None, Send, Serve, McpEndpoint], A
 """Takes an authenticated request past the interceptors, and has what is left of it served."""
 Serve: TypeAlias = "Callable[[Scope, bytes | None, Send], Awaitable[None]]"
 
-DRAINED = 0.8
-"""How much of the time that a hub takes to stop calls to backends have."""
-LOOKS_WHILE_IDLE = 4
-MOST_BETWEEN_LOOKS = 30.0
-"""Seconds after which we look for idle sessions at the latest."""
-
 
 class McpEndpoint:
     """`/mcp` of one hub; it serves while `running()` is entered."""
@@ -72,7 +72,7 @@ class McpEndpoint:
         self,
         *,
         version: str,
-        catalogue: Catalogue,
+        catalogue: ToolCatalogue,
         tools: Pipeline,
         backends: Pipeline,
         rights: HubRights,
@@ -183,7 +183,7 @@ class McpEndpoint:
             # What backends have not answered by then is answered while the connections are there.
             loop = asyncio.get_running_loop()
             why = HubStopping("The hub is stopping, and the backend did not answer in time.")
-            loop.call_later(DRAINED * self._drain_seconds, self._parts.calls.give_up, why)
+            loop.call_later(DRAIN_SHARE * self._drain_seconds, self._parts.calls.give_up, why)
         self._stopping = True
         if self._server.streams is not None:
             self._server.streams.abandon()
@@ -262,7 +262,7 @@ class McpEndpoint:
             if refusal is None and body is not None:
                 try:
                     # Of a short message nothing is too long, and it is read where it is served.
-                    if len(body) > MOST_BYTES:
+                    if len(body) > MAX_DECLARATION_BYTES:
                         body = reduce_declared(check_single(body))
                 except MessageError as error:
                     refusal = refused(error)
@@ -356,7 +356,7 @@ class McpEndpoint:
     async def _end_idle_sessions(self) -> None:
         """End sessions that nobody uses, for as long as the hub runs."""
         while True:
-            await asyncio.sleep(min(self._idle_seconds / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
+            await asyncio.sleep(min(self._idle_seconds / IDLE_CHECKS, SESSION_CHECK_SECONDS))
             while (session := self._sessions.next_idle()) is not None:
                 await self._resumption.close(session, by_client=False)
 

@@ -75,7 +75,7 @@ class Hearer(ABC):
         """Have them told of a change."""
         self._pending[what] = None
 
-    def take(self) -> list[str]:
+    def drain(self) -> list[str]:
         """What is to be told now."""
         taken = list(self._pending)
         self._pending.clear()
@@ -101,12 +101,12 @@ class StreamHearer(Hearer):
         super().mark(what)
         self._news.set()
 
-    async def heard(self, leaving: asyncio.Event) -> list[str]:
+    async def wait(self, leaving: asyncio.Event) -> list[str]:
         """Wait for what is to be told; nothing when there will be nothing any more."""
         if not self._pending:
             await unless(leaving, self._news.wait())
         self._news.clear()
-        return self.take()
+        return self.drain()
 
     @property
     def account_id(self) -> str:
@@ -200,7 +200,7 @@ class Hearers:
         """Tell a stream nothing more."""
         self._streams.discard(stream)
 
-    def tell(self, hearer: Hearer, what: str) -> None:
+    def notify(self, hearer: Hearer, what: str) -> None:
         """Have someone told of a change; nobody waits for it."""
         if isinstance(hearer, SessionHearer):
             if not hearer.wants(what) or self._tasks is None:
@@ -214,14 +214,14 @@ class Hearers:
         """Tell a session what it has not heard yet, if it listens."""
         if self._tasks is not None and hearer.session.listens and not hearer.telling:
             hearer.telling = True
-            self._tasks.run(self._tell(hearer))
+            self._tasks.run(self._deliver(hearer))
 
-    def tell_all(self, what: str, accounts: frozenset[str] | None = None) -> None:
+    def notify_all(self, what: str, accounts: frozenset[str] | None = None) -> None:
         """Have everyone who has an account, or only these, told that something has changed."""
         for hearer in (*self._sessions.values(), *self._streams):
             concerned = accounts is None or hearer.account_id in accounts
             if hearer.account_id and concerned and hearer.wants(what):
-                self.tell(hearer, what)
+                self.notify(hearer, what)
 
     async def due(self, hearer: Hearer, what: str) -> list[str] | None:
         """What to say of something that was marked; None when their token is good no more."""
@@ -253,9 +253,9 @@ class Hearers:
         """The sessions of an account."""
         return [each for each in self._sessions.values() if each.account_id == account_id]
 
-    async def _tell(self, hearer: SessionHearer) -> None:
+    async def _deliver(self, hearer: SessionHearer) -> None:
         try:
-            while hearer.session.listens and (what := hearer.take()):
+            while hearer.session.listens and (what := hearer.drain()):
                 for each in what:
                     due = await self.due(hearer, each)
                     if due is None or hearer.session.ended:

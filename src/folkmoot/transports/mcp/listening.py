@@ -11,11 +11,11 @@ from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.taskgroups import aside
+from folkmoot.transports.limits import MAX_RESOURCES_WATCHED
 from folkmoot.transports.mcp.hearers import TASK, StreamHearer
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 from folkmoot.transports.mcp.resources import account_of
 from folkmoot.transports.mcp.tasks import read_task_ids
-from folkmoot.transports.mcp.watches import MOST_WATCHED
 
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
@@ -71,14 +71,14 @@ class SubscriptionListener:
                 granted = acknowledgement(lists, honoured, said, told_of)
                 asked.reply.say(granted, Weight.QUESTION)
                 while not leaving.is_set() and not hearer.ended:
-                    for what in await hearer.heard(leaving):
-                        await self._tell(asked, hearer, what, meta)
+                    for what in await hearer.wait(leaving):
+                        await self._send(asked, hearer, what, meta)
         finally:
             self._hearers.leave(hearer)
             self._resources.unwatch(hearer)
         return McpAnswer({"_meta": meta})
 
-    async def _tell(
+    async def _send(
         self, asked: McpRequest, hearer: StreamHearer, what: str, meta: dict[str, Any]
     ) -> None:
         due = await self._hearers.due(hearer, what)
@@ -151,7 +151,7 @@ def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:
     if type(uris) is not list or any(type(uri) is not str for uri in uris):
         raise ParamsInvalid(f"{wire.URIS} must be an array of strings.")
     # What is named beyond what may be watched is not even looked at: there may be thousands.
-    return frozenset(lists), list(dict.fromkeys(uris))[: MOST_WATCHED + 1]
+    return frozenset(lists), list(dict.fromkeys(uris))[: MAX_RESOURCES_WATCHED + 1]
 
 
 def acknowledgement(

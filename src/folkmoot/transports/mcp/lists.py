@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.listing import Own
     from folkmoot.gateway.rights import HubRights
-    from folkmoot.operations import Catalogue
+    from folkmoot.operations import ToolCatalogue
     from folkmoot.transports.mcp.arrivals import Exchange
 
 NAME: Final = "folkmoot"
@@ -71,7 +71,7 @@ def server_info(version: str) -> dict[str, Any]:
     return {"name": NAME, "title": TITLE, "version": version}
 
 
-def own_lists(catalogue: Catalogue) -> Mapping[What, Own]:
+def own_lists(catalogue: ToolCatalogue) -> Mapping[What, Own]:
     """The hub's own entries, by list."""
     return {
         "tools": lambda style, apps: catalogue.listing(style, app_only=apps),
@@ -99,7 +99,7 @@ class Lists:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: ToolCatalogue,
         rights: HubRights,
         gateway: Gateway,
         server_info: dict[str, Any],

@@ -119,7 +119,7 @@ class Notices(SessionTasks):
             return
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = self.start(session.id, self._follow(session, user_id, credential_id, notify, ready))
-        task.add_done_callback(lambda _: settle(ready))
+        task.add_done_callback(lambda _: resolve(ready))
         await ready
 
     def follows(self, session: McpSession) -> bool:
@@ -142,9 +142,9 @@ class Notices(SessionTasks):
         try:
             subscription = await self._bus.subscribe(subject_of_mailbox(user_id))
         except FolkmootError as error:
-            settle(ready, error)
+            resolve(ready, error)
             return
-        settle(ready)
+        resolve(ready)
         try:
             async for event in subscription:
                 if session.ended or session.credential_id != credential_id:
@@ -192,7 +192,7 @@ class MailWatch:
         return await anext(self._events, None)
 
 
-def settle(ready: asyncio.Future[None], error: Exception | None = None) -> None:
+def resolve(ready: asyncio.Future[None], error: Exception | None = None) -> None:
     """Let whoever waits go on, unless they went away already."""
     if ready.done():
         return

@@ -8,7 +8,7 @@ import msgspec
 
 from folkmoot.core.errors import AuthenticationRequired
 from folkmoot.core.message import ErrorObject
-from folkmoot.gateway.asking import READ
+from folkmoot.gateway.requests import READ
 from folkmoot.mcp.server.service import McpAnswer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
 from folkmoot.operations.mail import APP_META, APP_TYPE, INBOX_APP, inbox_page
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.service import McpRequest
     from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import BackendCalls
-    from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.hearers import Hearer, Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
+    from folkmoot.transports.mcp.service import Deliveries
     from folkmoot.transports.mcp.sessions import McpSession
     from folkmoot.transports.mcp.watches import Watches
 
@@ -110,7 +110,7 @@ class Resources:
             hearer = self._hearers.of(session)
             if hearer is not None and hearer.wants(INBOX):
                 hearer.urgent = hearer.urgent or notice.urgent
-                self._hearers.tell(hearer, INBOX)
+                self._hearers.notify(hearer, INBOX)
 
         await self._notices.subscribe(session, account.id, exchange.credential_id, notify)
         return McpAnswer({})

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from folkmoot.core.errors import SessionNotFound, StoreError
 from folkmoot.core.policy import NOBODY
+from folkmoot.transports.limits import MAX_SESSION_SECONDS
 from folkmoot.transports.mcp.session_ids import SealedIds, SessionRecord, SessionRows, full_hash
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, McpSession, Sessions
 
@@ -23,15 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from folkmoot.accounts import Accounts, Credential
-    from folkmoot.accounts.ports import Sealer
+    from folkmoot.accounts.model import Sealer
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Clock, Store
     from folkmoot.transports.mcp.session_ids import Claims
 
 logger = logging.getLogger("folkmoot.mcp")
-
-LONGEST_LIFE: Final = 30 * 24 * 3600
-"""Seconds after which a restart ends a session for good."""
 
 
 class Resumption:
@@ -101,7 +99,7 @@ class Resumption:
             credential_id=session.credential_id if session.token_id else "",
             token_id=session.token_id,
         )
-        now, until = int(self._clock.now()), said.born + LONGEST_LIFE
+        now, until = int(self._clock.now()), said.born + MAX_SESSION_SECONDS
         try:
             await self._rows.put(session.id, session.owner, state, now, until)
         except StoreError as error:
@@ -121,7 +119,7 @@ class Resumption:
         said = self._ids.open(session_id)
         if said is None:
             return None
-        until = said.born + LONGEST_LIFE
+        until = said.born + MAX_SESSION_SECONDS
         try:
             return await self._authentication.bind(token_id, full_hash(session_id), until)
         except StoreError as error:
@@ -143,7 +141,7 @@ class Resumption:
             needs_row = session.stored or (by_client and is_somebodys(session))
             said = self._ids.open(session.id) if needs_row else None
             if said is not None:
-                now, until = int(self._clock.now()), said.born + LONGEST_LIFE
+                now, until = int(self._clock.now()), said.born + MAX_SESSION_SECONDS
                 await self._rows.close(session.id, session.owner, now, until)
         except StoreError as error:
             if by_client:
@@ -171,7 +169,7 @@ class Resumption:
         if (
             said is None
             or said.boot_id == self._ids.boot_id
-            or said.born + LONGEST_LIFE <= self._clock.now()
+            or said.born + MAX_SESSION_SECONDS <= self._clock.now()
             or session_id in self._closing
         ):
             raise SessionNotFound(SESSION_ENDED)

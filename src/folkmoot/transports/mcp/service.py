@@ -1,16 +1,15 @@
 """The hub as an MCP server: what each method answers, one row each.
 
-It is a service of stateless requests. Who asks was made out before, and is the `Exchange` of the
-request; whatever era a client speaks was left at the edge.
-
-A tool may name one argument that is for a person to give. Where a client of the stateless era can
-ask, the call is answered with the question, whatever the assistant gave for the argument; the
-client asks, and calls again with what the user said. Where it cannot, the argument counts.
+What follows an answer is done once it has arrived, in tasks that outlive the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw, to_builtins
@@ -30,8 +29,13 @@ from folkmoot.core.errors import (
     TokenRefused,
     UnknownTool,
 )
-from folkmoot.gateway.asking import CALL, COMPLETE, GET, READ
-from folkmoot.gateway.instructions import joined
+from folkmoot.gateway.definitions import joined
+from folkmoot.gateway.requests import (
+    CALL,
+    COMPLETE,
+    GET,
+    READ,
+)
 from folkmoot.gateway.service import tool_error
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import for_stateless
@@ -42,6 +46,8 @@ from folkmoot.operations.call import encode_payload
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL, inner_call
 from folkmoot.operations.mail import APP_TYPES
+from folkmoot.taskgroups import group
+from folkmoot.transports.limits import DELIVERY_SECONDS
 from folkmoot.transports.mcp.admission import check_completion, object_in, text_in, texts_in
 from folkmoot.transports.mcp.lists import INSTRUCTIONS, OF_BACKENDS, WHAT, app_type
 from folkmoot.transports.mcp.tasks import TASK_METHODS, offered
@@ -49,16 +55,70 @@ from folkmoot.transports.mcp.tasks import TASK_METHODS, offered
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.service import McpRequest
-    from folkmoot.operations import Catalogue, Operation
-    from folkmoot.operations.call import Bind
+    from folkmoot.operations import Operation, ToolCatalogue
+    from folkmoot.operations.call import Bind, Delivered
     from folkmoot.transports.mcp.arrivals import Exchange
     from folkmoot.transports.mcp.calls import BackendCalls, RunningCalls
-    from folkmoot.transports.mcp.deliveries import Deliveries
     from folkmoot.transports.mcp.listening import SubscriptionListener
     from folkmoot.transports.mcp.lists import Lists
     from folkmoot.transports.mcp.resources import Resources
     from folkmoot.transports.mcp.sessions import McpSession
     from folkmoot.transports.mcp.tasks import TaskRequests
+
+
+logger = logging.getLogger("folkmoot.mcp")
+
+
+class Deliveries:
+    """Runs what follows a delivery; who asks again waits for it, and so sees what it did.
+
+    A client may close its connection with the answer in hand, which cancels the request: what
+    follows must not be cancelled with it.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: asyncio.TaskGroup | None = None
+        self.under_way: dict[str, set[asyncio.Task[None]]] = {}
+        """What follows answers, by user."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own the tasks; on leaving, let them end."""
+        async with group() as tasks:
+            self._tasks = tasks
+            try:
+                yield
+            finally:
+                while left := tuple(chain.from_iterable(self.under_way.values())):
+                    await asyncio.wait(left)
+
+    def start(self, user_id: str, delivered: Delivered) -> None:
+        """Begin what follows a delivery to this user."""
+        if self._tasks is None:
+            raise RuntimeError("deliveries are not running")
+        task = self._tasks.create_task(self._follow(delivered))
+        ours = self.under_way.setdefault(user_id, set())
+        ours.add(task)
+
+        def done(ended: asyncio.Task[None]) -> None:
+            ours.discard(ended)
+            if not ours and self.under_way.get(user_id) is ours:
+                del self.under_way[user_id]
+
+        task.add_done_callback(done)
+
+    async def settled(self, user_id: str) -> None:
+        """Wait until what followed this user's earlier answers is done."""
+        if ours := self.under_way.get(user_id):
+            await asyncio.wait(tuple(ours), timeout=DELIVERY_SECONDS)
+
+    @staticmethod
+    async def _follow(delivered: Delivered) -> None:
+        try:
+            await delivered()
+        except Exception:
+            logger.exception("what was delivered could not be marked as read")
+
 
 ACTIONS: Final = frozenset({"accept", "decline", "cancel"})
 
@@ -155,7 +215,7 @@ class HubService:
         self,
         *,
         server_info: dict[str, Any],
-        catalogue: Catalogue,
+        catalogue: ToolCatalogue,
         calls: RunningCalls,
         deliveries: Deliveries,
         policy: HubPolicy,

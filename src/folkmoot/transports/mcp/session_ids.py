@@ -16,15 +16,19 @@ from msgspec import Struct
 
 from folkmoot.core.errors import SealBroken
 from folkmoot.mcp.wire import SESSION_HEADER
+from folkmoot.transports.limits import (
+    MAX_SESSION_ID,
+    MAX_SESSION_ROWS,
+    MAX_SESSION_ROWS_REMOVED,
+    MAX_SESSION_STATE_BYTES,
+)
 
 if TYPE_CHECKING:
-    from folkmoot.accounts.ports import Sealer
+    from folkmoot.accounts.model import Sealer
     from folkmoot.core.ports import Store, Tx
 
 PURPOSE: Final = "mcp_session"
-LONGEST: Final = 1_024
-"""Characters of an id; what does not fit is kept in a row."""
-FORM: Final = re.compile(f"[A-Za-z0-9_-]{{1,{LONGEST}}}")
+FORM: Final = re.compile(f"[A-Za-z0-9_-]{{1,{MAX_SESSION_ID}}}")
 TO_URL: Final = str.maketrans("+/", "-_", "=")
 FROM_URL: Final = str.maketrans("-_", "+/")
 BOOT_BYTES: Final = 8
@@ -77,7 +81,7 @@ class SealedIds:
             msgspec.json.encode(capabilities),
         )
         made = self._seal(said)
-        if len(made) <= LONGEST:
+        if len(made) <= MAX_SESSION_ID:
             return made, True
         return self._seal(msgspec.structs.replace(said, capabilities=b"")), False
 
@@ -111,12 +115,6 @@ def shown_header(name: str, value: str) -> tuple[str, str]:
 
 
 STATE_PURPOSE: Final = "mcp_session_state"
-MOST_BYTES: Final = 8_192
-"""Of the state of one session; one that subscribes to more has to do it again after a restart."""
-MOST_ROWS: Final = 1_000
-"""Of one account, and of all sessions that are nobody's; the oldest go first."""
-REMOVED_AT_ONCE: Final = 16
-"""More than one write adds, so that none pile up."""
 CLOSED: Final = ""
 
 
@@ -165,7 +163,7 @@ class SessionRows:
     ) -> None:
         """Keep the state of a session that was not closed."""
         encoded = msgspec.json.encode(state)
-        if len(encoded) > MOST_BYTES:
+        if len(encoded) > MAX_SESSION_STATE_BYTES:
             encoded = msgspec.json.encode(msgspec.structs.replace(state, uris=()))
         key = full_hash(session_id)
         await self._write(key, user_id, self._sealer.seal(STATE_PURPOSE, key, encoded), now, until)
@@ -186,13 +184,13 @@ class SessionRows:
             await tx.execute(
                 "DELETE FROM mcp_sessions WHERE id_hash IN (SELECT id_hash FROM mcp_sessions "
                 "WHERE until <= ? ORDER BY until LIMIT ?)",
-                (now, REMOVED_AT_ONCE),
+                (now, MAX_SESSION_ROWS_REMOVED),
             )
             await tx.execute(
                 "DELETE FROM mcp_sessions WHERE id_hash IN (SELECT id_hash FROM mcp_sessions "
                 "WHERE user_id IS NOT DISTINCT FROM (SELECT id FROM users WHERE id = ?) "
                 "ORDER BY until DESC LIMIT ? OFFSET ?)",
-                (user_id, REMOVED_AT_ONCE, MOST_ROWS),
+                (user_id, MAX_SESSION_ROWS_REMOVED, MAX_SESSION_ROWS),
             )
 
         await self._store.write(unit)

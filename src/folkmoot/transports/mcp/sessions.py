@@ -15,21 +15,18 @@ from typing import TYPE_CHECKING
 from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.mcp.server.sessions import HandshakeSession
+from folkmoot.transports.limits import (
+    MIN_SESSIONS,
+    SESSION_BYTES,
+    SESSION_RETRY_SECONDS,
+    SESSION_STRANGERS_SHARE,
+)
 from folkmoot.transports.mcp.session_ids import short_hash
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
 
 
-FEW = 10
-"""So many sessions anyone may have, however few there may be in all."""
-SESSION_BYTES = 24_576
-"""What a session takes, by a careful estimate: measured were 2 KB, and 17 KB with the most that a
-client can declare of itself.
-"""
-STRANGERS_SHARE = 8
-"""One in so many of the bytes of all sessions is for those without an account."""
-RETRY_SECONDS = 5
 SESSION_ENDED = (
     "Session not found. The hub was restarted, or the session was closed or not used for too long. "
     "Connect again: most clients do it by themselves, others must be restarted. No mail is lost."
@@ -98,11 +95,11 @@ class Sessions:
         self._most = most
         self._most_nobodys = most_nobodys
         self._nobodys: Counter[str] = Counter()
-        self._most_strangers = max(1, most_bytes // SESSION_BYTES // STRANGERS_SHARE)
+        self._most_strangers = max(1, most_bytes // SESSION_BYTES // SESSION_STRANGERS_SHARE)
         self._most_in_memory = max(2, most_bytes // SESSION_BYTES)
         self._strangers: OrderedDict[str, McpSession] = OrderedDict()
         # A tenth of all: nobody's sessions keep the others from having any.
-        tenth = max(FEW, most // 10)
+        tenth = max(MIN_SESSIONS, most // 10)
         self._most_of_one = min(most_of_one or tenth, tenth)
         self._of_user: Counter[str] = Counter()
 
@@ -129,7 +126,7 @@ class Sessions:
             raise HubFull(
                 "The hub has as many sessions open as it may; try again in a moment. Setting: "
                 "mcp.max_sessions.",
-                retry_after=RETRY_SECONDS,
+                retry_after=SESSION_RETRY_SECONDS,
             )
         full = len(self._sessions) >= self._most_in_memory
         if not full and not (stranger and len(self._strangers) >= self._most_strangers):
@@ -139,7 +136,7 @@ class Sessions:
             raise HubFull(
                 "The hub has as many sessions open as it can; try again in a moment. Setting: "
                 "mcp.max_session_bytes.",
-                retry_after=RETRY_SECONDS,
+                retry_after=SESSION_RETRY_SECONDS,
             )
         return max(idle, key=lambda session: self._nobodys[session.address])
 

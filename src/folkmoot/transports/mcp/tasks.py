@@ -16,10 +16,11 @@ from folkmoot.core.errors import (
     TaskUnknown,
 )
 from folkmoot.core.message import Request
-from folkmoot.gateway.asking import CALL, CallExtras, TaskAction
+from folkmoot.gateway.requests import CALL, CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
 from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import McpAnswer, method_unknown
+from folkmoot.transports.limits import MAX_TASKS_WATCHED
 from folkmoot.transports.mcp.admission import object_in, text_in
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ METHODS: Final = {
 TASK_METHODS: Final = frozenset[str]().union(*METHODS.values())
 NOT_TOLD: Final = frozenset(("resultType", "_meta"))
 """What a result says of itself, and a notice does not."""
-MOST_WATCHED: Final = 64
-"""Tasks that one stream may be told of; as many as may be unfinished."""
 OFFERED: Final[dict[str, Any]] = {
     "list": {},
     "cancel": {},
@@ -189,7 +188,7 @@ def read_task_ids(asked: McpRequest) -> list[str]:
     if type(task_ids) is not list or any(type(each) is not str for each in task_ids):
         raise ParamsInvalid(f"{wire.TASK_IDS} must be an array of strings.")
     check_declared(asked.capabilities)
-    return list(dict.fromkeys(task_ids))[:MOST_WATCHED]
+    return list(dict.fromkeys(task_ids))[:MAX_TASKS_WATCHED]
 
 
 def offered(capabilities: dict[str, Any], version: str) -> dict[str, Any]:

@@ -8,28 +8,28 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from folkmoot.core.errors import BackendUnavailable, FolkmootError, TooManyInFlight
 from folkmoot.core.events import ACCOUNTS, BACKENDS, GRANTS, SETTINGS, about
 from folkmoot.taskgroups import aside
+from folkmoot.transports.limits import (
+    MAX_RESOURCES_WATCHED,
+    MAX_WATCHES_OF_ACCOUNT,
+    WATCH_DELAY_SECONDS,
+)
 from folkmoot.transports.mcp.hearers import LIST_CHANGED, RIGHTS
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Event
     from folkmoot.gateway.gateway import Gateway
-    from folkmoot.gateway.ports import Backend
+    from folkmoot.gateway.model import Backend
     from folkmoot.taskgroups import Aside
     from folkmoot.transports.mcp.hearers import Hearer, Hearers
 
 logger = logging.getLogger("folkmoot.mcp")
-
-MOST_WATCHED: Final = 256
-"""Resources that one session or stream may watch."""
-MOST_OF_ACCOUNT: Final = 1_024
-"""Resources that all sessions and streams of one account may watch, each counted for itself."""
 
 
 class WatchedResource(Struct, eq=False):
@@ -85,8 +85,10 @@ class Watches:
         ours, owner = self._of.get(hearer, {}), hearer.account_id
         if uri in ours:
             return
-        if len(ours) >= MOST_WATCHED or self._counts[owner] >= MOST_OF_ACCOUNT:
-            raise TooManyInFlight(f"No more than {MOST_WATCHED} resources can be watched at once.")
+        if len(ours) >= MAX_RESOURCES_WATCHED or self._counts[owner] >= MAX_WATCHES_OF_ACCOUNT:
+            raise TooManyInFlight(
+                f"No more than {MAX_RESOURCES_WATCHED} resources can be watched at once."
+            )
         watched = WatchedResource(hearer, uri, shown, owner)
         self._of.setdefault(hearer, {})[uri] = watched
         self._counts[owner] += 1
@@ -134,7 +136,7 @@ class Watches:
         except FolkmootError:
             return
         # Whatever happened before the backend was there again went unheard.
-        self._hearers.tell(watched.hearer, watched.shown)
+        self._hearers.notify(watched.hearer, watched.shown)
 
     async def _begin(self, watched: WatchedResource) -> None:
         """Ask a backend to tell; raises why it does not."""
@@ -143,7 +145,7 @@ class Watches:
         if found is None or backend is None:
             raise BackendUnavailable("The backend of this resource is not available.")
         person = watched.owner if backend.spec.per_user else ""
-        tell = partial(self._hearers.tell, watched.hearer, watched.shown)
+        tell = partial(self._hearers.notify, watched.hearer, watched.shown)
         watched.asking = True
         try:
             stop = await backend.watch(found[1], tell, person)
@@ -158,10 +160,6 @@ class Watches:
             watched.backend, watched.stop = backend, stop
         else:
             stop()
-
-
-QUIET_SECONDS: Final = 0.25
-"""Changes that come within this time are told of together."""
 
 
 class ListChanges:
@@ -212,9 +210,9 @@ class ListChanges:
     def _soon(self) -> None:
         if self._running and self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(QUIET_SECONDS, self._tell)
+            self._timer = loop.call_later(WATCH_DELAY_SECONDS, self._notify)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._timer = None
         lists, self._lists = self._lists, {}
         accounts, self._accounts = frozenset(self._accounts), set()
@@ -222,6 +220,6 @@ class ListChanges:
         if lists:
             self._also()
         for each in lists:
-            self._hearers.tell_all(each)
+            self._hearers.notify_all(each)
         if everyone or accounts:
-            self._hearers.tell_all(RIGHTS, None if everyone else accounts)
+            self._hearers.notify_all(RIGHTS, None if everyone else accounts)

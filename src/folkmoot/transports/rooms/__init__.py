@@ -8,9 +8,7 @@ its client and tells it things; a *crowd* is the outlets that hear what is said 
 
 from __future__ import annotations
 
-from folkmoot.transports.rooms.crowd import RoomCrowd
 from folkmoot.transports.rooms.door import RoomDoor
-from folkmoot.transports.rooms.outlet import RoomOutlet
-from folkmoot.transports.rooms.rates import Rate
+from folkmoot.transports.rooms.outlet import ConnectionRate, RoomCrowd, RoomOutlet
 
-__all__ = ["Rate", "RoomCrowd", "RoomDoor", "RoomOutlet"]
+__all__ = ["ConnectionRate", "RoomCrowd", "RoomDoor", "RoomOutlet"]

@@ -1,29 +1,35 @@
-"""Who comes into a room on a WebSocket, and what the others are told."""
+"""Who comes into a room on a WebSocket: what the URL of `/ws` asks for, and who is let in."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import (
     AuthenticationRequired,
     FolkmootError,
     InvitationInvalid,
+    QueryInvalid,
     RewriteRefused,
 )
 from folkmoot.core.policy import NOBODY
-from folkmoot.rooms.guests import GUEST_LIMIT
-from folkmoot.rooms.revocation import CONNECTED
+from folkmoot.rooms.connections import CONNECTED
+from folkmoot.rooms.invitations import GUEST_LIMIT
+from folkmoot.rooms.limits import ENTER_SECONDS
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.operations import arguments_left
 from folkmoot.transports.rooms.outlet import RoomOutlet
-from folkmoot.transports.rooms.wish import read_wish
 from folkmoot.transports.websocket import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import Scope
 
     from folkmoot.core.policy import Principal
@@ -31,16 +37,69 @@ if TYPE_CHECKING:
     from folkmoot.ratelimits import RateLimits
     from folkmoot.rooms import Rooms
     from folkmoot.transports.address import Addresses
-    from folkmoot.transports.browsers import Browsers
+    from folkmoot.transports.browsers import BrowserCookies
     from folkmoot.transports.operations import Operations
-    from folkmoot.transports.rooms.rates import Rate
-    from folkmoot.transports.rooms.wish import Wish
-    from folkmoot.transports.websocket import Link, UpgradeRequest
+    from folkmoot.transports.rooms.outlet import ConnectionRate
+    from folkmoot.transports.websocket import UpgradeRequest, WebSocketConnection
     from folkmoot.transports.websocket.endpoint import Entrance
+
+
+ROOM: Final = ("room", "topic")
+"""The parameter that names the room, and the older word for it."""
+
+_LABEL: Final = (re.compile(r"[ -~]{1,64}"), "1 to 64 printable ASCII characters")
+FORMS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
+    "after": (re.compile(r"[0-9]{1,18}"), "a whole number from 0 on"),
+    "epoch": _LABEL,
+    "conn": _LABEL,
+    "serve": (re.compile(r"[01]"), "0 or 1"),
+}
+"""The other parameters, and what each must be."""
+
+
+class Wish(Struct, frozen=True):
+    """Which room is wanted, and how much of it was seen before."""
+
+    room: str
+    after: int | None = None
+    """The `seq` of the last message that was seen."""
+    epoch: str | None = None
+    """The epoch in which it was seen."""
+    conn: str | None = None
+    """The client's own id of the connection, under which it may come back."""
+    serve: bool = False
+    """Whether the connection offers tools."""
+
+
+def read_wish(query: Mapping[str, list[str]]) -> Wish:
+    """The wish in a query; parameters that nobody knows are not ours to judge."""
+    rooms = {name for parameter in ROOM for name in query.get(parameter, ())}
+    if len(rooms) > 1:
+        raise QueryInvalid("room and topic name different rooms; name one.")
+    if not any(rooms):
+        raise QueryInvalid("Name the room, as in /ws?room=NAME.")
+    given = {name: _value(name, query[name]) for name in FORMS if name in query}
+    after = given.get("after")
+    return Wish(
+        room=rooms.pop(),
+        after=None if after is None else int(after),
+        epoch=given.get("epoch"),
+        conn=given.get("conn"),
+        serve=given.get("serve") == "1",
+    )
+
+
+def _value(name: str, values: list[str]) -> str:
+    form, words = FORMS[name]
+    if len(values) > 1:
+        raise QueryInvalid(f"The query parameter {name} occurs twice.")
+    if form.fullmatch(values[0]) is None:
+        raise QueryInvalid(f"The query parameter {name} must be {words}.")
+    return values[0]
+
 
 logger = logging.getLogger("folkmoot.rooms")
 
-ACCEPT_SECONDS: Final = 10.0
 INVITATION: Final = "gi_"
 """How the tokens begin that a guest comes with for the first time."""
 ENTER_AS_GUEST: Final = "room/enter_as_guest"
@@ -56,10 +115,10 @@ class RoomDoor:
         rooms: Rooms,
         operations: Operations,
         *,
-        rate: Rate | None,
+        rate: ConnectionRate | None,
         limits: RateLimits,
         addresses: Addresses,
-        browsers: Browsers | None = None,
+        browsers: BrowserCookies | None = None,
     ) -> None:
         self._rooms = rooms
         self._operations = operations
@@ -76,7 +135,7 @@ class RoomDoor:
             secret = ""
             if self._browsers is not None:
                 secret = self._browsers.secret(request.scope, token, upgrade=True)
-            async with asyncio.timeout(ACCEPT_SECONDS):
+            async with asyncio.timeout(ENTER_SECONDS):
                 return await self._admit(wish, token, secret, request.scope)
         except TimeoutError:
             return TOO_LONG
@@ -94,7 +153,7 @@ class RoomDoor:
         if token.startswith(INVITATION):
             address = self._addresses.of(scope)
             await self._ask(NOBODY, ENTER_AS_GUEST, {"room": wish.room, "token": token})
-            with self._limits.guessing(GUEST_LIMIT, address, InvitationInvalid):
+            async with self._limits.guessing(GUEST_LIMIT, address, InvitationInvalid):
                 visitor, credential = await rooms.exchange(wish.room, token)
         elif secret:
             visitor = await rooms.authenticate_browser(secret)
@@ -105,7 +164,7 @@ class RoomDoor:
             await self._ask(visitor.principal, operation, {"room": wish.room})
         room, role = await rooms.enter(visitor, wish.room)
 
-        def enter(link: Link) -> RoomOutlet:
+        def enter(link: WebSocketConnection) -> RoomOutlet:
             # Again, since the hub may have denied it while it was held or the room was loaded.
             rooms.check_connection(visitor, wish.room)
             outlet = RoomOutlet(link, room.left, self._rate)

@@ -1,18 +1,49 @@
-"""One WebSocket in a room: what its client says goes to the room, and the room's words to it."""
+"""WebSockets in rooms: the outlet of one connection, its rate, and the crowd that hears a room."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from folkmoot.transports.websocket import text_frame
+from folkmoot.rooms.limits import BURST_SECONDS
+from folkmoot.transports.websocket import Audience, text_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from folkmoot.rooms.ports import Outlet
-    from folkmoot.transports.rooms.rates import Rate
-    from folkmoot.transports.websocket import Link
+    from folkmoot.transports.websocket import Tally, WebSocketConnection
+
+
+class ConnectionRate:
+    """A rate that many connections are held to, each on its own.
+
+    A connection counts down from what it was last given, and asks for more when nothing is left:
+    so the clock is read once for many messages. One that was silent for long may therefore send
+    up to twice the burst at once, and none sends more than the rate for long.
+    """
+
+    __slots__ = ("_now", "burst", "per_second")
+
+    def __init__(self, per_second: int, now: Callable[[], float]) -> None:
+        self.per_second = per_second
+        self.burst = per_second * BURST_SECONDS
+        self._now = now
+
+    def begin(self) -> tuple[int, float]:
+        """What a new connection is given, and when."""
+        return self.burst, self._now()
+
+    def more(self, since: float) -> tuple[int, float]:
+        """What a connection gets that was given something at `since`, and when it is given."""
+        now = self._now()
+        earned = (now - since) * self.per_second
+        if earned >= self.burst:
+            return self.burst, now
+        whole = int(earned)
+        # What is earned of the next one is not lost.
+        return whole, now - (earned - whole) / self.per_second
 
 
 class RoomOutlet:
@@ -20,7 +51,9 @@ class RoomOutlet:
 
     __slots__ = ("_allowed", "_holds", "_left", "_rate", "_receive", "_since", "link", "on_text")
 
-    def __init__(self, link: Link, left: Callable[[Outlet], None], rate: Rate | None) -> None:
+    def __init__(
+        self, link: WebSocketConnection, left: Callable[[Outlet], None], rate: ConnectionRate | None
+    ) -> None:
         self.link = link
         self._left = left
         self._rate = rate
@@ -86,3 +119,34 @@ class RoomOutlet:
 
 def _nothing(*messages: bytes) -> None:
     """Nobody listens any more."""
+
+
+class RoomCrowd:
+    """Outlets that hear the same; each message is framed once for all of them.
+
+    Only WebSockets are told by themselves. Others who are in the room read when they like.
+    """
+
+    __slots__ = ("_audience", "_send")
+
+    def __init__(self, tally: Tally | None = None) -> None:
+        self._audience = Audience(tally)
+        self._send = self._audience.send
+
+    def __len__(self) -> int:
+        return len(self._audience)
+
+    def add(self, outlet: Outlet) -> None:
+        """Let a connection hear what is said from now on."""
+        if isinstance(outlet, RoomOutlet):
+            self._audience.add(outlet.link)
+
+    def remove(self, outlet: Outlet) -> None:
+        """Let it hear no more; one that does not hear is no error."""
+        if isinstance(outlet, RoomOutlet):
+            self._audience.remove(outlet.link)
+
+    def broadcast(self, messages: Iterable[bytes]) -> None:
+        """Tell all of them."""
+        if self._audience:
+            self._send(*map(text_frame, messages))

@@ -9,9 +9,10 @@ from urllib.parse import parse_qs
 
 from folkmoot.core.errors import FolkmootError, QueryInvalid, UpgradeRequired
 from folkmoot.transports.guard import foreign_origin
-from folkmoot.transports.websocket.handshake import OFFER, answer_to, read_key
+from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
+from folkmoot.transports.websocket.frames import OFFER, answer_to, read_key
 from folkmoot.transports.websocket.limits import LinkLimits
-from folkmoot.transports.websocket.link import Link
+from folkmoot.transports.websocket.link import WebSocketConnection
 from folkmoot.transports.websocket.pulse import Pulse
 from folkmoot.transports.websocket.reader import Unfinished
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 EXTENSION = "folkmoot.websocket"
 """The ASGI extension under which a request for a WebSocket carries its `protocol`."""
-MOST_PARAMETERS = 50
 
 
 class UpgradeRequest(NamedTuple):
@@ -51,7 +51,7 @@ class Handler(Protocol):
         """The link is no longer open; called once, and nothing is called after it."""
 
 
-Entrance: TypeAlias = Callable[[Link], Handler]
+Entrance: TypeAlias = Callable[[WebSocketConnection], Handler]
 """Takes a link that is open now and answers whose it is; it may send at once."""
 
 
@@ -80,7 +80,7 @@ class WebSocketEndpoint:
         self._pulse = Pulse(self._limits.ping_seconds, self._limits.pong_seconds)
         most = max(self._limits.max_unfinished_bytes, 2 * self._limits.max_message_bytes)
         self._unfinished = Unfinished(most)
-        self._links: set[Link] = set()
+        self._links: set[WebSocketConnection] = set()
         self.opened = 0
         """How many links there have been."""
         self.closed: Counter[int] = Counter()
@@ -108,14 +108,14 @@ class WebSocketEndpoint:
         outcome = await self._door.accept(UpgradeRequest(scope, _query_of(scope)))
         answer = answer_to(key, scope.get("state", {}).get("request_id", ""))
 
-        def opened(link: Link) -> None:
+        def opened(link: WebSocketConnection) -> None:
             self._enter(link, outcome)
 
         if protocol.switch(answer, self._limits, self._unfinished, opened, self._left):
             # Written already; this is for whoever counts and logs requests.
             await send({"type": "http.response.start", "status": 101, "headers": []})
 
-    def _enter(self, link: Link, outcome: Entrance | Refusal) -> None:
+    def _enter(self, link: WebSocketConnection, outcome: Entrance | Refusal) -> None:
         self._links.add(link)
         self.opened += 1
         if isinstance(outcome, Refusal):
@@ -124,7 +124,7 @@ class WebSocketEndpoint:
             self._pulse.watch(link)
             link.attach(outcome)
 
-    def _left(self, link: Link) -> None:
+    def _left(self, link: WebSocketConnection) -> None:
         self._links.discard(link)
         self._pulse.forget(link)
         self.closed[link.code] += 1
@@ -135,7 +135,7 @@ def _query_of(scope: Scope) -> dict[str, list[str]]:
         return parse_qs(
             scope["query_string"].decode("latin-1"),
             keep_blank_values=True,
-            max_num_fields=MOST_PARAMETERS,
+            max_num_fields=MAX_QUERY_PARAMETERS,
         )
     except ValueError:
         raise QueryInvalid("The URL has too many query parameters.") from None

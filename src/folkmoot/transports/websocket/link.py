@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import FolkmootError
-from folkmoot.transports.websocket.frames import LOST, close_frame, ping_frame, pong_frame
-from folkmoot.transports.websocket.outbox import Outbox
-from folkmoot.transports.websocket.reader import Reader, Unfinished
+from folkmoot.transports.limits import WEBSOCKET_LINGER_SECONDS
+from folkmoot.transports.websocket.delivery import SendQueue
+from folkmoot.transports.websocket.frames import (
+    LOST,
+    close_frame,
+    ping_frame,
+    pong_frame,
+)
+from folkmoot.transports.websocket.reader import FrameReader, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from folkmoot.transports.websocket.audience import Audience
+    from folkmoot.transports.websocket.delivery import Audience
     from folkmoot.transports.websocket.endpoint import Entrance, Handler
     from folkmoot.transports.websocket.frames import Frame
     from folkmoot.transports.websocket.limits import LinkLimits
 
 logger = logging.getLogger("folkmoot.websocket")
 
-LINGER_SECONDS = 0.2
-"""A stream that cannot be read any more is closed once nothing has come for this long.
 
-To close while the client still sends would reset the connection, and it would not learn why.
-"""
-
-
-class State(Enum):
+class ConnectionState(Enum):
     """How far a link is."""
 
     OPEN = auto()
@@ -48,11 +48,11 @@ UNFINISHED: Final = (
     "A message came in part, and its memory is needed; resume. Setting: limits.unfinished_bytes."
 )
 
-OPEN: Final = State.OPEN
+OPEN: Final = ConnectionState.OPEN
 """Asked for with every message, and to look up a member of an enum is slow."""
 
 
-class Link(asyncio.Protocol):
+class WebSocketConnection(asyncio.Protocol):
     """One connection, from the answered handshake to its end."""
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Link(asyncio.Protocol):
         transport: asyncio.Transport,
         limits: LinkLimits,
         *,
-        leave: Callable[[Link], None],
+        leave: Callable[[WebSocketConnection], None],
         unfinished: Unfinished | None = None,
         owner: str = "",
         paused: bool = False,
@@ -99,8 +99,8 @@ class Link(asyncio.Protocol):
         self._handler: Handler | None = None
         self._state = OPEN
         self._reading = True
-        self._reader = Reader(self, limits.max_message_bytes, unfinished, owner)
-        self._outbox = Outbox(transport, limits, paused=paused)
+        self._reader = FrameReader(self, limits.max_message_bytes, unfinished, owner)
+        self._outbox = SendQueue(transport, limits, paused=paused)
         self._waiting: list[bytes] = []
         self._frames = 0
         self._drained: asyncio.Future[None] | None = None
@@ -134,7 +134,7 @@ class Link(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - as for a message that fails
             self._fail(error)
         if self._state is not OPEN:
-            self._tell(self.code, "")
+            self._report_end(self.code, "")
 
     def send(self, frame: Frame) -> None:
         """Send a frame after everything that was sent before, together with its whole tick."""
@@ -197,14 +197,14 @@ class Link(asyncio.Protocol):
         self.flush()
         # Flushing may have found the client too slow, which is then why it is closed.
         if self._state is OPEN:
-            self._leave_open(State.CLOSING, code, reason, self._limits.close_seconds)
+            self._leave_open(ConnectionState.CLOSING, code, reason, self._limits.close_seconds)
             self._outbox.put_last(close_frame(code, reason))
             self.resume_reading()
 
     def shutdown(self) -> None:
         """The hub stops."""
         self.close(CloseCode.RESTARTING, CLOSE_REASONS[CloseCode.RESTARTING])
-        if self._state is not State.LOST:
+        if self._state is not ConnectionState.LOST:
             self._abort_after(self._limits.stop_seconds)
 
     def ping(self) -> None:
@@ -238,8 +238,8 @@ class Link(asyncio.Protocol):
         if self._state is OPEN:
             if self.audience is not None:
                 self.audience.remove(self)
-            self._leave_open(State.LOST, LOST, "", 0)
-        self._state = State.LOST
+            self._leave_open(ConnectionState.LOST, LOST, "", 0)
+        self._state = ConnectionState.LOST
         for timer in (self._deadline, self._linger):
             if timer is not None:
                 timer.cancel()
@@ -271,14 +271,14 @@ class Link(asyncio.Protocol):
                 self.audience.remove(self)
             self._waiting.clear()
             self._outbox.drop()
-            self._leave_open(State.ENDING, code, reason, self._limits.close_seconds)
+            self._leave_open(ConnectionState.ENDING, code, reason, self._limits.close_seconds)
             self._outbox.put_last(close_frame(code, reason))
         self._end()
 
     def on_violation(self, code: CloseCode, *, readable: bool) -> None:
         """The client broke a rule."""
         self.close(code, UNFINISHED if code == CloseCode.TOO_SLOW else CLOSE_REASONS[code])
-        if not readable and self._state is not State.LOST:
+        if not readable and self._state is not ConnectionState.LOST:
             self._linger_on()
 
     def _too_slow(self) -> None:
@@ -286,14 +286,14 @@ class Link(asyncio.Protocol):
         self._waiting.clear()
         self.close(CloseCode.TOO_SLOW, UNREAD)
 
-    def _leave_open(self, state: State, code: int, reason: str, seconds: float) -> None:
+    def _leave_open(self, state: ConnectionState, code: int, reason: str, seconds: float) -> None:
         self._state, self.code = state, code
-        self._tell(code, reason)
+        self._report_end(code, reason)
         self._wake()
-        if state is not State.LOST:
+        if state is not ConnectionState.LOST:
             self._abort_after(seconds)
 
-    def _tell(self, code: int, reason: str) -> None:
+    def _report_end(self, code: int, reason: str) -> None:
         handler, self._handler = self._handler, None
         if handler is not None:
             # Later, so that a link which closes while others are served disturbs nobody's loop.
@@ -307,7 +307,7 @@ class Link(asyncio.Protocol):
             self.close(CloseCode.INTERNAL, CLOSE_REASONS[CloseCode.INTERNAL])
 
     def _end(self) -> None:
-        self._state = State.ENDING
+        self._state = ConnectionState.ENDING
         self._reader.stop()
         self.transport.close()
 
@@ -321,7 +321,7 @@ class Link(asyncio.Protocol):
             self._end()
             return
         self.quiet = True
-        self._linger = self._loop.call_later(LINGER_SECONDS, self._linger_on)
+        self._linger = self._loop.call_later(WEBSOCKET_LINGER_SECONDS, self._linger_on)
 
     def _wake(self) -> None:
         if self._drained is not None:

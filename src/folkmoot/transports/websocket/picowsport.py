@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from picows import WSAutoPingStrategy, WSListener
 from picows import picows as implementation
 
+from folkmoot.transports.limits import READ_BUFFER_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from picows import WSUpgradeRequest
 
-READ_BYTES: Final = 4096
-"""The size of a fresh read buffer; it doubles when a frame does not fit."""
 
 _HANDSHAKE: Final = (
     b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -141,7 +141,7 @@ def make_parser(
             False,  # noqa: FBT003 - no pongs either
             max_frame_bytes,
             None,  # no further headers
-            READ_BYTES,
+            READ_BUFFER_BYTES,
         ),
     )
     parser.connection_made(_Nowhere(written))

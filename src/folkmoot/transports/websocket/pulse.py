@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from folkmoot.transports.websocket.link import Link
+from folkmoot.transports.limits import PULSE_GRAIN_SECONDS
 
-GRAIN_SECONDS = 0.02
-"""Links whose time comes this close together are seen to together."""
+if TYPE_CHECKING:
+    from folkmoot.transports.websocket.link import WebSocketConnection
 
 
 class Pulse:
@@ -18,18 +17,18 @@ class Pulse:
     def __init__(self, ping_seconds: float, pong_seconds: float) -> None:
         self._ping_seconds = ping_seconds
         self._pong_seconds = pong_seconds
-        self._resting: dict[Link, float] = {}
-        self._asked: dict[Link, float] = {}
-        self._doubted: dict[Link, float] = {}
+        self._resting: dict[WebSocketConnection, float] = {}
+        self._asked: dict[WebSocketConnection, float] = {}
+        self._doubted: dict[WebSocketConnection, float] = {}
         self._queues = (self._resting, self._asked, self._doubted)
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, link: Link) -> None:
+    def watch(self, link: WebSocketConnection) -> None:
         """Ping this link from now on."""
         self._resting[link] = asyncio.get_running_loop().time() + self._ping_seconds
         self._wind()
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: WebSocketConnection) -> None:
         """The link is gone."""
         for queue in self._queues:
             queue.pop(link, None)
@@ -43,7 +42,7 @@ class Pulse:
         dues = [next(iter(queue.values())) for queue in self._queues if queue]
         if dues:
             loop = asyncio.get_running_loop()
-            seconds = max(min(dues) - loop.time(), GRAIN_SECONDS)
+            seconds = max(min(dues) - loop.time(), PULSE_GRAIN_SECONDS)
             self._timer = loop.call_later(seconds, self._beat)
 
     def _beat(self) -> None:
@@ -59,7 +58,7 @@ class Pulse:
                 continue
             if link.quiet:
                 # After a standstill of the whole hub an answer may be here and not yet read.
-                self._doubted[link] = now + GRAIN_SECONDS
+                self._doubted[link] = now + PULSE_GRAIN_SECONDS
             else:
                 self._resting[link] = now + self._ping_seconds
         for link in _due(self._resting, now):
@@ -69,9 +68,9 @@ class Pulse:
         self._wind()
 
 
-def _due(queue: dict[Link, float], now: float) -> list[Link]:
+def _due(queue: dict[WebSocketConnection, float], now: float) -> list[WebSocketConnection]:
     """Take out the links whose time has come."""
-    due: list[Link] = []
+    due: list[WebSocketConnection] = []
     for link, time in queue.items():
         if time > now:
             break

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from picows import WSListener, WSMsgType
 
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.transports.limits import MAX_KEPT_BUFFER_BYTES
 from folkmoot.transports.websocket.frames import TEXT, read_close
 from folkmoot.transports.websocket.picowsport import make_parser
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from picows import WSFrame, WSTransport
 
     from folkmoot.transports.websocket.picowsport import Parser
-
-SMALL_BUFFER: Final = 65_536
-"""A read buffer that grew beyond this for a large frame is given back after it."""
 
 
 class Receiver(Protocol):
@@ -45,11 +43,11 @@ class Unfinished:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._held: dict[Reader, int] = {}
+        self._held: dict[FrameReader, int] = {}
         self._of_owner: Counter[str] = Counter()
         self.total = 0
 
-    def note(self, reader: Reader, size: int) -> None:
+    def note(self, reader: FrameReader, size: int) -> None:
         """A reader holds so many bytes of a message now; 0 for none."""
         change = size - self._held.get(reader, 0)
         self.total += change
@@ -65,7 +63,7 @@ class Unfinished:
             next(each for each in self._held if each.owner == most).give_up()
 
 
-class Reader(WSListener):
+class FrameReader(WSListener):
     """What one client sends."""
 
     __slots__ = (
@@ -120,12 +118,12 @@ class Reader(WSListener):
             self._pending += count
             parser.buffer_updated(count)
             start += count
-            if not self._pending and size > SMALL_BUFFER and self._parser is not None:
+            if not self._pending and size > MAX_KEPT_BUFFER_BYTES and self._parser is not None:
                 self._parser = make_parser(self, self._on_broken, self._limit)
         self._chunk = b""
         if self._whole:
             self._hand_over()
-        if self._pending > SMALL_BUFFER or self._message is not None or self._noted:
+        if self._pending > MAX_KEPT_BUFFER_BYTES or self._message is not None or self._noted:
             self._note_unfinished()
 
     def give_up(self) -> None:
@@ -144,7 +142,7 @@ class Reader(WSListener):
     def _note_unfinished(self) -> None:
         """Tell how much of an unfinished message is here, if it is much."""
         size = self._pending + (0 if self._message is None else len(self._message))
-        self._noted = size > SMALL_BUFFER
+        self._noted = size > MAX_KEPT_BUFFER_BYTES
         if self._unfinished is not None:
             self._unfinished.note(self, size if self._noted else 0)
 
@@ -157,9 +155,9 @@ class Reader(WSListener):
         header = 6 if size < 126 else 8 if size < 65_536 else 14
         first = len(self._chunk) - self._pending - size - header
         if first >= 0 and self._chunk[first] == TEXT and self._message is None:
-            self._take(frame.get_payload_as_bytes())
+            self._receive(frame.get_payload_as_bytes())
         else:
-            self._take_frame(frame)
+            self._receive_frame(frame)
 
     def _hand_over(self) -> None:
         """Pass on the messages that are whole, before anything that came after them."""
@@ -167,7 +165,7 @@ class Reader(WSListener):
         if whole:
             self._receiver.on_text(*whole)
 
-    def _take_frame(self, frame: WSFrame) -> None:
+    def _receive_frame(self, frame: WSFrame) -> None:
         if frame.rsv1 or frame.rsv2 or frame.rsv3:
             self._violated(CloseCode.PROTOCOL_ERROR)
             return
@@ -176,13 +174,13 @@ class Reader(WSListener):
             self._hand_over()
             self._receiver.on_ping(payload)
         elif kind == WSMsgType.CLOSE:
-            self._take_close(payload)
+            self._receive_close(payload)
         elif kind == WSMsgType.BINARY:
             self._violated(CloseCode.NOT_TEXT)
         elif kind != WSMsgType.PONG:
-            self._take_part(payload, begins=kind == WSMsgType.TEXT, ends=frame.fin)
+            self._receive_part(payload, begins=kind == WSMsgType.TEXT, ends=frame.fin)
 
-    def _take_part(self, payload: bytes, *, begins: bool, ends: bool) -> None:
+    def _receive_part(self, payload: bytes, *, begins: bool, ends: bool) -> None:
         if begins != (self._message is None):
             self._violated(CloseCode.PROTOCOL_ERROR)
             return
@@ -193,9 +191,9 @@ class Reader(WSListener):
             self._violated(CloseCode.TOO_BIG)
         elif ends:
             message, self._message = bytes(self._message), None
-            self._take(message)
+            self._receive(message)
 
-    def _take(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         if not message.isascii():
             try:
                 message.decode()
@@ -204,7 +202,7 @@ class Reader(WSListener):
                 return
         self._whole.append(message)
 
-    def _take_close(self, payload: bytes) -> None:
+    def _receive_close(self, payload: bytes) -> None:
         close = read_close(payload)
         if close is None:
             self._violated(CloseCode.PROTOCOL_ERROR)

@@ -1,0 +1,91 @@
+"""`folkmoot store`: moves the database from its file to a PostgreSQL server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from folkmoot.cli.backup import progress_bar
+from folkmoot.cli.commands import group
+from folkmoot.cli.operator import check_entry
+from folkmoot.cli.options import ConfigOption, DataOption, option, settings_from
+from folkmoot.cli.output import say
+from folkmoot.core.errors import CommandFailed, DataFolderInUse
+from folkmoot.datafolder import DataFolder, Paths
+from folkmoot.settings.types import database_url
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from folkmoot.store.postgres import Transferred
+
+VARIABLE = "FOLKMOOT_STORE_URL"
+STANDARD_INPUT = "-"
+LONGEST = 4_096
+MUST_BE = (
+    "an address such as postgresql://hub@db.example.org/folkmoot; "
+    "special characters in a password are written as %40"
+)
+
+ToOption = Annotated[
+    str | None,
+    option(
+        "--to",
+        "URL",
+        "The server and its empty database, or with - read it from the standard input.  "
+        f"[default: {VARIABLE}]",
+    ),
+]
+
+
+def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = None) -> None:
+    """Copy the database from the data folder to a PostgreSQL server.
+
+    The hub must be stopped. Everything is copied with the same ids in one transaction and compared
+    with the original. The file stays as it is. Put the address into the settings as store.url
+    afterwards; the master key stays the same.
+    """
+    given = given_url(to)
+    paths = Paths(settings_from(config, data=data).settings.data_folder)
+    check_entry(paths)
+    try:
+        with DataFolder.open(paths.folder):
+            if not paths.database_exists():
+                raise CommandFailed(f"{paths.database}: no database yet, so nothing to copy.")
+            done = transferred(paths.database, given)
+    except DataFolderInUse as error:
+        raise DataFolderInUse(
+            f"{error.message.rstrip('.')}; stop it first. Nothing was copied."
+        ) from None
+    say(f"Copied {done.rows:,} rows of {done.tables} tables, and compared them.")
+    say("Next: set store.url, start the hub, and move the old file away when all is well.")
+
+
+def given_url(to: str | None) -> str:
+    """The address, which should not stand on a command line if it has a password."""
+    if to == STANDARD_INPUT:
+        to = sys.stdin.read(LONGEST).strip()
+    url = to or os.environ.get(VARIABLE, "")
+    if not url or not database_url(url):
+        raise typer.BadParameter(f"--to must be {MUST_BE}")
+    return url
+
+
+def transferred(source: Path, url: str) -> Transferred:
+    """Copy, and show how far it is."""
+    from folkmoot.storage import require_driver
+
+    require_driver()
+    from folkmoot.store.postgres import copy_to_server
+
+    with progress_bar("Copying", "copied", "rows") as told:
+        return asyncio.run(
+            copy_to_server(source, url, lambda done, rows: told({"copied": done, "rows": rows}))
+        )
+
+
+app = group({"copy": copy}, "Move the database to a PostgreSQL server.")

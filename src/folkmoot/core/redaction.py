@@ -1,0 +1,328 @@
+r"""Redaction: the one table of what secrets are called and look like, for logs, errors and tapes.
+
+Two ways lead to a secret in a text: it has a form of its own (tokens, recovery codes, passwords in
+URLs, invite paths), or it stands behind a name that says so (`token=…`, `"token": "…"`,
+`Authorization: …`). Letters may also be spelled `%73` or `\u0073`, as they are inside URLs and
+JSON. Members, headers, parameters of a URL and options of a command are known by their names alone.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+NAMES: Final = (
+    "token",
+    "recovery_code",
+    "invite_code",
+    "master_key",
+    "private_key",
+    "secret_key",
+    "access_key",
+    "api_key",
+    "signing_key",
+    "encryption_key",
+    "ssh_key",
+    "session_key",
+    "account_key",
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "authorization",
+    "cookie",
+    "credential",
+)
+"""Names whose value is a secret, whatever it looks like, also as the end of a longer name."""
+WHOLE_NAMES: Final = frozenset({"auth", "bearer"})
+"""The same, but not as the end of a longer name."""
+FOLDERS: Final = frozenset({"PWD", "OLDPWD", "INIT_CWD"})
+"""Variables of an environment that say where a program runs. Lower-case `pwd` is a password."""
+HARMLESS_NAMES: Final = frozenset({"progresstoken"})
+"""Names that only sound like a secret's."""
+QUERY_NAMES: Final = (
+    "key",
+    "sig",
+    "signature",
+    "code",
+    "auth",
+    "access",
+    "session_id",
+    "sessionid",
+    "x-amz-signature",
+    "x-amz-credential",
+    "x-goog-signature",
+)
+"""Parameters of a URL that open something, besides those whose name is a secret's anywhere."""
+OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", ":authority"})
+"""Headers that speak of secrets and hold none."""
+TOKENS: Final = ("sk_", "gi_", "gk_")
+"""How tokens begin: those of accounts, of invitations into a room, and of its guests."""
+
+OTHER_KIND: Final = "secret"
+
+_ENDINGS: Final = tuple(name.replace("_", "") for name in NAMES)
+_PLURALS: Final = tuple(f"{ending}s" for ending in _ENDINGS)
+_NO_WORD: Final = re.compile(r"[^a-z0-9]+")
+_PROMISES: Final = re.compile(r"auth(?!or(?!i[sz]))|cookie|token|key|secret|credential|passw")
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Whether what stands under this name is a secret, be it text or a number."""
+    plain = _NO_WORD.sub("", name.lower())
+    if name in FOLDERS or plain in HARMLESS_NAMES:
+        return False
+    return plain in WHOLE_NAMES or plain.endswith(_ENDINGS)
+
+
+@lru_cache(maxsize=4096)
+def are_secrets(name: str) -> bool:
+    """Whether this names several secrets; a number under it is how many they are."""
+    return _NO_WORD.sub("", name.lower()).endswith(_PLURALS)
+
+
+def sounds_secret(name: str) -> bool:
+    """Whether a header, variable or option is likely to hold a secret: `X-Key-Id` as well."""
+    return _PROMISES.search(name.lower()) is not None or is_secret_name(name)
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether the value of a header opens a door."""
+    return name not in OPEN_HEADERS and sounds_secret(name)
+
+
+def is_secret_parameter(name: str) -> bool:
+    """Whether the value of a parameter in a URL opens a door."""
+    return name.lower() in QUERY_NAMES or is_secret_name(name)
+
+
+def is_secret_option(argument: str) -> bool:
+    """Whether an argument of a command says that the one behind it is a secret."""
+    return argument[:1] == "-" and _OPTION.fullmatch(argument) is not None
+
+
+class Form(NamedTuple):
+    """One way a secret can look: it is searched for only where one of its hints is present."""
+
+    name: str
+    """What the documentation calls it."""
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    kind: str = OTHER_KIND
+    """What a placeholder says of it."""
+    first: re.Pattern[str] | None = None
+    """Found quickly, and surely there where the pattern is: else that is not searched for."""
+    over_lines: bool = False
+    """Whether it may reach over several lines, and so over the end of a JSON string."""
+
+
+def _letter(char: str) -> str:
+    """A pattern for one character, plain or spelled as a percent or JSON escape."""
+    codes = {f"{ord(form):02x}" for form in (char.lower(), char.upper())}
+    digits = "|".join(sorted("".join(f"[{d}{d.upper()}]" for d in code) for code in codes))
+    plain = "".join(sorted({re.escape(char.lower()), re.escape(char.upper())}))
+    return rf"(?:[{plain}]|%(?:25){{0,4}}(?:{digits})|\\{{1,8}}u00(?:{digits}))"
+
+
+_ESCAPES: Final = ("%", "\\u")
+_HEADERS = ("proxy-authorization", "authorization", "set-cookie", "cookie")
+# In a text, PWD is a folder: only small letters are a password.
+_ANY_CASE_NAMES = [name for name in NAMES if name != "pwd"]
+_OTHERS = sorted((n.replace("_", "[_-]?") for n in _ANY_CASE_NAMES), key=len, reverse=True)
+_JOINT = f"(?:{_letter('_')}|{_letter('-')})?"
+_SPELLED = "|".join(
+    _JOINT.join("".join(map(_letter, word)) for word in name.split("_"))
+    for name in sorted(_ANY_CASE_NAMES)
+)
+_OWN = "|".join(TOKENS)
+_SPELLED_TOKENS = "|".join("".join(map(_letter, start)) for start in TOKENS)
+_FIRST = r"%\\" + "".join(sorted({name[0] + name[0].upper() for name in NAMES}))
+"""How a spelled name can begin; where it cannot, no name is tried."""
+_BETWEEN = (
+    r"(?:(?:\\{0,8}[\"'])?\s{0,8}(?:[:=]|=>|%(?:25){0,4}3[dDaA])|\\{0,8}[\"']\s{0,8},)\s{0,8}b?"
+)
+_QUOTED = r"(?P<quote>\\{0,8}[\"'])(?:(?!(?P=quote))[\s\S])*"
+_VALUE = rf"(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
+_BODY = r"(?:[A-Za-z0-9]|%(?:25){0,4}[3-7][0-9A-Fa-f]|\\{1,8}u00[3-7][0-9A-Fa-f])"
+_UPPER = "[A-HJ-NP-Z2-9]{4}"
+_ANY_CASE = "[A-HJ-NP-Za-hj-np-z2-9]{4}"
+_DASH, _SLASH = _letter("-"), _letter("/")
+_ALONE = r"(?:(?<![\w%\\-])|(?<=\\[nrt]))"
+_CODE = re.compile(
+    rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}|{_ALONE}{_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
+)
+_DASHED_CODE = re.compile(
+    rf"-(?:(?<={_UPPER}-){_UPPER}-{_UPPER}"
+    rf"|(?<={_ALONE}{_ANY_CASE}-){_ANY_CASE}-{_ANY_CASE}(?![\w-]))"
+)
+"""The same but for its first part, and with plain dashes: begins with what is rare in a text."""
+_JWT = re.compile(r"eyJ[\w-]{8,2048}\.[\w-]{8,}\.[\w-]*")
+"""Its first part is bounded, since every `eyJ` in a long word could begin one."""
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----[\s\S]*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)"
+)
+_OPTIONS = (
+    r"--?(?:[\w-]{0,64}(?:token|passw(?:or)?d|passphrase|pwd|secret|credentials?"
+    r"|(?:api|private|access|secret|account)[-_]?key)|pass|auth|bearer)"
+)
+_OPTION = re.compile(_OPTIONS, re.IGNORECASE)
+
+
+def _issued(name: str, hints: tuple[str, ...], pattern: str) -> Form:
+    return Form(name, hints, re.compile(rf"(?<![A-Za-z0-9]){pattern}"), "token")
+
+
+FORMS: Final = (
+    Form("Folkmoot token", _ESCAPES, re.compile(f"(?:{_SPELLED_TOKENS}){_BODY}{{8,}}"), "token"),
+    Form(
+        "Folkmoot token",
+        TOKENS,
+        re.compile(rf"(?i:(?<![a-z0-9])(?:{_OWN})[a-z0-9]{{8,}}|(?:{_OWN})[0-9a-f]{{8,}})"),
+        "token",
+    ),
+    Form("recovery code", _ESCAPES, _CODE, "code"),
+    Form("recovery code", ("-",), _CODE, "code", _DASHED_CODE),
+    Form(
+        "password in a URL",
+        ("://",),
+        re.compile(r"(?P<kept>://[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)"),
+    ),
+    Form("invite", ("invite",), re.compile(rf"(?P<kept>{_SLASH}(?i:invite){_SLASH})[\w~.%-]+")),
+    Form("JSON Web Token", ("eyj",), _JWT, "jwt"),
+    Form("private key", ("-----begin",), _PRIVATE_KEY, "key", over_lines=True),
+    _issued("OpenAI or Anthropic key", ("sk-",), r"sk-[\w-]{16,}"),
+    _issued("Stripe key", ("sk_", "rk_", "pk_"), r"[srp]k_(?:live|test)_\w{10,}"),
+    _issued(
+        "GitHub token",
+        ("ghp_", "gho_", "ghs_", "ghu_", "ghr_"),
+        r"gh[oprsu]_[A-Za-z0-9]{16,}",
+    ),
+    _issued("GitHub fine-grained token", ("github_pat_",), r"github_pat_\w{20,}"),
+    _issued("GitLab token", ("glpat-",), r"glpat-[\w-]{16,}"),
+    _issued("Slack token", ("xox",), r"xox[a-z]-[\w-]{10,}"),
+    _issued("Slack app token", ("xapp-",), r"xapp-[\w-]{10,}"),
+    _issued("AWS access key", ("akia",), r"AKIA[0-9A-Z]{16}"),
+    _issued("Google API key", ("aiza",), r"AIza[\w-]{30,}"),
+    _issued("Google access token", ("ya29.",), r"ya29\.[\w-]{20,}"),
+    _issued("npm token", ("npm_",), r"npm_[A-Za-z0-9]{30,}"),
+    _issued("Hugging Face token", ("hf_",), r"hf_[A-Za-z0-9]{20,}"),
+    _issued("PyPI token", ("pypi-",), r"pypi-[\w-]{20,}"),
+    Form(
+        "token as the user of a URL",
+        ("://",),
+        re.compile(r"(?P<kept>://)[^\s/?#@:\"'<>]{16,}(?=@)"),
+    ),
+    Form(
+        "key in a URL's query",
+        ("?", "&"),
+        re.compile(rf"(?P<kept>[?&](?:{'|'.join(QUERY_NAMES)})=)[^\s&#\"'<>\\]+", re.IGNORECASE),
+    ),
+)
+"""Secrets that show by what they look like, or by where they stand in a URL."""
+
+NAMED_FORMS: Final = (
+    Form(
+        "header with its value",
+        ("authorization", "cookie"),
+        re.compile(
+            rf"(?P<kept>(?i:{'|'.join(_HEADERS)}){_BETWEEN})"
+            rf"(?:{_QUOTED}|(?:(?!\\{{1,8}}[nr])[^\r\n])+)"
+        ),
+    ),
+    Form(
+        "secret behind its name",
+        ("token", "code", "key", "pass", "pwd", "secret", "credential"),
+        re.compile(rf"(?P<kept>(?:(?i:{'|'.join(_OTHERS)})|pwd){_BETWEEN}){_VALUE}"),
+    ),
+    Form(
+        "secret behind its name",
+        _ESCAPES,
+        re.compile(rf"(?=[{_FIRST}])(?P<kept>(?:{_SPELLED}){_BETWEEN}){_VALUE}"),
+    ),
+    Form(
+        "bearer token",
+        ("bearer",),
+        re.compile(r"(?P<kept>(?i:bearer)(?:\s{1,8}|%20|\+))[\w~+/.=%-]{8,}"),
+    ),
+    Form(
+        "option of a command",
+        ("token", "pass", "pwd", "secret", "key", "credential", "auth", "bearer"),
+        re.compile(rf"(?P<kept>(?<!\S){_OPTIONS}\s{{1,4}})[^\s-]\S*", re.IGNORECASE),
+    ),
+    Form(
+        "element of XML",
+        ("token", "pass", "secret", "key"),
+        re.compile(
+            r"(?P<kept><[\w:.-]{0,64}(?:token|password|passphrase|secret|api[_-]?key)"
+            r"(?:\s[^<>]{0,128})?>)[^<>]+",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""Secrets that stand behind a name; a header's value reaches to the end of its line."""
+
+_KINDS: Final = (
+    ("token", re.compile(rf"(?i:(?:{_OWN})[a-z0-9]+)")),
+    ("code", re.compile(rf"{_ANY_CASE}-{_ANY_CASE}-{_ANY_CASE}")),
+    *((form.kind, form.pattern) for form in FORMS if form.kind != OTHER_KIND),
+)
+
+
+def kind_of(secret: str) -> str:
+    """What kind of secret this is, by its whole form alone: equal ones are called the same."""
+    for kind, pattern in _KINDS:
+        if pattern.fullmatch(secret):
+            return kind
+    return OTHER_KIND
+
+
+PIECES: Final = (
+    "secre",
+    "creden",
+    "pass",
+    "pwd",
+    "auth",
+    "bearer",
+    "recovery",
+    "invite",
+    "eyj",
+    "aiza",
+    "ya29",
+    "\\u00",
+)
+"""What is looked for as it stands, before anything else."""
+
+# Patterns that begin with a character that is rare: looking for one character costs very little.
+_KEY_OR_TOKEN = re.compile(
+    r"k(?:(?<=tok)(?<!progresstok)en|(?<=cook)ie|(?<=ak)ia|(?<!\"k)ey)"
+).search
+_JOINED = re.compile(r"_(?:(?<=[sgrp][ki]_)|(?<=gh[oprsu]_)|(?<=npm_)|(?<=hf_)|pat_)").search
+_DASHED = re.compile(
+    r"-(?:(?<=sk-)|(?<=xox[a-z]-)|(?<=xapp-)|(?<=glpat-)|(?<=pypi-)|----begin"
+    r"|[a-hj-np-z2-9]{4}-[a-hj-np-z2-9]{4})"
+).search
+_USER = re.compile(r"://[^\s/?#@\"'<>]*@").search
+_QUERY = re.compile(r"[?&](?:key|sig|signature|code|access|session_?id|x-[a-z]+-[a-z]+)=").search
+_PERCENT = re.compile(r"%(?:25)*[2-7][0-9a-f]").search
+
+
+def may_hold_secret(small: str) -> bool:
+    """Whether something in a text in small letters could be a secret; wrong only by saying yes.
+
+    Whatever the table knows is found here by a piece of it; any letter may be an escape.
+    """
+    for piece in PIECES:
+        if piece in small:
+            return True
+    return bool(
+        _KEY_OR_TOKEN(small)
+        or ("_" in small and _JOINED(small))
+        or ("-" in small and _DASHED(small))
+        or ("@" in small and _USER(small))
+        or ("=" in small and _QUERY(small))
+        or ("%" in small and _PERCENT(small))
+    )

@@ -1,0 +1,99 @@
+"""Token buckets: the one way in which rates are limited. A burst passes, a flood does not.
+
+A bucket holds so many tokens and is filled again in so many seconds: steadily, or all at once when
+they are over. Filled all at once, it counts a window that opens with the first token taken; then
+all calls must give the same seconds.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from folkmoot.core.limits import MAX_RATE_KEYS
+
+K = TypeVar("K")
+
+ROUNDING: Final = 1e-6
+"""Seconds that clocks and divisions are off by."""
+
+
+class Bucket(Struct, gc=False):
+    """What was left in a bucket at a moment; less than nothing is a debt."""
+
+    level: float
+    at: float
+
+
+class TokenBuckets(Generic[K]):
+    """A token bucket for each key; the keys longest unused are forgotten when there are many."""
+
+    __slots__ = ("_at_once", "_buckets", "_max_keys")
+
+    def __init__(self, max_keys: int = MAX_RATE_KEYS, *, at_once: bool = False) -> None:
+        self._max_keys = max_keys
+        self._at_once = at_once
+        self._buckets: OrderedDict[K, Bucket] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def take(
+        self,
+        key: K,
+        tokens: float,
+        seconds: float,
+        now: float,
+        amount: float = 1.0,
+        *,
+        overdraw: bool = False,
+    ) -> float:
+        """Take an amount and answer 0, or answer in how many seconds there will be enough.
+
+        More than a bucket holds is given when it is full, and leaves a debt. With `overdraw` the
+        amount is taken in any case.
+        """
+        bucket = self._buckets.get(key)
+        if bucket is None or (self._at_once and now - bucket.at >= seconds):
+            bucket = self._opened(key, tokens, seconds, now)
+        level = bucket.level
+        if not self._at_once:
+            # A clock that was set back earns nothing, and locks nobody out.
+            if now > bucket.at:
+                level += (now - bucket.at) * tokens / seconds
+            if level > tokens:
+                level = tokens
+            bucket.level, bucket.at = level, now
+            self._buckets.move_to_end(key)
+        if level >= amount or level >= tokens:
+            bucket.level = level - amount
+            return 0.0
+        if self._at_once:
+            wait = seconds - (now - bucket.at)
+        else:
+            wait = ((min(tokens, amount)) - level) * seconds / tokens
+        # What is missing by rounding is not worth a wait.
+        if overdraw or wait <= ROUNDING:
+            bucket.level = level - amount
+        return wait if wait > ROUNDING else 0.0
+
+    def give_back(self, key: K, tokens: float, amount: float = 1.0) -> None:
+        """Put an amount back that turned out not to count."""
+        bucket = self._buckets.get(key)
+        if bucket is not None:
+            bucket.level += amount
+            if bucket.level >= tokens:
+                del self._buckets[key]
+
+    def _opened(self, key: K, tokens: float, seconds: float, now: float) -> Bucket:
+        buckets = self._buckets
+        if self._at_once:
+            # Windows are equally long, so they close in the order in which they opened.
+            while buckets and next(iter(buckets.values())).at <= now - seconds:
+                buckets.popitem(last=False)
+        if len(buckets) >= self._max_keys:
+            buckets.popitem(last=False)
+        bucket = buckets[key] = Bucket(tokens, now)
+        return bucket

@@ -1,0 +1,353 @@
+"""Rights as operators grant, revoke and see them while the hub runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from folkmoot.accounts import parse_handle
+from folkmoot.accounts.queries import by_handle, by_id
+from folkmoot.accounts.registration import standing
+from folkmoot.audit import Line, by_operator, record
+from folkmoot.core.capability import Capability, Rights
+from folkmoot.core.errors import (
+    CommandInvalid,
+    TooManyCapabilities,
+    UserNotFound,
+)
+from folkmoot.gateway import queries
+from folkmoot.gateway.access import (
+    Access,
+    GrantedView,
+    GrantRow,
+    HeldCapability,
+    Overview,
+    PersonAccess,
+    PersonView,
+    Revoked,
+    ServerAccess,
+    access,
+    access_to,
+)
+from folkmoot.gateway.configured_rights import compiled, covers_nothing, distinct, key_of
+from folkmoot.gateway.limits import MAX_ACCESS_PAGE, MAX_GRANTS, MAX_GRANTS_PAGE
+from folkmoot.gateway.mapping import canonical_pattern
+from folkmoot.names.wire import spelled_out
+from folkmoot.taskgroups import uninterrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from folkmoot.accounts import Account, Accounts, HandleInvite
+    from folkmoot.core.kinds import Kind
+    from folkmoot.core.ports import Clock, Store, Tx
+    from folkmoot.gateway.configured_rights import HeldRight
+    from folkmoot.gateway.part import Row
+    from folkmoot.gateway.rights import HubRights
+
+
+T = TypeVar("T")
+
+
+class NotGranted(Exception):
+    """What was to be revoked was not granted."""
+
+
+class Granting:
+    """Changes and shows what people were granted; a change is on the disk before it holds.
+
+    `canonical` knows tools by the names that clients list. Audit lines are stored with the change.
+    Where no hub runs (`offline`) the next one logs them.
+    """
+
+    def __init__(
+        self,
+        rights: HubRights,
+        store: Store,
+        clock: Clock,
+        accounts: Accounts,
+        *,
+        canonical: Callable[[str], str | None] = lambda _: None,
+        offline: bool = False,
+    ) -> None:
+        self._canonical = canonical
+        self._offline = offline
+        self._rights = rights
+        self._store = store
+        self._clock = clock
+        self._accounts = accounts
+        self._changing = asyncio.Lock()
+
+    async def grant(
+        self, handle: str, patterns: Sequence[str], *, by: Account | None = None
+    ) -> GrantedView:
+        """Grant some capabilities, denies among them, or none of them if one is wrong.
+
+        Of this and the others, `by` is the operator, where it is not the one of the hub's machine.
+        """
+        wanted = {key_of(each.source): each for each in map(compiled, self._meant(patterns))}
+        return await uninterrupted(self._grant(handle, wanted, by))
+
+    async def revoke(
+        self,
+        handle: str,
+        patterns: Sequence[str],
+        *,
+        everything: bool = False,
+        by: Account | None = None,
+    ) -> Revoked:
+        """Revoke what was granted while the hub ran: some of it, or everything."""
+        wanted = [self._meanings(text) for text in patterns]
+        return await uninterrupted(self._revoke(handle, wanted, everything=everything, by=by))
+
+    async def invite(self, handle: str, seconds: int, *, by: Account | None = None) -> HandleInvite:
+        """Make an invite for a handle that nobody has."""
+        made = await self._accounts.invite_for(handle, seconds)
+        lines = [by_operator("account.invited", by, made.handle, at=self._at())]
+        await self._store.write(lambda tx: self._record(tx, lines))
+        self._log(lines)
+        return made
+
+    async def find(self, tx: Tx, handle: str) -> Account:
+        """Within a unit: who has a handle now, or `UserNotFound` with what the operator can do."""
+        name = parse_handle(handle)
+        if name is None:
+            raise UserNotFound(f"{handle!r} is not a valid handle.")
+        now = int(self._clock.now())
+        kept = await standing(tx, name, now)
+        account = await by_handle(tx, name, now)
+        if account is not None and account.handle == name:
+            return account
+        if account is not None:
+            raise UserNotFound(f"@{name} is now @{account.handle}. Use that handle.")
+        if kept is None and name in self._rights.settled.named:
+            raise UserNotFound(
+                f"Nobody has the handle @{name} yet. 'folkmoot invite --for {name}' creates an "
+                "invite for it."
+            )
+        raise UserNotFound(f"Nobody has the handle @{name}.")
+
+    def _meanings(self, text: str) -> list[str]:
+        """The grants that a text may name: that of a backend means whatever of it was granted."""
+        meant = [key_of(compiled(each).source) for each in self._meant([text])]
+        namespaces = self._rights.settled.namespaces
+        return [*meant, text] if text.removeprefix("!") in namespaces else meant
+
+    def _meant(self, patterns: Iterable[str]) -> Iterator[str]:
+        namespaces = self._rights.settled.namespaces
+        for pattern in spelled_out(patterns, namespaces, self._canonical):
+            yield canonical_pattern(pattern, namespaces)
+
+    async def _grant(
+        self, handle: str, wanted: dict[str, Capability], by: Account | None
+    ) -> GrantedView:
+        async with self._changing:
+            account = await self._store.read(lambda tx: self.find(tx, handle))
+            self._check_number(account, wanted)
+            now = int(self._clock.now())
+
+            async def unit(tx: Tx) -> list[str]:
+                if await by_id(tx, account.id) is None:
+                    raise UserNotFound(f"Nobody has the handle @{account.handle}.")
+                new = [
+                    pattern
+                    for pattern in wanted
+                    if await queries.insert_grant(tx, account.id, pattern, now)
+                ]
+                if await queries.count_grants(tx) > MAX_GRANTS:
+                    raise TooManyCapabilities(
+                        f"A hub has at most {MAX_GRANTS:,} grants. Use a group in the settings "
+                        "for what many people share."
+                    )
+                await self._record(tx, self._lines("hub.grant", account, new, by))
+                await queries.publish_grants(tx, account.id)
+                return new
+
+            new = await self._store.write(unit)
+        self._log(self._lines("hub.grant", account, new, by))
+        here = self._rights.settled.namespaces
+        warnings = [covers_nothing(each, here) for each in wanted.values()]
+        return GrantedView(
+            account.handle,
+            new,
+            [pattern for pattern in wanted if pattern not in new],
+            [warning for warning in warnings if warning],
+        )
+
+    async def _revoke(
+        self, handle: str, wanted: list[list[str]], *, everything: bool, by: Account | None
+    ) -> Revoked:
+        async with self._changing:
+            account = await self._store.read(lambda tx: self.find(tx, handle))
+
+            async def unit(tx: Tx) -> list[str]:
+                leaving = await queries.delete_all_grants(tx, account.id) if everything else []
+                for meanings in wanted:
+                    gone = [pattern for pattern in meanings if pattern in leaving]
+                    found = await queries.delete_grants(tx, account.id, meanings)
+                    if not found and not gone:
+                        raise NotGranted(meanings[0])
+                    leaving += found
+                await self._record(tx, self._lines("hub.revoke", account, leaving, by))
+                await queries.publish_grants(tx, account.id)
+                return leaving
+
+            try:
+                leaving = await self._store.write(unit)
+            except NotGranted as error:
+                raise CommandInvalid(self._why_not(account, error.args[0])) from None
+        self._log(self._lines("hub.revoke", account, leaving, by))
+        return Revoked(account.handle, leaving)
+
+    def _check_number(self, account: Account, wanted: dict[str, Capability]) -> None:
+        held = distinct(self._rights.held(account))
+        try:
+            Rights((held | wanted).values())
+        except TooManyCapabilities as error:
+            raise TooManyCapabilities(f"@{account.handle}: {error.message}") from None
+
+    def _why_not(self, account: Account, pattern: str) -> str:
+        """Why something cannot be revoked."""
+        for held in self._rights.held(account):
+            if key_of(held.capability.source) == pattern:
+                where = WHERE[held.origin].format(held.name)
+                return f"Nothing was revoked: @{account.handle} has {pattern} {where}."
+        return f"Nothing was revoked: @{account.handle} was not granted {pattern}."
+
+    def _lines(
+        self, action: str, account: Account, patterns: Iterable[str], by: Account | None
+    ) -> list[Line]:
+        at = self._at()
+        return [by_operator(action, by, account.handle, account.id, each, at) for each in patterns]
+
+    def _at(self) -> int | None:
+        return int(self._clock.now()) if self._offline else None
+
+    async def _record(self, tx: Tx, lines: list[Line]) -> None:
+        await record(tx, lines, self._clock.now(), offline=self._offline)
+
+    def _log(self, lines: Iterable[Line]) -> None:
+        """Write lines to the log; offline they are stored already, and this process has no log."""
+        if not self._offline:
+            for line in lines:
+                line.log()
+
+
+WHERE: Final = {
+    "default": "as every account does; deny it to take it away",
+    "everyone": "because the backend {} is for everyone; deny it to take it away",
+    "group": "from the group {} in the settings file; change it there",
+    "settings": "from [grants] in the settings file; change it there",
+    "granted": "",
+}
+"""Where a capability is from that was not granted here, and what can be done about it."""
+
+
+class GrantViews:
+    """Shows what people hold; it changes nothing."""
+
+    def __init__(self, rights: HubRights, granting: Granting, store: Store, clock: Clock) -> None:
+        self._rights = rights
+        self._granting = granting
+        self._store = store
+        self._clock = clock
+
+    async def person(self, handle: str) -> PersonView:
+        """What one handle holds, and where each of it is from."""
+        settled, name = self._rights.settled, parse_handle(handle)
+        try:
+            account = await self._store.read(lambda tx: self._granting.find(tx, handle))
+        except UserNotFound:
+            if name is None or name not in settled.named or await self._leads(name):
+                raise
+            return PersonView(
+                name, None, None, held_capabilities((*settled.everyone, *settled.of(name)))
+            )
+        held = held_capabilities(self._rights.held(account))
+        return PersonView(account.handle, account.id, account.account_type, held)
+
+    async def overview(self, after: str = "") -> Overview:
+        """A page of everyone who is named in the settings or was granted something."""
+        settled, now = self._rights.settled, int(self._clock.now())
+
+        async def query(tx: Tx) -> list[GrantRow]:
+            granted = await queries.grant_counts(tx)
+            names = sorted(name for name in settled.named | granted.keys() if name > after)
+            owners = await queries.owners_of(tx, names[: MAX_GRANTS_PAGE + 1], now)
+            return [
+                self._row(name, owners.get(name), granted) for name in names[: MAX_GRANTS_PAGE + 1]
+            ]
+
+        rows = await self._store.read(query, long=True)
+        more = rows[MAX_GRANTS_PAGE - 1].handle if len(rows) > MAX_GRANTS_PAGE else None
+        return Overview(held_capabilities(settled.everyone), rows[:MAX_GRANTS_PAGE], more)
+
+    async def access(
+        self, namespace: str, rows: Sequence[Row], kind: Kind | None, after: str = ""
+    ) -> ServerAccess:
+        """A page of those who may use a server by more than everyone's rights, or are denied it.
+
+        With a kind, of those who may call the one tool.
+        """
+        rights = self._rights
+
+        async def query(tx: Tx) -> tuple[list[tuple[str, bool, list[HeldRight]]], str | None]:
+            granted = await queries.grant_counts(tx)
+            names = sorted(name for name in rights.settled.named | granted.keys() if name > after)
+            page = names[:MAX_ACCESS_PAGE]
+            found = [(name, *await self._holds(tx, name)) for name in page]
+            return found, page[-1] if len(names) > len(page) else None
+
+        found, following = await self._store.read(query, long=True)
+        everyone = rights.settled.everyone
+
+        def told() -> ServerAccess:
+            def of(held: Sequence[HeldRight]) -> Access:
+                return access(held, namespace, rows) if kind is None else access_to(held, kind)
+
+            people = [
+                PersonAccess(handle=name, account=has, access=of(held)) for name, has, held in found
+            ]
+            own = {"group", "settings", "granted"}
+            return ServerAccess(
+                namespace=namespace,
+                tools=len(rows),
+                everyone=of(everyone),
+                people=[
+                    each
+                    for each in people
+                    if any(reason.origin in own for reason in each.access.reasons)
+                ],
+                next=following,
+            )
+
+        return await asyncio.to_thread(told)
+
+    async def _holds(self, tx: Tx, name: str) -> tuple[bool, list[HeldRight]]:
+        """Whether a handle is someone's, and what they hold, or what awaits them."""
+        try:
+            return True, self._rights.held(await self._granting.find(tx, name))
+        except UserNotFound:
+            settled = self._rights.settled
+            return False, [*settled.everyone, *settled.of(name)]
+
+    def _row(self, name: str, owner: str | None, granted: dict[str, int]) -> GrantRow:
+        settled = self._rights.settled
+        return GrantRow(
+            handle=name,
+            state="nobody" if owner is None else "account" if owner == name else "redirect",
+            leads_to=owner if owner not in {None, name} else None,
+            groups=list(settled.groups_of(name)),
+            settings=len(settled.of(name)),
+            granted=granted.get(name, 0),
+        )
+
+    async def _leads(self, name: str) -> bool:
+        now = int(self._clock.now())
+        return bool(await self._store.read(lambda tx: queries.owners_of(tx, [name], now)))
+
+
+def held_capabilities(held: Iterable[HeldRight]) -> list[HeldCapability]:
+    """Capabilities as they were written."""
+    return [HeldCapability(it.capability.source, it.origin, it.name, it.at) for it in held]

@@ -1,0 +1,552 @@
+"""HTTP/1.1 to one server: the connections that are kept open, and the answers they bring.
+
+A connection carries one exchange at a time, and is used again only after an answer that was whole.
+What a server says unasked, or beyond its answer, ends the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import aiohappyeyeballs
+from httptools import HttpParserError, HttpResponseParser
+from msgspec import Struct
+
+from folkmoot.core.errors import ServerAnswerInvalid, ServerUnreachable
+from folkmoot.core.transport import ConnectionInfo, Headers
+from folkmoot.mcp.client.headers import text_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from yarl import URL
+
+    from folkmoot.mcp.client.target import HttpTarget
+
+KEEP_ALIVE_SECONDS: Final = 4.0
+"""Shorter than the five seconds after which common servers hang up, perhaps on our next request."""
+HEAD_BYTES: Final = 65_536
+"""Of a head, and of whatever else is no body."""
+MOST_HELD: Final = 262_144
+"""Bytes of an answer that wait to be read before the server has to wait."""
+PIECE: Final = 262_144
+"""A longer body is written in such pieces, so that others have their turn."""
+NEXT_ADDRESS_SECONDS: Final = 0.25
+"""How long one address of a host is tried before the next one is tried too."""
+MOST_NAMES: Final = 1_024
+MOST_REDIRECTS: Final = 5
+KEEP_METHOD: Final = frozenset({307, 308})
+REDIRECTS: Final = KEEP_METHOD | {301, 302, 303}
+NO_TYPE: Final = "application/octet-stream"
+FINAL: Final = 200
+"""The least status of an answer that no other follows."""
+
+Said: TypeAlias = Headers | dict[str, str]
+"""The headers of a request, their names in lower case."""
+
+_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
+
+class HttpFailure(Exception):
+    """Why there is no answer, in words that say why the server cannot be reached."""
+
+    def __init__(self, words: str, *, unsent: bool = False) -> None:
+        super().__init__(words)
+        self.words = words
+        self.unsent = unsent
+        """Whether nothing of the request has left."""
+
+
+class NotHttp(HttpFailure):
+    """The server speaks something else."""
+
+
+class ServerSilent(HttpFailure):
+    """The server says nothing for longer than it may."""
+
+
+class HttpAnswer(Struct, eq=False):
+    """An answer to a request. Its body comes in pieces, for as long as the server sends any."""
+
+    connection: HttpConnection | None
+    """What it comes over, until it is whole."""
+    status: int
+    content_type: str
+    came_over: ConnectionInfo | None
+    _pairs: list[tuple[bytes, bytes]]
+    parts: list[bytes]
+    """Of its body, as far as they came and were not read."""
+    whole: bool = False
+    """Whether all of it has come."""
+    error: HttpFailure | None = None
+    """Why nothing more comes, if it is not whole."""
+    waiter: asyncio.Future[None] | None = None
+    """Who waits for more."""
+
+    @property
+    def headers(self) -> Headers:
+        """What its head says."""
+        pairs = [(name.decode("latin-1"), text_of(value)) for name, value in self._pairs]
+        return Headers(tuple(pairs))
+
+    async def read(self) -> bytes:
+        """All of its body that has come meanwhile; nothing at its end."""
+        while not self.parts:
+            if self.error is not None:
+                raise self.error
+            if self.whole:
+                return b""
+            self.waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self.waiter
+            finally:
+                self.waiter = None
+        parts, self.parts = self.parts, []
+        if self.connection is not None:
+            self.connection.hold(held=False)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Its body, piece by piece."""
+        while part := await self.read():
+            yield part
+
+    def close(self) -> None:
+        """Want no more of it; a connection on which more would come is closed."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+
+    def fail(self, error: HttpFailure) -> None:
+        """Nothing more of it comes, though it is not whole."""
+        self.error, self.connection = error, None
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+
+class HttpConnection(asyncio.Protocol):
+    """One connection to a server."""
+
+    def __init__(self, pool: HttpConnections) -> None:
+        self.info: ConnectionInfo | None = None
+        """What can be told of it, if it is to be described."""
+        self.idle_since = 0.0
+        self._pool = pool
+        self._loop = asyncio.get_running_loop()
+        self.transport: asyncio.Transport
+        self._parser = HttpResponseParser(self)
+        self._asked: asyncio.Future[HttpAnswer] | None = None
+        """Who waits for the head of an answer."""
+        self._answer: HttpAnswer | None = None
+        self._pairs: list[tuple[bytes, bytes]] = []
+        self._no_body = 0
+        """Bytes that came since the last piece of a body."""
+        self._to_the_end = False
+        """Whether the end of the connection is that of the answer."""
+        self.usable = True
+        """Whether it can carry another exchange."""
+        self._unread = 0
+        """Bytes of the answer that came since it was read last."""
+        self._held = False
+        self._heard = 0.0
+        self._silence: asyncio.TimerHandle | None = None
+        self._writable: asyncio.Future[None] | None = None
+
+    async def ask(self, head: bytes, body: bytes | None, patience: float | None) -> HttpAnswer:
+        """Send a request; the answer, once its head has come.
+
+        `patience` bounds each silence of the server, in seconds.
+        """
+        asked: asyncio.Future[HttpAnswer] = self._loop.create_future()
+        self._asked = asked
+        self._pairs = []
+        if patience is not None:
+            self._heard = self._loop.time()
+            self._silence = self._loop.call_later(patience, self._look, patience)
+        try:
+            if body is None or len(body) <= PIECE:
+                self.transport.write(head if body is None else head + body)
+            else:
+                await self._write(head, body, asked)
+            return await asked
+        except BaseException:
+            self.close()
+            raise
+
+    async def _write(self, head: bytes, body: bytes, asked: asyncio.Future[HttpAnswer]) -> None:
+        # Whoever answers before all is told may be told the rest, but nothing after it.
+        self.usable = False
+        self.transport.write(head)
+        for start in range(0, len(body), PIECE):
+            if asked.done():
+                return
+            self.transport.write(body[start : start + PIECE])
+            if self._writable is not None:
+                await asyncio.wait((self._writable, asked), return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(0)
+        self.usable = not asked.done()
+
+    def hold(self, *, held: bool) -> None:
+        """Have the server wait, or go on, while its answer is read."""
+        self._unread = 0
+        if held is not self._held and not self.transport.is_closing():
+            self._held = held
+            self._heard = self._loop.time()
+            (self.transport.pause_reading if held else self.transport.resume_reading)()
+
+    def close(self) -> None:
+        """End it, and whatever is under way on it."""
+        self.usable = False
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Be open."""
+        self.transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of an answer."""
+        if self._asked is None and self._answer is None:
+            self.close()
+            return
+        self._heard = self._loop.time()
+        self._no_body += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError:
+            self._fail(NotHttp("it does not speak HTTP"))
+            return
+        if self._no_body > HEAD_BYTES:
+            self._fail(NotHttp("its answer has too long a head"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let whoever waits know."""
+        self.usable = False
+        self._pool.lost(self)
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        if self._to_the_end and exc is None and self._answer is not None:
+            self.on_message_complete()
+            return
+        begun = self._answer is not None
+        self._fail(HttpFailure("its answer broke off" if begun else "it broke the connection"))
+
+    def pause_writing(self) -> None:
+        """The server does not read as fast as it is told."""
+        self._writable = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """The server has read most of it."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    def on_message_begin(self) -> None:
+        """An answer begins; one that nobody asked for is the last."""
+        if self._asked is None:
+            self.usable = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; after the body nobody reads them."""
+        if self._asked is not None:
+            self._pairs.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """The head is here."""
+        status: int = self._parser.get_status_code()
+        asked = self._asked
+        if status < FINAL or asked is None:
+            # Its bytes still count: a server may not announce an answer for ever.
+            self._pairs = []
+            return
+        self._no_body = 0
+        names = frozenset([name for name, _ in self._pairs])
+        self._to_the_end = names.isdisjoint((b"content-length", b"transfer-encoding"))
+        kinds = [value for name, value in self._pairs if name == b"content-type"]
+        kind = kinds[0].partition(b";")[0].strip().lower().decode("latin-1") if kinds else NO_TYPE
+        self._answer = HttpAnswer(self, status, kind, self.info, self._pairs, [])
+        self._asked, self._unread = None, 0
+        if asked.done():
+            self.close()
+        else:
+            asked.set_result(self._answer)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._no_body = 0
+        answer = self._answer
+        if answer is None:
+            return
+        answer.parts.append(body)
+        self._unread += len(body)
+        if self._unread > MOST_HELD and answer.connection is not None:
+            self.hold(held=True)
+        if answer.waiter is not None and not answer.waiter.done():
+            answer.waiter.set_result(None)
+
+    def on_message_complete(self) -> None:
+        """The answer is whole, and the connection free for another."""
+        answer, self._answer = self._answer, None
+        if answer is None:
+            return
+        self._no_body = 0
+        self.usable = self.usable and self._parser.should_keep_alive()
+        if self._silence is not None:
+            self._hush()
+        if self._held:
+            self.hold(held=False)
+        answer.whole, answer.connection = True, None
+        if answer.waiter is not None and not answer.waiter.done():
+            answer.waiter.set_result(None)
+        if self.usable:
+            self.idle_since = self._loop.time()
+            self._pool.idle.append(self)
+            if self._pool.sweep is None:
+                self._pool.look_soon()
+        else:
+            self.transport.close()
+
+    def _fail(self, error: HttpFailure) -> None:
+        self._hush()
+        asked, self._asked = self._asked, None
+        answer, self._answer = self._answer, None
+        if asked is not None and not asked.done():
+            asked.set_exception(error)
+        if answer is not None:
+            answer.fail(error)
+        self.close()
+
+    def _look(self, patience: float) -> None:
+        """See whether the server was silent for too long; whoever has to wait is not."""
+        left = self._heard + patience - self._loop.time()
+        if left > 0 or self._held:
+            self._silence = self._loop.call_later(max(left, patience / 10), self._look, patience)
+        else:
+            self._fail(ServerSilent("it says nothing"))
+
+    def _hush(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None
+
+
+class HttpConnections:
+    """The connections to one origin, the last one used first; as many as are needed at once."""
+
+    def __init__(
+        self,
+        url: URL,
+        *,
+        tls: ssl.SSLContext | None,
+        seconds: float,
+        describe: Callable[[asyncio.BaseTransport], ConnectionInfo] | None,
+    ) -> None:
+        self._host = url.raw_host or ""
+        self._port = url.port or 0
+        self._tls = tls
+        self._seconds = seconds
+        self._describe = describe
+        self._all: set[HttpConnection] = set()
+        self.idle: list[HttpConnection] = []
+        """Those that can be used again, the last one used last."""
+        self.sweep: asyncio.TimerHandle | None = None
+
+    def ask(
+        self, method: str, head: bytes, body: bytes | None, patience: float | None
+    ) -> Awaitable[HttpAnswer]:
+        """One exchange, over a connection that is open or a new one."""
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.usable and not connection.transport.is_closing():
+                if method != "POST":
+                    return self._twice(connection, head, patience)
+                return connection.ask(head, body, patience)
+        return self._newly(head, body, patience)
+
+    async def _newly(self, head: bytes, body: bytes | None, patience: float | None) -> HttpAnswer:
+        connection = await self._open()
+        return await connection.ask(head, body, patience)
+
+    async def _twice(
+        self, connection: HttpConnection, head: bytes, patience: float | None
+    ) -> HttpAnswer:
+        """What may be done twice is asked again where the server may have hung up just then."""
+        try:
+            return await connection.ask(head, None, patience)
+        except HttpFailure as error:
+            if type(error) is not HttpFailure:
+                raise
+        return await self._newly(head, None, patience)
+
+    def look_soon(self) -> None:
+        """Close those that were idle for too long, from now on and while there are any."""
+        loop = asyncio.get_running_loop()
+        self.sweep = loop.call_later(KEEP_ALIVE_SECONDS / 2, self._close_idle)
+
+    def lost(self, connection: HttpConnection) -> None:
+        """A connection is gone."""
+        self._all.discard(connection)
+        if connection in self.idle:
+            self.idle.remove(connection)
+
+    def close(self) -> None:
+        """Close all of them."""
+        if self.sweep is not None:
+            self.sweep.cancel()
+            self.sweep = None
+        self.idle.clear()
+        for connection in tuple(self._all):
+            connection.close()
+
+    def _close_idle(self) -> None:
+        self.sweep = None
+        latest = asyncio.get_running_loop().time() - KEEP_ALIVE_SECONDS / 2
+        idle, self.idle = self.idle, []
+        for connection in idle:
+            if connection.idle_since <= latest:
+                connection.close()
+            else:
+                self.idle.append(connection)
+        if self.idle:
+            self.look_soon()
+
+    async def _open(self) -> HttpConnection:
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._connect()
+        except TimeoutError:
+            words = "it takes no connection in time"
+        except ssl.SSLCertVerificationError as error:
+            words = f"its certificate is not trusted ({error.verify_message})"
+        except ssl.SSLError as error:
+            reason = error.reason or error.strerror or "unknown"
+            words = f"no TLS could be agreed on ({reason.lower().replace('_', ' ')})"
+        except socket.gaierror:
+            words = "its name is not known"
+        except OSError as error:
+            words = os.strerror(error.errno).lower() if error.errno else "it does not answer"
+        except ValueError:
+            words = "its name is not known"
+        raise HttpFailure(words, unsent=True)
+
+    async def _connect(self) -> HttpConnection:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        reached = await aiohappyeyeballs.start_connection(
+            found, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1
+        )
+        try:
+            transport, connection = await loop.create_connection(
+                lambda: HttpConnection(self),
+                sock=reached,
+                ssl=self._tls,
+                server_hostname=self._host if self._tls is not None else None,
+            )
+        except BaseException:
+            reached.close()
+            raise
+        if self._describe is not None:
+            connection.info = self._describe(transport)
+        self._all.add(connection)
+        return connection
+
+
+def head_of(method: str, url: URL, headers: Sequence[tuple[str, str]], body: bytes | None) -> bytes:
+    """The head of a request; raises where a header cannot be written."""
+    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"host: {url.host_port_subcomponent}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    lines.append("\r\n" if body is None else f"content-length: {len(body)}\r\n\r\n")
+    text = "\r\n".join(lines)
+    ends = len(lines) + (0 if body is None else 1)
+    written = text.count("\n") == ends and text.count("\r") == ends and "\0" not in text
+    if written and (_written.issuperset([name for name, _ in headers]) or _checked(headers)):
+        with suppress(UnicodeEncodeError):
+            return text.encode()
+    raise HttpFailure("a header for it cannot be written", unsent=True)
+
+
+_written: Final = {"accept", "authorization", "content-type", "user-agent"}
+"""Names of headers that are known to be ones; those of a few clients and settings join them."""
+
+
+def _checked(headers: Sequence[tuple[str, str]]) -> bool:
+    names = [name for name, _ in headers]
+    if not all(map(_NAME.fullmatch, names)):
+        return False
+    if len(_written) < MOST_NAMES:
+        _written.update(names)
+    return True
+
+
+class Asking(Struct, eq=False):
+    """One request on its way."""
+
+    _target: HttpTarget
+    _method: str
+    _headers: Said
+    _body: bytes | None
+    _url: URL
+    _patience: float | None
+    _answer: HttpAnswer | None = None
+
+    async def __aenter__(self) -> HttpAnswer:
+        """The head of the answer, after the redirects within this origin."""
+        target, method, body, url = self._target, self._method, self._body, self._url
+        connections, headers = target.connections, self._headers
+        if connections is None:
+            raise ServerUnreachable("The connections to the server are closed.")
+        own = headers if isinstance(headers, dict) else dict(headers.pairs)
+        told = list((target.defaults | own).items())
+        if len(own) < len(headers):
+            # One stands there twice.
+            told = [*(pair for pair in target.defaults.items() if pair[0] not in own), *headers]
+        try:
+            for _ in range(MOST_REDIRECTS + 1):
+                head = head_of(method, url, told, body)
+                answer = await connections.ask(method, head, body, self._patience)
+                place = answer.headers.get("location") if answer.status in REDIRECTS else None
+                if place is None:
+                    self._answer = answer
+                    return answer
+                answer.close()
+                url = target.redirected(method, url, answer.status, place)
+        except HttpFailure as error:
+            raise target.failure_of(error) from None
+        raise ServerAnswerInvalid(f"The server at {target.shown} redirects in circles.")
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        answer = self._answer
+        if answer is not None and answer.connection is not None:
+            # Only a connection whose answer came to its end is used again.
+            answer.close()
+        if isinstance(error, HttpFailure):
+            raise self._target.failure_of(error) from None
+
+
+async def read_whole(answer: HttpAnswer, most: int) -> bytes:
+    """The body of an answer; one that is larger than accepted is not read to its end."""
+    size, parts = 0, answer.parts if answer.whole else []
+    if parts:
+        size, answer.parts = sum(map(len, parts)), []
+    while size <= most and not (answer.whole and not answer.parts):
+        part = await answer.read()
+        parts.append(part)
+        size += len(part)
+    if size > most:
+        raise ServerAnswerInvalid(
+            f"The server's answer has more than the {most:,} bytes that are accepted.",
+            status=answer.status,
+        )
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,71 @@
+"""What rate limits count by, and which outcomes they count."""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
+
+from folkmoot.core.errors import (
+    CannotSend,
+    ConfirmationInvalid,
+    ContactNotFound,
+    HandleNotFound,
+    HandleTaken,
+    InvitationInvalid,
+    InviteClaimed,
+    InviteRequired,
+    InviteUnknown,
+    OneTimeCodeInvalid,
+    RecoveryCodeInvalid,
+    TokenInvalid,
+    UserNotFound,
+)
+from folkmoot.names.grammar import parse_handle
+from folkmoot.operations.row import OperationLimit
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Caller
+
+
+def by_address(caller: Caller, _: Any) -> str:
+    """The address a call came from."""
+    return caller.address
+
+
+def by_distant_address(caller: Caller, _: Any) -> str | None:
+    """The address a call came from; none for whoever sits at the hub's own machine."""
+    if caller.is_direct is not None and caller.is_direct():
+        return None
+    return caller.address
+
+
+def by_handle(_: Caller, given: Any) -> str:
+    """The handle a call is about, in one spelling; what is no handle counts as one and the same."""
+    return parse_handle(given.handle) or ""
+
+
+def by_handle_and_address(caller: Caller, given: Any) -> str:
+    """The handle a call is about, and the address it came from."""
+    return f"{by_handle(caller, given)} {caller.address}"
+
+
+by_user: Final = None
+"""The account that calls."""
+
+every_try: Final = object
+"""Count whatever comes of it."""
+when_done: Final = NoneType
+"""Count what succeeded."""
+when_wrong_code: Final = (RecoveryCodeInvalid, HandleNotFound)
+"""Count guesses at the code of an account, whether it exists or not."""
+when_wrong_secret: Final = (TokenInvalid, OneTimeCodeInvalid, ConfirmationInvalid)
+"""Count tokens and one-time codes that open nothing."""
+when_refused: Final = (HandleTaken, InviteRequired, InviteUnknown, InviteClaimed)
+"""Count handles that could not be registered."""
+when_not_invited: Final = InvitationInvalid
+"""Count tokens that are nobody's invitation."""
+when_missed: Final = (UserNotFound, ContactNotFound, CannotSend, HandleTaken)
+"""Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
+
+MISSED = OperationLimit("missed_handles", by_user, when_missed)
+"""For every operation that names someone: together they tell of no more than so many handles."""

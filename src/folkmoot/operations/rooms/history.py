@@ -1,0 +1,416 @@
+"""What programs read and say in a room: pages of messages and proposals, whole and as stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import UNSET, Raw, Struct
+
+from folkmoot.core.errors import (
+    ERRORS,
+    ArgumentInvalid,
+    BlockedByInterceptor,
+    CapabilityDenied,
+    CapabilityError,
+    FolkmootError,
+    InvalidEnvelope,
+    KindError,
+    NameRefused,
+    PayloadInvalid,
+    ProposalAltered,
+    ProposalClosed,
+    ProposalOwn,
+    ProposalRequired,
+    ProposalUnknown,
+    QueryInvalid,
+    RateLimited,
+    RecipientInvalid,
+    RecipientUnknown,
+    RejectedAlready,
+    RequestTimedOut,
+    RoomDoorError,
+    RoomError,
+    RoomFull,
+    TargetLeft,
+    TooManyConnections,
+    TooManyOpen,
+    UnsupportedProtocol,
+)
+from folkmoot.core.strict import Limits
+from folkmoot.operations.call import (
+    make_cursor,
+    read_cursor,
+    unless,
+    within,
+    wrong_cursor,
+)
+from folkmoot.operations.limits import MAX_CURSOR, MAX_INTEGER, MAX_REASON
+from folkmoot.operations.row import Absent, Arguments, Operation, Route, says
+from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS
+from folkmoot.rooms.model import (
+    NEXT_CURSOR,
+    ROOM_PATTERN,
+    MessagePage,
+    Outcome,
+    ProposalState,
+    ProposalView,
+    WaitingPage,
+    ref,
+    told,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+
+
+BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
+"""How much of a message that was refused is read for its kind."""
+
+RoomName = Annotated[str, says("The room's name.", shown={"pattern": ROOM_PATTERN})]
+ProposalId = Annotated[str, says("The id of the proposal.")]
+PageCursor = Annotated[
+    str, says("The `next_cursor` of the page before.", min_length=1, max_length=MAX_CURSOR)
+]
+
+
+class ReadHistory(Arguments, frozen=True, kw_only=True):
+    """Which part of a room's history."""
+
+    room: RoomName
+    after: (
+        Annotated[int, says("Only messages with a greater `seq`.", ge=0, le=MAX_INTEGER)] | None
+    ) = None
+    before: (
+        Annotated[int, says("Only messages with a smaller `seq`.", ge=0, le=MAX_INTEGER)] | None
+    ) = None
+    limit: Annotated[int, says("How many at most.", ge=1, le=MAX_READ)] = 50
+    wait: Annotated[
+        int,
+        says(
+            "Seconds to wait if there is nothing after `after` yet (or without it: new).",
+            ge=0,
+            le=int(MAX_WAIT_SECONDS),
+        ),
+    ] = 0
+
+
+async def messages(call: Call[ReadHistory]) -> MessagePage:
+    """What was said, in order."""
+    rooms, given = call.services.rooms, call.arguments
+    place: dict[str, Any] = {name: getattr(given, name) for name in ("after", "before", "limit")}
+    page = None
+    if given.wait:
+        if given.before is not None:
+            raise QueryInvalid("wait cannot be combined with before.")
+        waiting = rooms.messages(call.visitor, given.room, **place, wait=given.wait)
+        page = await unless(call.caller.leaving, waiting)
+    return page or await rooms.messages(call.visitor, given.room, **place, wait=0)
+
+
+class Post(Arguments, frozen=True, kw_only=True):
+    """A message, as its sender wrote it."""
+
+    room: RoomName
+    message: Annotated[Raw, says("The message.", shown=ref("Envelope"))]
+
+
+class PostedMessage(Struct, frozen=True):
+    """A message as everyone gets it."""
+
+
+async def post(call: Call[Post]) -> Any:
+    """The message as everyone gets it."""
+    from folkmoot.rooms.machine.wire import readable
+
+    given = call.arguments
+    raw = bytes(given.message)
+    try:
+        stored = await call.services.rooms.post(call.visitor, given.room, raw, admitted=False)
+    except RoomDoorError:
+        raise
+    except FolkmootError as error:
+        # As `system.error` says it on a WebSocket.
+        if error.data.get("attempted_kind") is None:
+            error.data["attempted_kind"] = readable(raw, BODY)[1]
+        raise
+    return Raw(stored)
+
+
+class ProposalsOf(Arguments, frozen=True, kw_only=True):
+    """Which proposals of a room."""
+
+    room: RoomName
+    state: Annotated[ProposalState, says("Only those in this state.")] | None = None
+    limit: Annotated[int, says("How many at most.", ge=1, le=100)] = 100
+    cursor: PageCursor | None = None
+
+
+class ProposalPage(Struct, frozen=True):
+    """Some proposals."""
+
+    proposals: Annotated[list[ProposalView], told("The latest first.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR]
+
+
+async def proposals(call: Call[ProposalsOf]) -> ProposalPage:
+    """What was proposed, the latest first."""
+    given = call.arguments
+    found = await call.services.rooms.proposals(
+        call.visitor,
+        given.room,
+        state=given.state,
+        before=_place(given.cursor),
+        limit=given.limit + 1,
+    )
+    page, more = within(((one, _size(one)) for one in found), given.limit)
+    return ProposalPage(page, make_cursor(str(page[-1].seq)) if more else None)
+
+
+def _place(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    place = read_cursor(cursor)
+    if not place.isascii() or not place.isdigit():
+        raise wrong_cursor()
+    return int(place)
+
+
+def _size(proposal: ProposalView) -> int:
+    return 0 if proposal.message is UNSET else len(bytes(proposal.message))
+
+
+class OneProposal(Arguments, frozen=True, kw_only=True):
+    """One proposal of a room."""
+
+    room: RoomName
+    proposal: ProposalId
+
+
+async def proposal(call: Call[OneProposal]) -> ProposalView:
+    """One proposal."""
+    from folkmoot.rooms import proposals
+
+    given = call.arguments
+    return await proposals.find(call.services.rooms, call.visitor, given.room, given.proposal)
+
+
+class WaitingIn(Arguments, frozen=True, kw_only=True):
+    """What waits in a room."""
+
+    room: RoomName
+    after: Annotated[int, says("Only what has a greater `seq`.", ge=0, le=MAX_INTEGER)] = 0
+    limit: Annotated[int, says("How many at most.", ge=1, le=100)] = 100
+
+
+async def waiting(call: Call[WaitingIn]) -> WaitingPage:
+    """What waits for the caller."""
+    given = call.arguments
+    return await call.services.rooms.waiting(
+        call.visitor, given.room, after=given.after, limit=given.limit
+    )
+
+
+class Approval(OneProposal, frozen=True, kw_only=True):
+    """A proposal that is approved."""
+
+    to: (
+        Annotated[
+            str,
+            says(
+                "Who is to do it, where the proposal does not name one.",
+                min_length=1,
+                max_length=128,
+            ),
+        ]
+        | None
+    ) = None
+    wait: Annotated[
+        int,
+        says(
+            "Seconds to wait for the answer of the one who is asked.",
+            ge=0,
+            le=int(MAX_WAIT_SECONDS),
+        ),
+    ] = 20
+
+
+async def approve(call: Call[Approval]) -> Outcome:
+    """What came of an approval, with the answer if it comes in time."""
+    from folkmoot.rooms import proposals
+
+    rooms, given = call.services.rooms, call.arguments
+    outcome = await proposals.approve(rooms, call.visitor, given.room, given.proposal, to=given.to)
+    if given.wait:
+        answer = proposals.answer_to(rooms, call.visitor, given.room, outcome, given.wait)
+        outcome = await unless(call.caller.leaving, answer) or outcome
+    return outcome
+
+
+class Rejection(OneProposal, frozen=True, kw_only=True):
+    """A proposal that is rejected."""
+
+    reason: Annotated[str, says("Why.", min_length=1, max_length=MAX_REASON)]
+
+
+async def reject(call: Call[Rejection]) -> Outcome:
+    """What came of a rejection."""
+    from folkmoot.rooms import proposals
+
+    given = call.arguments
+    return await proposals.reject(
+        call.services.rooms, call.visitor, given.room, given.proposal, given.reason
+    )
+
+
+SAID: Final = tuple(
+    error
+    for error in ERRORS.values()
+    if issubclass(
+        error,
+        (
+            UnsupportedProtocol,
+            InvalidEnvelope,
+            KindError,
+            CapabilityError,
+            CapabilityDenied,
+            ProposalRequired,
+            BlockedByInterceptor,
+            RoomError,
+            RateLimited,
+        ),
+    )
+    and not issubclass(error, (TargetLeft, RequestTimedOut, RoomFull, TooManyConnections))
+)
+"""What something that is said in a room may be refused with; the rest of its tree comes later."""
+
+DECIDED: Final = (
+    ArgumentInvalid,
+    PayloadInvalid,
+    CapabilityDenied,
+    ProposalRequired,
+    BlockedByInterceptor,
+    NameRefused,
+    RateLimited,
+    RecipientInvalid,
+    RecipientUnknown,
+    ProposalUnknown,
+    ProposalClosed,
+    ProposalOwn,
+    ProposalAltered,
+    RejectedAlready,
+    TooManyOpen,
+)
+"""What a decision on a proposal may be refused with."""
+
+READ_MESSAGES: Final = Route(
+    "GET",
+    "/v1/rooms/{room}/messages",
+    id="readMessages",
+    summary="Read messages",
+    description="In order: with `after` the first messages that follow it, otherwise the last "
+    "ones. A page ends early when it comes to more than 1 MiB; one message is always shown.",
+    answer="A page of messages.",
+    takes=ReadHistory,
+    gives=MessagePage,
+    handler=messages,
+)
+PROPOSALS: Final = (
+    Route(
+        "GET",
+        "/v1/rooms/{room}/proposals",
+        id="listProposals",
+        summary="List proposals and their outcomes",
+        description="The latest first.",
+        answer="A page of proposals, the latest first.",
+        takes=ProposalsOf,
+        gives=ProposalPage,
+        handler=proposals,
+    ),
+    Route(
+        "GET",
+        "/v1/rooms/{room}/proposals/{proposal}",
+        id="getProposal",
+        summary="Read one proposal and what came of it",
+        description="With its message, as long as the history has it.",
+        answer="The proposal.",
+        errors=(ProposalUnknown,),
+        takes=OneProposal,
+        gives=ProposalView,
+        handler=proposal,
+    ),
+    Route(
+        "GET",
+        "/v1/rooms/{room}/waiting",
+        id="listWaiting",
+        summary="List what waits for you",
+        description="Open requests to you, and open proposals that you may decide on, the oldest "
+        "first. A page ends early when it comes to more than 1 MiB; where `more` is true, go on "
+        "with `after` the greatest `seq` of it.",
+        answer="What waits for you.",
+        takes=WaitingIn,
+        gives=WaitingPage,
+        handler=waiting,
+    ),
+)
+DECISIONS: Final = (
+    Route(
+        "POST",
+        "/v1/rooms/{room}/proposals/{proposal}/approve",
+        id="approveProposal",
+        summary="Approve a proposal",
+        description="The request that was proposed is made in your name and by your right to it, "
+        "and the answer says what came of it. It needs no body. Where the one who is asked takes "
+        "longer than `wait`, the answer has neither `result` nor `error`.",
+        query=("to", "wait"),
+        errors=DECIDED,
+        takes=Approval,
+        gives=Outcome,
+        handler=approve,
+    ),
+    Route(
+        "POST",
+        "/v1/rooms/{room}/proposals/{proposal}/reject",
+        id="rejectProposal",
+        summary="Reject a proposal",
+        description="Everyone in the room reads the reason.",
+        example={"reason": "We still need it."},
+        errors=DECIDED,
+        takes=Rejection,
+        gives=Outcome,
+        handler=reject,
+    ),
+)
+
+POST: Final = Operation(
+    name="room/post",
+    description="One envelope, checked as on a WebSocket and then sent to everyone in the room. A "
+    "refusal has the content of `system.error`.",
+    takes=Post,
+    gives=PostedMessage,
+    handler=post,
+    scope="rooms",
+    about="room",
+    who="guest",
+    effect="adds",
+    reaches_others=True,
+    judged=False,
+    errors=SAID,
+    tool=Absent("Each thing that can be said has a tool of its own, such as `room/say`."),
+    routes=(
+        Route(
+            "POST",
+            "/v1/rooms/{room}/messages",
+            id="postMessage",
+            summary="Say something",
+            status=201,
+            answer="The message as everyone gets it.",
+            body="message",
+            example={
+                "protocol": "mcpx/v1",
+                "kind": "chat.message",
+                "payload": {"text": "Good morning!"},
+            },
+        ),
+    ),
+    commands=Absent("Each thing that can be said has a command of its own, such as `room say`."),
+)

@@ -1,0 +1,391 @@
+"""Talking in a room: saying something, and reading what is said, in pages of bounded work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+
+from folkmoot.core import chat, strict
+from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core.mcpx import PROTOCOL
+from folkmoot.core.message import JSONRPC
+from folkmoot.operations.call import patiently
+from folkmoot.operations.limits import (
+    MAX_MESSAGES_BYTES,
+    MAX_MESSAGES_READ,
+    MAX_MESSAGES_SCANNED,
+    MAX_READ_SECONDS,
+    MAX_RECIPIENTS,
+)
+from folkmoot.operations.mail import MessagesLimit
+from folkmoot.operations.rooms.history import POST, READ_MESSAGES
+from folkmoot.operations.row import (
+    Absent,
+    Arguments,
+    Operation,
+    says,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.operations.call import Call
+    from folkmoot.rooms import MessagePage, Rooms, Visitor
+
+
+LAST_SEQ = 2**53
+"""Later than any message; a larger number is no number of a message in JSON."""
+
+
+Group: TypeAlias = Literal[
+    "chat", "proposal", "request", "response", "presence", "reasoning", "other"
+]
+GROUP_NAMES: Final[tuple[str, ...]] = get_args(Group)
+
+GROUPS: Final[dict[Group, tuple[str, ...]]] = {
+    "chat": ("chat.message", f"mcp.notification.{chat.METHOD}"),
+    "proposal": ("mcp.proposal", "mcpx.withdraw", "mcpx.reject", "system.proposal"),
+    "request": ("mcp.request", "mcpx.begin"),
+    "response": ("mcp.response",),
+    "presence": ("system.presence",),
+    "reasoning": ("reasoning",),
+}
+"""Groups of kinds in one word, and how the kinds in each begin."""
+
+CHAT_MEMBERS: Final = ("text", "format", "thread_id", "reply_to", "mentions")
+
+
+class HistoryMessage(Struct, frozen=True, gc=False):
+    """A stored message of a room."""
+
+    seq: int
+    ts: str
+    id: str
+    kind: str
+    sender: str = msgspec.field(name="from")
+    to: tuple[str, ...] = ()
+    correlation_id: tuple[str, ...] = ()
+    payload: Raw = Raw(b"{}")
+
+
+_heard = msgspec.json.Decoder(HistoryMessage).decode
+_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def read_stored(raw: bytes | Raw) -> HistoryMessage:
+    """A stored message, read."""
+    return _heard(raw)
+
+
+def envelope(
+    kind: str, payload: dict[str, Any], *, to: Iterable[str] = (), about: str | None = None
+) -> bytes:
+    """A message to a room, as its sender writes it; the gateway adds the rest."""
+    members: dict[str, Any] = {"protocol": PROTOCOL, "kind": kind}
+    if to:
+        members["to"] = to
+    if about is not None:
+        members["correlation_id"] = [about]
+    return strict.encode({**members, "payload": payload})
+
+
+def group_of(kind: str) -> Group:
+    """The group a kind is in."""
+    for name, beginnings in GROUPS.items():
+        if any(kind == it or kind.startswith(f"{it}.") for it in beginnings):
+            return name
+    return "other"
+
+
+class ShownMessage(Struct, frozen=True, kw_only=True):
+    """A message in the few words a model needs: of chat what was said, else the payload."""
+
+    seq: int
+    ts: str
+    sender: str = field(name="from")
+    kind: str
+    id: str
+    to: tuple[str, ...] | UnsetType = UNSET
+    correlation_id: tuple[str, ...] | UnsetType = UNSET
+    payload: Raw | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    format: str | UnsetType = UNSET
+    thread_id: str | UnsetType = UNSET
+    reply_to: str | UnsetType = UNSET
+    mentions: list[str] | UnsetType = UNSET
+
+
+def shown(message: HistoryMessage) -> ShownMessage:
+    """A message as a model is shown it."""
+    said: dict[str, Any] = {"payload": message.payload}
+    if group_of(message.kind) == "chat":
+        payload = _object(message.payload)
+        params = payload["params"] if "jsonrpc" in payload else payload
+        said = {name: params[name] for name in CHAT_MEMBERS if params.get(name) is not None}
+    return ShownMessage(
+        seq=message.seq,
+        ts=message.ts,
+        sender=message.sender,
+        kind=message.kind,
+        id=message.id,
+        to=message.to or UNSET,
+        correlation_id=message.correlation_id or UNSET,
+        **said,
+    )
+
+
+RoomName: TypeAlias = Annotated[str, says("Name of the room")]
+Seq: TypeAlias = Annotated[int, Meta(ge=0, le=LAST_SEQ)]
+
+
+class Say(Arguments, frozen=True, kw_only=True):
+    """Words for everyone in a room."""
+
+    room: RoomName
+    text: Annotated[str, says("What to say")]
+    format: (
+        Annotated[Literal["plain", "markdown"], says("How the text is written. Defaults to plain.")]
+        | None
+    ) = None
+    reply_to: Annotated[str, says("The id of the message this answers")] | None = None
+    mentions: (
+        Annotated[
+            list[str], says("Names of the participants to mention", max_length=MAX_RECIPIENTS)
+        ]
+        | None
+    ) = None
+    thread_id: (
+        Annotated[str, says("A name for the conversation within the room, if there are many")]
+        | None
+    ) = None
+
+
+class SaidMessage(Struct, frozen=True):
+    """A message that is part of a room's history now."""
+
+    room: str
+    id: str
+    seq: int
+
+
+async def say(call: Call[Say]) -> SaidMessage:
+    """Say something; answered once it is part of the room's history."""
+    given = msgspec.structs.asdict(call.arguments)
+    room = given.pop("room")
+    params = {name: value for name, value in given.items() if value is not None}
+    payload = {"jsonrpc": JSONRPC, "method": chat.METHOD, "params": params}
+    raw = envelope(f"mcp.notification.{chat.METHOD}", payload)
+    stored = read_stored(await call.services.rooms.post(call.visitor, room, raw))
+    return SaidMessage(room, stored.id, stored.seq)
+
+
+class Read(Arguments, frozen=True, kw_only=True):
+    """Which part of a room's history, and whether to wait for more of it."""
+
+    room: RoomName
+    after: (
+        Annotated[
+            Seq,
+            says(
+                "Return the messages after this seq, such as the last_seq of an earlier answer. "
+                "With wait and without after, only what is new from now on."
+            ),
+        ]
+        | None
+    ) = None
+    before: (
+        Annotated[Seq, says("Return the last messages before this seq, to look further back.")]
+        | None
+    ) = None
+    limit: MessagesLimit = 50
+    kinds: (
+        Annotated[
+            list[Group],
+            says(
+                "Return only these: chat is what is said, presence is who comes and goes, "
+                "proposal is proposals and what becomes of them. If omitted, returns all.",
+                max_length=len(GROUP_NAMES),
+            ),
+        ]
+        | None
+    ) = None
+    wait: Annotated[
+        int,
+        says(
+            "Wait up to this many seconds for a message instead of polling. Returns as soon as one "
+            "arrives. Default 0, max 55.",
+            ge=0,
+            le=MAX_READ_SECONDS,
+        ),
+    ] = 0
+
+
+class RoomMessages(Struct, kw_only=True):
+    """Some of a room's messages, oldest first."""
+
+    room: str
+    messages: list[ShownMessage] = field(default_factory=list)
+    first_seq: int = 0
+    """Where the room's history begins."""
+    last_seq: int = 0
+    """Everything up to here has been looked at: to read on, read after it."""
+    more: bool = False
+    """Whether the room has messages after it already."""
+
+
+async def read(call: Call[Read]) -> RoomMessages:
+    """Messages in their order, and from where to read on."""
+    given = call.arguments
+    if given.before is not None and (given.after is not None or given.wait):
+        raise ArgumentInvalid("before cannot be combined with after or wait.", field="before")
+    reading = Reading(
+        call.services.rooms,
+        call.visitor,
+        given.room,
+        limit=given.limit,
+        groups=frozenset(given.kinds or GROUP_NAMES),
+    )
+    if given.wait:
+        waiting = reading.wait(given.after, given.wait)
+        part = await patiently(call.caller, waiting)
+        return part or RoomMessages(room=given.room, last_seq=given.after or 0)
+    if given.after is not None:
+        return await reading.after(given.after)
+    return await reading.before(given.before)
+
+
+class Reading:
+    """One call that reads, on behalf of one visitor."""
+
+    def __init__(
+        self,
+        rooms: Rooms,
+        visitor: Visitor,
+        room: str,
+        *,
+        limit: int,
+        groups: frozenset[str],
+    ) -> None:
+        self._rooms = rooms
+        self._visitor = visitor
+        self._room = room
+        self._limit = limit
+        self._groups = groups
+        self._found: list[ShownMessage] = []
+        self._size = 0
+        self._full = False
+
+    async def after(self, seq: int) -> RoomMessages:
+        """The first messages after a place."""
+        part, looked_at = RoomMessages(room=self._room, messages=self._found, last_seq=seq), 0
+        while True:
+            place = part.last_seq
+            page = await self._page(after=place)
+            looked_at += len(page.messages)
+            part.first_seq = page.first_seq
+            if not page.messages:
+                # Nothing is kept before where the history begins, and nothing is after its end.
+                part.last_seq = min(max(place, page.first_seq - 1), page.last_seq)
+            for message, size in read_page(page):
+                if not self._take(message, size):
+                    break
+                part.last_seq = message.seq
+            part.more = part.last_seq < page.last_seq
+            stuck = part.last_seq <= place
+            if self._full or stuck or not part.more or looked_at >= MAX_MESSAGES_SCANNED:
+                return part
+
+    async def before(self, seq: int | None) -> RoomMessages:
+        """The last messages before a place, or of all."""
+        looked_at, start = 0, seq
+        while True:
+            page = await self._page(before=start)
+            looked_at += len(page.messages)
+            for message, size in reversed(read_page(page)):
+                if not self._take(message, size):
+                    break
+                start = message.seq
+            if self._full or not page.messages or looked_at >= MAX_MESSAGES_SCANNED:
+                break
+        last = page.last_seq if seq is None else min(page.last_seq, max(seq - 1, 0))
+        return RoomMessages(
+            room=self._room,
+            messages=self._found[::-1],
+            first_seq=page.first_seq,
+            last_seq=last,
+            more=last < page.last_seq,
+        )
+
+    async def wait(self, seq: int | None, seconds: float) -> RoomMessages:
+        """As `after`, but not before there is something, or the time is over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        place = (await self._page(limit=1)).last_seq if seq is None else seq
+        while True:
+            part = await self.after(place)
+            remaining = until - loop.time()
+            if part.messages or part.more or remaining <= 0:
+                return part
+            place = part.last_seq
+            await self._page(after=place, limit=1, wait=remaining)
+
+    def _take(self, message: HistoryMessage, size: int) -> bool:
+        """Look at one more message; False if the answer has no room for it any more."""
+        if group_of(message.kind) not in self._groups:
+            return True
+        if self._found and (self._full or self._size + size > MAX_MESSAGES_BYTES):
+            self._full = True
+            return False
+        self._found.append(shown(message))
+        self._size += size
+        self._full = len(self._found) >= self._limit
+        return True
+
+    async def _page(self, *, limit: int = 0, **place: Any) -> MessagePage:
+        most = limit or (
+            self._limit if len(self._groups) == len(GROUP_NAMES) else MAX_MESSAGES_READ
+        )
+        return await self._rooms.messages(self._visitor, self._room, limit=most, **place)
+
+
+def read_page(page: MessagePage) -> list[tuple[HistoryMessage, int]]:
+    """The messages of a page, each with its size."""
+    return [(read_stored(raw), len(bytes(raw))) for raw in page.messages]
+
+
+MESSAGES = (
+    Operation(
+        name="room/say",
+        description="Say something to everyone in a room. Returns the message's id and seq; give "
+        "the seq to room_read as after, with wait, to get the answers.",
+        takes=Say,
+        gives=SaidMessage,
+        handler=say,
+        scope="rooms",
+        about="room",
+        effect="adds",
+        reaches_others=True,
+        routes=Absent("`room/post` says it as an envelope."),
+        commands=("room say",),
+    ),
+    Operation(
+        name="room/read",
+        description="Read a room's messages, oldest first: the newest ones, or those after or "
+        "before a seq. To follow a conversation, call it again with the answer's last_seq as "
+        "after, and with wait to return as soon as something new arrives.",
+        takes=Read,
+        gives=RoomMessages,
+        handler=read,
+        scope="rooms",
+        about="room",
+        who="guest",
+        effect="reads",
+        others_words=("messages",),
+        waits="wait",
+        routes=(READ_MESSAGES,),
+        commands=("room history", "room tail"),
+    ),
+    POST,
+)

@@ -1,0 +1,209 @@
+"""Connections of rooms: visits through tools, which need none, and what ends connections.
+
+Revocation hears the events that units publish, also those of other hubs on the same store: when
+accounts, credentials, rights or rooms change, connections end or are renamed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from folkmoot.accounts import Accounts
+from folkmoot.accounts.model import read_change
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import PolicyError, RoomNotFound, RoomUnavailable
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
+from folkmoot.core.ports import Bus, Clock, Event
+from folkmoot.rooms.access import visitor_of
+from folkmoot.rooms.loading import LiveRooms
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import RoomId, Visitor
+from folkmoot.rooms.ports import Policy, RoomPort
+
+
+class Visit:
+    """The connection of one who has none: what it is told, it reads in the history."""
+
+    def __init__(self, room: RoomPort, name: str, seen_at: float) -> None:
+        self.room = room
+        self.name = name
+        self.seen_at = seen_at
+        self._open = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the visit goes on."""
+        return self._open
+
+    def tell(self, data: bytes) -> None:
+        """Nobody listens."""
+
+    def close(self, code: CloseCode) -> None:  # noqa: ARG002 - a visit has nobody to tell why
+        """End the visit."""
+        self._open = False
+
+    def hold(self) -> None:
+        """Nothing comes on a visit."""
+
+    def release(self) -> None:
+        """Nothing comes on a visit."""
+
+    async def drained(self) -> None:
+        """Nothing waits to be read."""
+
+
+class Visits:
+    """Everyone who is in a room through tools."""
+
+    def __init__(self, clock: Clock, idle_seconds: float) -> None:
+        self._clock = clock
+        self._idle_seconds = idle_seconds
+        self._visits: dict[tuple[RoomId, str], Visit] = {}
+
+    def __len__(self) -> int:
+        return len(self._visits)
+
+    def begin(self, room_id: RoomId, room: RoomPort, visitor: Visitor, role: Role) -> None:
+        """Let someone be here, or be here still."""
+        key = (room_id, visitor.principal.account_id)
+        if not self.touch(*key):
+            visit = Visit(room, visitor.principal.name, self._clock.monotonic())
+            room.join(visit, visitor, role)
+            self._visits[key] = visit
+
+    def touch(self, room_id: RoomId, account: str) -> bool:
+        """Someone did something; whether they are on a visit here."""
+        visit = self._visits.get((room_id, account))
+        if visit is None or not visit.is_open:
+            return False
+        visit.seen_at = self._clock.monotonic()
+        return True
+
+    def names(self, room_id: RoomId) -> set[str]:
+        """Who is on a visit in a room."""
+        return {visit.name for (room, _), visit in self._visits.items() if room == room_id}
+
+    def end(self, room_id: RoomId, account: str) -> RoomPort | None:
+        """Let someone be gone; the room they were in."""
+        visit = self._visits.pop((room_id, account), None)
+        if visit is None:
+            return None
+        visit.close(CloseCode.REPLACED)
+        visit.room.left(visit)
+        return visit.room
+
+    def end_idle(self) -> None:
+        """Let those be gone who have not done anything for long, or were put out."""
+        oldest = self._clock.monotonic() - self._idle_seconds
+        for key, visit in list(self._visits.items()):
+            if not visit.is_open or visit.seen_at < oldest:
+                self.end(*key)
+
+
+JOIN: Final = "room/join"
+READ: Final = "room/read"
+CONNECTED: Final = (JOIN, READ)
+"""The operations that a connection is: whoever has one is here, and hears what is said."""
+
+
+class Revocation:
+    """Holds every connection to what it was opened with."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        accounts: Accounts,
+        rooms: LiveRooms,
+        policy: Policy | None,
+        hub_id: str,
+    ) -> None:
+        self.changes = 0
+        """How often an account changed, or a credential ended, since the hub began."""
+        self._accounts = accounts
+        self._rooms = rooms
+        self._policy = policy
+        self._hub_id = hub_id
+        bus.listen(ACCOUNTS, self._account_changed)
+        bus.listen(CREDENTIALS, self._credential_ended)
+        bus.listen(ROOMS, self._room_changed)
+        bus.listen(GRANTS, self._grants_changed)
+        bus.listen(SETTINGS, self._settings_changed)
+
+    def _settings_changed(self, _: Event) -> None:
+        """The hub may have other backends now; rooms that are not live are seen to later."""
+        for room in self._rooms:
+            room.seat()
+        self._end_denied(None)
+
+    def _grants_changed(self, event: Event) -> None:
+        self._end_denied(about(event))
+
+    def _end_denied(self, account_id: str | None) -> None:
+        """End the connections of one, or of everyone, whom the hub denies to be here now."""
+        if self._policy is None:
+            return
+        for room in self._rooms:
+            for outlet, visitor in list(room.outlets.items()):
+                account = visitor.principal.account_id
+                if account_id not in (None, account):
+                    continue
+                if self._is_denied(visitor, JOIN, room.name):
+                    room.remove(account, CloseCode.NOT_ALLOWED)
+                elif not isinstance(outlet, Visit) and self._is_denied(visitor, READ, room.name):
+                    outlet.close(CloseCode.NOT_ALLOWED)
+
+    def _is_denied(self, visitor: Visitor, operation: str, name: str) -> bool:
+        try:
+            if self._policy is not None:
+                where = {"room": name}
+                self._policy.check(visitor.principal, operation, where, attempted=False)
+        except PolicyError:
+            return True
+        return False
+
+    def _account_changed(self, event: Event) -> None:
+        """An account changed: connections of a token that is no longer good end, names follow."""
+        changed = read_change(event)
+        self.changes += 1
+        for room in self._rooms:
+            if changed.closes:
+                room.remove(changed.id, CloseCode.NOT_AUTHENTICATED)
+                continue
+            if changed.ends_tokens:
+                for outlet, visitor in list(room.outlets.items()):
+                    if visitor.principal.account_id == changed.id and visitor.credential_id:
+                        outlet.close(CloseCode.NOT_AUTHENTICATED)
+            room.rename(changed.principal)
+        if changed.change == "handle":
+            self._end_denied(changed.id)
+
+    def _credential_ended(self, event: Event) -> None:
+        """A credential ended: so do the connections that were opened with it."""
+        self.changes += 1
+        for room in self._rooms:
+            for outlet, visitor in list(room.outlets.items()):
+                if visitor.credential_id == about(event):
+                    outlet.close(CloseCode.NOT_AUTHENTICATED)
+
+    def _room_changed(self, event: Event) -> None:
+        """A room was removed, or set anew by another hub: what is live of it is not valid."""
+        room_id = int(about(event))
+        if event.data["gone"]:
+            self._rooms.end(room_id, RoomNotFound("The room was removed."))
+            self._rooms.budget.forget()
+        elif event.data["by"] != self._hub_id:
+            self._rooms.end(room_id, RoomUnavailable("The room was changed; it is loaded again."))
+
+    async def recheck(self, account_id: str) -> None:
+        """End the connections of an account that is no longer good, or rename it in its rooms."""
+        account = await self._accounts.account(account_id)
+        for room in self._rooms:
+            if account is None or account.suspended_at is not None:
+                room.remove(account_id, CloseCode.NOT_AUTHENTICATED)
+                continue
+            for outlet, visitor in list(room.outlets.items()):
+                if visitor.principal.account_id != account_id or not visitor.credential_id:
+                    continue
+                if await self._accounts.still_valid(visitor.credential_id) is None:
+                    outlet.close(CloseCode.NOT_AUTHENTICATED)
+            room.rename(visitor_of(account).principal)

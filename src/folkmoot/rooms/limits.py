@@ -1,0 +1,132 @@
+"""The limits of `rooms`: sizes, counts and times that no setting changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class RoomBounds(Struct, frozen=True):
+    """How much one room keeps in memory beside its messages."""
+
+    participants: int = 20_000
+    """Participants who are in a room at the same time; backends do not count."""
+    connections_each: int = 16
+    """Connections of one participant."""
+    open_requests: int = 10_000
+    """Open requests of a room."""
+    open_requests_each: int = 256
+    """Open requests of one participant."""
+    open_proposals: int = 1_000
+    """Open proposals of a room."""
+    open_proposals_each: int = 64
+    """Open proposals of one participant."""
+    closed_proposals: int = 1_000
+    """Closed proposals that are remembered; the oldest are dropped first."""
+    grants: int = 1_000
+    """Grants by messages in a room."""
+    grants_each: int = 64
+    """Grants to one account."""
+    granted: int = 2_000
+    """Capabilities in all grants of a room together."""
+    granted_each: int = 128
+    """Capabilities granted to one account."""
+    granted_bytes: int = 32_768
+    """Bytes of JSON of all granted capabilities."""
+    paused: int = 1_000
+    """Participants who are paused at the same time."""
+    ids: int = 65_536
+    """Ids of the latest messages that are known without a look into the store."""
+    listed: int = 256
+    """Participants that a welcome lists; it says how many there are."""
+    waiting: int = 64
+    """Open requests, and open proposals, that a welcome lists; it says when there are more."""
+
+
+MAX_LISTED: Final = 100
+"""Rooms on one page of the list of rooms."""
+MAX_READ: Final = 500
+"""Messages on one page of a history."""
+PAGE_BYTES: Final = 1_048_576
+"""Bytes of the messages on one page, unless it has only one."""
+MAX_WAIT_SECONDS: Final = 55.0
+"""How long reading waits for a new message."""
+ANSWERS_PAGE: Final = 100
+"""Messages that are read at once while an answer is awaited."""
+MAX_ASKED: Final = 32
+"""Participants that one listing of tools asks: each request and answer is a message to everyone."""
+MAX_TOOL_PAGES: Final = 5
+"""Pages of one participant's list of tools."""
+MAX_DECIDABLE: Final = 5_000
+"""Open proposals of all rooms that are looked at for one person; those that end soonest first."""
+MAX_BACKENDS: Final = 16
+"""Backends that take part in one room."""
+MAX_BACKEND_CALLS: Final = 32
+"""Requests that one backend answers in one room at once; a further one gets an error."""
+PROGRESS_SECONDS: Final = 0.5
+"""Between two progress messages about one request to a backend."""
+MAX_OWNERS: Final = 16
+"""Owners of one room."""
+MAX_PATTERNS: Final = 64
+"""Capabilities in one list of a room's settings."""
+MAX_GRANTED: Final = 256
+"""Handles that the settings of a room grant something."""
+MAX_RIGHTS_BYTES: Final = 65_536
+"""Bytes of JSON of the capabilities and grants in a room's settings."""
+MAX_GRANT_CAPABILITIES: Final = 64
+"""Capabilities in one grant by message."""
+MAX_GRANT_BYTES: Final = 8_192
+"""Bytes of JSON of the capabilities in one grant by message."""
+MAX_REASON: Final = 1_024
+"""Characters of the reason for a grant, a revocation or a pause."""
+MAX_PAUSE_SECONDS: Final = 31_536_000
+"""The longest pause with an end; without a time, a pause has none."""
+MAX_HANDLE: Final = 128
+"""Characters of a handle in an invitation or a kick."""
+MAX_PAYLOAD_ID: Final = 1_024
+"""Characters of the JSON-RPC id and the progress token of an open request."""
+MAX_SHOWN_KIND: Final = 1_280
+"""Characters of a refused message's kind that its error repeats."""
+MAX_GUESTS: Final = 1_000
+"""Guests of one room, those who have not come included."""
+INVITATION_SECONDS: Final = 604_800
+"""How long a guest's invitation is valid: seven days."""
+ENTER_SECONDS: Final = 10.0
+"""How long the hub takes at most to let a WebSocket into a room."""
+BURST_SECONDS: Final = 5
+"""Seconds' worth of a connection's rate that may come at once."""
+MAX_QUEUED: Final = 64
+"""Messages of one connection that wait for interceptors; with as many it is not read."""
+MAX_UNSTORED: Final = 4_096
+"""Messages of one room that wait for their commit; with more, senders are not read."""
+MAX_UNSTORED_BYTES: Final = 8_388_608
+"""The same in bytes."""
+CATCH_UP_SECONDS: Final = 30.0
+"""How long a connection that resumes may take to read what it was sent."""
+RECENT_MESSAGES: Final = 256
+"""Messages of a durable room that are kept in memory, for connections that resume."""
+RECENT_BYTES: Final = 262_144
+"""The same in bytes."""
+SNAPSHOT_MESSAGES: Final = 2_000
+"""Messages after which a snapshot is stored, so that loading a room stays short."""
+SNAPSHOT_BYTES: Final = 8_388_608
+"""The same in bytes."""
+SCAN_MESSAGES: Final = 2_000
+"""Messages that one statement looks at while a history is searched."""
+MAX_BUDGETS: Final = 100_000
+"""Accounts whose stored amounts are remembered; with more, all are read again."""
+CLOCK_SECONDS: Final = 5.0
+"""Between two looks at the clock while something is due, since it may be set."""
+UPKEEP_SECONDS: Final = 5.0
+"""Between two rounds of upkeep of the rooms in use."""
+SWEEP_SECONDS: Final = 600.0
+"""Between two looks at every stored room for messages that are too old."""
+IDLE_SECONDS: Final = 300.0
+"""How long a room that nobody uses stays loaded."""
+FINISH_SECONDS: Final = 10.0
+"""How long a hub that stops waits until all messages are stored."""
+REMOVED_AT_ONCE: Final = 500
+"""Old messages, or invitations, that one statement removes."""
+ROOMS_AT_ONCE: Final = 200
+"""Stored rooms that are read at once for upkeep."""

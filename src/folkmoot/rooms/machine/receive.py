@@ -1,0 +1,246 @@
+"""How a room receives messages: each passes the same checks, and then its kind's act.
+
+Plain chat, which most messages are, is received in runs: what is the same for a whole run is
+checked once. Whatever is not plain, or not certain to be allowed, is received one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from folkmoot.core.errors import (
+    FolkmootError,
+    InvalidEnvelope,
+    PolicyError,
+    RecipientInvalid,
+    SenderForged,
+)
+from folkmoot.core.kindcheck import check
+from folkmoot.core.kinds import CONTROL
+from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.policy import Principal, PrincipalType, judge
+from folkmoot.core.scopes import ALL
+from folkmoot.core.strict import SHALLOW
+from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
+from folkmoot.rooms.machine.changes import Turn
+from folkmoot.rooms.machine.chat import PLAIN_KINDS, PLAIN_VALUES, read_plain
+from folkmoot.rooms.machine.holding import check_not_paused
+from folkmoot.rooms.machine.members import Member
+from folkmoot.rooms.machine.model import (
+    Append,
+    Audit,
+    ConnectionId,
+    Effect,
+    Facts,
+    LookupNeeded,
+    MessageCheck,
+    Tell,
+)
+from folkmoot.rooms.machine.ruling import name_to_look_up
+from folkmoot.rooms.machine.wire import LARGE, join_large, readable, refusal
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.machine.state import State
+
+KICK: Final = "room.kick"
+_AGENT: Final = PrincipalType.AGENT
+
+
+class Sender(NamedTuple):
+    """Who sends messages, and how: on a connection, or None, and with a credential's scope."""
+
+    member: Member
+    connection: ConnectionId | None
+    scope: str
+    principal: Principal
+    """As the hub's policy knows them, with the scope."""
+    hub_check: MessageCheck | None
+
+
+class Received(NamedTuple):
+    """What came of some messages."""
+
+    effects: list[Effect]
+    taken: int
+    """How many of them, from the first on, were accepted or refused."""
+
+
+def sender_of(state: State, member: Member, connection: ConnectionId | None, scope: str) -> Sender:
+    """Who sends messages, with what is the same for all that come at once."""
+    hub_check = state.hub_check
+    who = member.principal if scope == ALL else replace(member.principal, scope=scope)
+    return Sender(member, connection, scope, who, hub_check and hub_check(who))
+
+
+def receive(
+    state: State,
+    connection: ConnectionId,
+    messages: Sequence[bytes | McpxMessage],
+    now: float,
+    facts: Facts,
+) -> Received:
+    """Accept messages of a connection, or refuse them, until one needs a look into the store."""
+    effects: list[Effect] = []
+    limits, old_spellings = state.settings.limits, state.settings.accept_old_spellings
+    sender: Sender | None = None
+    taken, count = 0, len(messages)
+    while taken < count:
+        # Asked for each: by a message its sender may be put out.
+        member = state.members.on(connection)
+        if member is None:
+            return Received(effects, count)
+        if sender is None:
+            sender = sender_of(state, member, connection, member.scopes.get(connection, ALL))
+        rest = messages[taken:] if taken else messages
+        taken += _receive_plain(state, sender, rest, now, effects)
+        if taken == count:
+            break
+        message = messages[taken]
+        try:
+            if type(message) is not McpxMessage:
+                message = decode_mcpx(message, limits, old_spellings)
+            effects += accept_from(state, sender, message, now, facts)
+        except LookupNeeded:
+            break
+        except FolkmootError as error:
+            effects += _refused(state, sender, message, error, now)
+        taken += 1
+    return Received(effects, taken)
+
+
+def _receive_plain(
+    state: State,
+    sender: Sender,
+    messages: Sequence[bytes | McpxMessage],
+    now: float,
+    effects: list[Effect],
+) -> int:
+    """Accept the plain chat that some messages begin with; how many of them that were.
+
+    Each message passes what `accept_from` checks, save what plain chat cannot break.
+    """
+    settings, member, ids = state.settings, sender.member, state.ids
+    limits = settings.limits
+    if (
+        sender.hub_check is not None
+        or member.principal.type is _AGENT
+        # What a person says would have to release those whom the loop guard holds.
+        or state.guard.agents
+        or state.pauses.by_account
+        or limits.nesting < SHALLOW
+        or 0 < limits.values < PLAIN_VALUES
+    ):
+        return 0
+    rights, account, rates, admit = member.rights, member.account, settings.rates, state.admit
+    chat_limit, most_bytes = member.chat_limit, limits.message_bytes
+    head = state.stamp_head(now, member.sender)
+    append, new_id, remember = effects.append, state.new_id, ids.add
+    allowed, seq, taken = None, state.seq, 0
+    for raw in messages:
+        if type(raw) is not bytes or len(raw) > most_bytes or (said := read_plain(raw)) is None:
+            break
+        kind = PLAIN_KINDS[said.payload.format]
+        if kind is not allowed:
+            if not rights.allows_all(kind):
+                break
+            allowed = kind
+        id_ = said.id
+        if id_ is not None and not ids.is_free(id_):
+            break
+        try:
+            if rates is not None:
+                state.send_rates.take(account, rates, kind.base, len(raw), now)
+            if admit is not None:
+                admit(account, settings.owner, len(raw))
+            if chat_limit is not None:
+                state.rates.take(account, chat_limit, now)
+        except FolkmootError as error:
+            effects += _refused(state, sender, raw, error, now)
+        else:
+            state.seq = seq = seq + 1
+            if id_ is None:
+                id_ = new_id()
+                stamped = f'{{"seq":{seq}{head}"id":"{id_}",'.encode()
+            else:
+                stamped = f'{{"seq":{seq}{head}'.encode()
+            remember(id_, seq, account)
+            data = stamped + raw[1:] if len(raw) < LARGE else join_large(stamped, raw)
+            append(Append(seq, id_, now, kind.text, data, account))
+        taken += 1
+    return taken
+
+
+def accept_from(
+    state: State, sender: Sender, message: McpxMessage, now: float, facts: Facts
+) -> list[Effect]:
+    """Check a message against everything that may refuse it, and let its kind's act do the rest."""
+    payload, to = message.payload, message.to
+    member, connection, scope, who, hub_check = sender
+    if message.sender is not None and message.sender != member.name:
+        raise SenderForged(f"You are {member.name}; a message is from its sender.")
+    if message.id is not None:
+        state.ids.check(message.id, member.account, facts.ids)
+    if message.kind.root == KICK:
+        name = name_to_look_up(state, payload)
+        if name is not None and name not in facts.names:
+            raise LookupNeeded
+    if message.context is not None and CONTROL.search(message.context):
+        # Not where messages are decoded: those that are stored already must stay readable.
+        raise InvalidEnvelope("context: Expected no control characters.", member="context")
+    if len(to) > 1 and len({*to}) < len(to):
+        raise RecipientInvalid("A recipient is named twice.")
+    kind = check(message.kind, payload, to, message.correlation_id)
+    if hub_check is not None:
+        hub_check(who, state.settings.name, kind, message)
+    act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
+    if not member.rights.allows(kind, payload, to):
+        denied = judge(member.principal, member.rights, kind, payload, to).error
+        if denied is not None and act not in RIGHT_OF_THEIR_OWN:
+            raise denied
+    if state.pauses.by_account:
+        check_not_paused(state, member, kind)
+    rates = state.settings.rates
+    if rates is not None:
+        state.send_rates.take(member.account, rates, kind.base, len(message.raw), now)
+    if state.admit is not None:
+        state.admit(member.account, state.settings.owner, len(message.raw))
+    if act is None:
+        return [state.append(member, message, kind, now)]
+    return act(state, Turn(member, message, kind, now, connection, denied, scope, facts))
+
+
+def _refused(
+    state: State,
+    sender: Sender,
+    message: bytes | McpxMessage,
+    error: FolkmootError,
+    now: float,
+) -> list[Effect]:
+    """Tell a sender why a message is refused; what policy refuses is also in the audit log."""
+    member = sender.member
+    told = Tell(sender.connection, refusal_of(state, member, message, error, now))
+    if not isinstance(error, PolicyError):
+        return [told]
+    about = error.data.get("attempted_kind")
+    if about is None and isinstance(message, McpxMessage):
+        about = message.kind.text
+    detail = {"outcome": error.code}
+    entry = Audit(now, "policy.refused", member.name, member.account, str(about or ""), detail)
+    return [told, entry]
+
+
+def refusal_of(
+    state: State, member: Member, message: bytes | McpxMessage, error: FolkmootError, now: float
+) -> bytes:
+    """The `system.error` that tells a sender why a message is refused."""
+    id_: str | None
+    kind: str | None
+    if isinstance(message, McpxMessage):
+        id_, kind = message.id, message.kind.text
+    else:
+        id_, kind = readable(message, state.settings.limits)
+    payload = refusal(error, error.data.get("attempted_kind") or kind, member.told)
+    return state.say("system.error", payload, now, () if id_ is None else (id_,))

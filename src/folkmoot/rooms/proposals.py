@@ -1,0 +1,372 @@
+"""Proposals over all rooms: those that someone may decide on, and deciding on one by its id.
+
+They are found by one query over the index of stored rooms; no room is loaded for it. A decision is
+made of the proposer's own bytes, so nothing can differ from what was proposed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
+
+from folkmoot.core import strict
+from folkmoot.core.capability import Rights, Source, capability
+from folkmoot.core.errors import ArgumentInvalid, PolicyError, ProposalClosed, ProposalUnknown
+from folkmoot.core.mcpx import PROTOCOL
+from folkmoot.core.message import JSONRPC
+from folkmoot.core.policy import Principal
+from folkmoot.mcp.wire import CANCELLED
+from folkmoot.rooms.access import IN
+from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_DECIDABLE
+from folkmoot.rooms.machine import Role, RoomSettings
+from folkmoot.rooms.machine.proposals import Choice, decidable
+from folkmoot.rooms.machine.rights import all_rights, own_rights
+from folkmoot.rooms.model import Outcome, ProposalView, RoomId, Visitor
+from folkmoot.rooms.options import rights_of_roles
+from folkmoot.rooms.queries import chunks, marks
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Clock, Store, Tx
+    from folkmoot.rooms.loading import LiveRooms
+    from folkmoot.rooms.ports import Policy, RoomPort
+    from folkmoot.rooms.rooms import Rooms
+
+
+DECIDE: Final = "room/decide"
+
+_OPEN: Final = (
+    "SELECT p.room_id, p.id, p.seq, p.kind, p.proposer, p.recipients, p.rejected_by, p.at, p.until "
+    "FROM room_members m CROSS JOIN room_proposals p "
+    "WHERE p.room_id = m.room_id AND m.account_id = ? AND m.state IN ('member', 'invited') "
+    "AND p.until > ? AND p.proposer <> ? ORDER BY p.until LIMIT ?"
+)
+_ROOMS: Final = (
+    "SELECT r.id, r.name, r.capabilities, r.grants, m.role, g.capabilities FROM rooms r "
+    "JOIN room_members m ON m.room_id = r.id AND m.account_id = ? "
+    "LEFT JOIN room_grants g ON g.room_id = r.id AND g.account_id = m.account_id "
+    "WHERE m.state IN ('member', 'invited') AND r.id IN ({})"
+)
+_NAMES: Final = (
+    "SELECT id, handle FROM users WHERE id IN ({}) UNION ALL "
+    "SELECT id, name FROM room_guests WHERE id IN ({})"
+)
+
+_sources = msgspec.json.Decoder(tuple[Source, ...] | None).decode
+_grants = msgspec.json.Decoder(dict[str, tuple[Source, ...]]).decode
+_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Decidable(Struct, frozen=True, kw_only=True):
+    """An open proposal that someone may decide on, without what it says."""
+
+    room_id: RoomId
+    room: str
+    id: str
+    seq: int
+    kind: str
+    proposer: str
+    """The name of whoever made it, if they are still here."""
+    to: tuple[str, ...]
+    at: float
+    until: float
+    rejections: int
+    may: tuple[Choice, ...]
+
+
+class HeldRights(Struct, frozen=True):
+    """One of someone's rooms, and what they hold there."""
+
+    name: str
+    rights: Rights
+
+
+class OpenProposals(Struct, frozen=True):
+    """What waits for someone; `complete` unless so much is open that some was not looked at."""
+
+    proposals: list[Decidable]
+    complete: bool
+
+
+class ProposalFinder:
+    """What waits in rooms for those who may decide."""
+
+    def __init__(self, store: Store, clock: Clock, live: LiveRooms, policy: Policy | None) -> None:
+        self._store = store
+        self._clock = clock
+        self._live = live
+        self._policy = policy
+
+    async def open_for(self, visitor: Visitor) -> OpenProposals:
+        """What someone may decide on in all their rooms, those that end soonest first."""
+        who, now = visitor.principal, self._clock.now()
+
+        async def query(tx: Tx) -> tuple[list[Any], dict[RoomId, HeldRights], dict[str, str]]:
+            rows = await tx.fetch(_OPEN, (who.account_id, now, who.account_id, MAX_DECIDABLE + 1))
+            places = await _places(tx, who.account_id, {row[0] for row in rows})
+            return rows, places, await _names(tx, {row[4] for row in rows})
+
+        rows, places, names = await self._store.read(query)
+        places = {id_: it for id_, it in places.items() if self._may_decide(who, it.name)}
+        found = [
+            one
+            for row in rows[:MAX_DECIDABLE]
+            if row[0] in places
+            and (one := _decidable(row, who.account_id, places[row[0]], names)) is not None
+        ]
+        found += await self._in_memory(who)
+        found.sort(key=lambda one: one.until)
+        return OpenProposals(found, complete=len(rows) <= MAX_DECIDABLE)
+
+    async def message(self, one: Decidable) -> bytes | None:
+        """A proposal itself, as long as the history has it."""
+        live = self._live.get(one.room_id)
+        if live is not None:
+            return await live.message(one.seq)
+        row = await self._store.read(
+            lambda tx: tx.fetch_one(
+                "SELECT data FROM room_messages WHERE room_id = ? AND seq = ?",
+                (one.room_id, one.seq),
+            )
+        )
+        return None if row is None else row[0]
+
+    async def _in_memory(self, who: Principal) -> list[Decidable]:
+        """The same of rooms that are in memory alone: those there are, are live."""
+        live = {one.room_id: one for one in self._live if not one.durable}
+        if not live:
+            return []
+        roles = await self._store.read(lambda tx: _roles(tx, who.account_id, live))
+        return [
+            found
+            for id_, role in roles.items()
+            if self._may_decide(who, live[id_].name)
+            for found in await _of_live(live[id_], who, role)
+        ]
+
+    def _may_decide(self, who: Principal, room: str) -> bool:
+        try:
+            if self._policy is not None:
+                self._policy.check(who, DECIDE, {"room": room}, attempted=False)
+        except PolicyError:
+            return False
+        return True
+
+
+def _decidable(
+    row: Any, account: str, place: HeldRights, names: dict[str, str]
+) -> Decidable | None:
+    room_id, id_, seq, kind, proposer, recipients, rejected_by, at, until = row
+    to, rejected = _texts(recipients), _texts(rejected_by)
+    may = decidable(place.rights, account, kind, to, rejected)
+    if not may or account in rejected:
+        return None
+    return Decidable(
+        room_id=room_id,
+        room=place.name,
+        id=id_,
+        seq=seq,
+        kind=kind,
+        proposer=names.get(proposer, ""),
+        to=to,
+        at=at,
+        until=until,
+        rejections=len(rejected),
+        may=may,
+    )
+
+
+async def _places(tx: Tx, account: str, ids: Iterable[RoomId]) -> dict[RoomId, HeldRights]:
+    """Those of some rooms that an account may be in, and what it holds there."""
+    places: dict[RoomId, HeldRights] = {}
+    for some in chunks(sorted(ids)):
+        for id_, name, capabilities, grants, role, granted in await tx.fetch(
+            _ROOMS.format(marks(some)), (account, *some)
+        ):
+            settings = RoomSettings(
+                name=name,
+                epoch="",
+                rights=rights_of_roles(None if capabilities is None else _sources(capabilities)),
+                account_rights=_grants(grants),
+            )
+            held = () if granted is None else _sources(granted) or ()
+            own = own_rights(settings, Role(role), account)
+            places[id_] = HeldRights(name, all_rights(own, map(capability, held)))
+    return places
+
+
+async def _names(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for some in chunks(sorted(ids)):
+        found = await tx.fetch(_NAMES.format(marks(some), marks(some)), (*some, *some))
+        names.update({row[0]: row[1] for row in found})
+    return names
+
+
+async def _roles(tx: Tx, account: str, ids: Iterable[RoomId]) -> dict[RoomId, Role]:
+    roles: dict[RoomId, Role] = {}
+    for some in chunks(sorted(ids)):
+        rows = await tx.fetch(
+            "SELECT room_id, role, state FROM room_members WHERE account_id = ? "  # noqa: S608
+            f"AND room_id IN ({marks(some)})",
+            (account, *some),
+        )
+        roles.update({row[0]: Role(row[1]) for row in rows if row[2] in IN})
+    return roles
+
+
+async def _of_live(room: RoomPort, who: Principal, role: Role) -> list[Decidable]:
+    _, found, rights = await room.waiting(who, role)
+    return [
+        Decidable(
+            room_id=room.room_id,
+            room=room.name,
+            id=one.id,
+            seq=one.seq,
+            kind=one.kind,
+            proposer=one.proposer_name,
+            to=one.to,
+            at=one.at,
+            until=one.deadline,
+            rejections=len(one.rejected_by),
+            may=decidable(rights, who.account_id, one.kind, one.to, one.rejected_by),
+        )
+        for one in found
+        if who.account_id not in one.rejected_by
+    ]
+
+
+ENDS: Final = ("mcp.response.", f"mcp.notification.{CANCELLED}")
+"""How the kinds begin that end a request."""
+
+
+class DecisionMessage(Struct, frozen=True, gc=False):
+    """A stored message, as far as it matters here."""
+
+    seq: int
+    id: str
+    kind: str
+    sender: str = msgspec.field(name="from")
+    correlation_id: tuple[str, ...] = ()
+    payload: Raw = Raw(b"{}")
+
+
+class Proposed(Struct, frozen=True, gc=False):
+    """What a proposal asks for, in its proposer's own bytes: what fulfils it must be equal."""
+
+    method: str
+    params: Raw | UnsetType = UNSET
+
+
+class Answered(Struct, frozen=True, gc=False):
+    """What a request was answered with."""
+
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_stored = msgspec.json.Decoder(DecisionMessage).decode
+_proposed = msgspec.json.Decoder(Proposed).decode
+_answered = msgspec.json.Decoder(Answered).decode
+
+
+async def approve(
+    rooms: Rooms, visitor: Visitor, room: str, id_: str, *, to: str | None = None
+) -> Outcome:
+    """Make the request that was proposed, by the right of the one who approves.
+
+    `to` is needed where the proposal leaves open who is to do it.
+    """
+    view = await find(rooms, visitor, room, id_)
+    if view.state != "open":
+        raise ProposalClosed(f"The proposal is already {view.state}.", state=view.state)
+    if view.message is UNSET:
+        raise ArgumentInvalid(
+            "The room no longer keeps this proposal in its history, so it cannot be fulfilled.",
+            field="proposal",
+        )
+    asked = _proposed(_stored(view.message).payload)
+    payload: dict[str, Any] = {"jsonrpc": JSONRPC, "id": str(uuid4()), "method": asked.method}
+    if asked.params is not UNSET:
+        payload["params"] = asked.params
+    kind = f"mcp.request{view.kind.removeprefix('mcp.proposal')}"
+    target = target_of(view, to)
+    stored = await _post(rooms, visitor, room, kind, id_, payload, to=[target])
+    return Outcome(view.id, "fulfilled", stored.sender, stored.seq, stored.id, to=target)
+
+
+async def reject(rooms: Rooms, visitor: Visitor, room: str, id_: str, reason: str) -> Outcome:
+    """Say no to a proposal; the room's policy says how many must."""
+    if not reason.strip():
+        raise ArgumentInvalid("A rejection needs a reason.", field="reason")
+    await find(rooms, visitor, room, id_)
+    payload = {"reason": reason}
+    stored = await _post(rooms, visitor, room, "mcpx.reject.proposal", id_, payload)
+    view = await find(rooms, visitor, room, id_)
+    return Outcome(
+        view.id,
+        view.state,
+        stored.sender,
+        stored.seq,
+        stored.id,
+        reason=reason,
+        rejections=view.rejections,
+    )
+
+
+async def answer_to(
+    rooms: Rooms, visitor: Visitor, room: str, outcome: Outcome, seconds: float
+) -> Outcome:
+    """The outcome of an approval with what was answered, if that comes within some seconds."""
+    loop = asyncio.get_running_loop()
+    until, place = loop.time() + seconds, outcome.seq
+    while True:
+        remaining = max(0.0, until - loop.time())
+        page = await rooms.messages(visitor, room, after=place, limit=ANSWERS_PAGE, wait=remaining)
+        for message in map(_stored, page.messages):
+            if outcome.decision in message.correlation_id and message.kind.startswith(ENDS):
+                answer = _answered(message.payload)
+                return replace(outcome, result=answer.result, error=answer.error)
+            place = message.seq
+        if len(page.messages) < ANSWERS_PAGE:
+            if not remaining:
+                return outcome
+            # What the history does not hold cannot be waited for.
+            place = max(place, page.last_seq)
+
+
+async def find(rooms: Rooms, visitor: Visitor, room: str, id_: str) -> ProposalView:
+    """The proposal with an id."""
+    found = await rooms.proposals(visitor, room, id_=id_)
+    if not found:
+        raise ProposalUnknown("There is no such proposal in the room.")
+    return found[0]
+
+
+def target_of(view: ProposalView, to: str | None) -> str:
+    """Who is to do it: whom the proposal names, or else whom the caller does."""
+    if to is not None:
+        return to
+    if len(view.to) == 1:
+        return view.to[0]
+    whom = f"one of {', '.join(view.to)}" if view.to else "a participant of the room"
+    raise ArgumentInvalid(f"Give in to who should do it: {whom}.", field="to")
+
+
+async def _post(
+    rooms: Rooms,
+    visitor: Visitor,
+    room: str,
+    kind: str,
+    about: str,
+    payload: dict[str, Any],
+    **more: Any,
+) -> DecisionMessage:
+    message = {"protocol": PROTOCOL, "kind": kind, "correlation_id": [about], **more}
+    raw = strict.encode({**message, "payload": payload})
+    return _stored(await rooms.post(visitor, room, raw))

@@ -1,0 +1,104 @@
+"""Opens the database that the settings name: a file in the data folder, or a PostgreSQL server."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from hashlib import sha256
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
+
+from folkmoot.core.errors import KeyUnusable, SettingsError
+from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
+from folkmoot.store import inspect_database, look_up, open_database
+
+if TYPE_CHECKING:
+    from folkmoot.core.ports import Bus, Database, Unit
+    from folkmoot.datafolder import Paths
+    from folkmoot.settings import Settings
+    from folkmoot.store import DatabaseInfo
+
+T = TypeVar("T")
+
+MISSING = "store.url needs the package asyncpg. Run: pip install 'folkmoot[postgres]'"
+
+
+def require_driver() -> None:
+    """Raise what to install, where the package for databases at servers is missing."""
+    if find_spec("asyncpg") is None:
+        raise SettingsError(MISSING)
+
+
+def is_networked(settings: Settings) -> bool:
+    """Whether the database is at a server, and not a file in the data folder."""
+    return bool(settings.store.url)
+
+
+async def open_store(settings: Settings, paths: Paths, bus: Bus, *, alone: bool = True) -> Database:
+    """Open the database; at a server, as the only hub that uses it unless not `alone`."""
+    store = settings.store
+    if not is_networked(settings):
+        return await open_database(
+            paths.database,
+            synchronous=store.synchronous,
+            readers=store.readers,
+            queue=store.queue,
+            empty_log_seconds=store.empty_log_seconds,
+            bus=bus,
+        )
+    try:
+        from folkmoot.store.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        raise SettingsError(MISSING) from error
+    return await PostgresStore.open(
+        store.url,
+        connections=store.connections,
+        prepare=not store.pooler,
+        queue=store.queue,
+        synchronous_replica=store.synchronous_replica,
+        claim=node_name(paths) if alone else None,
+        bus=bus,
+    )
+
+
+def inspect(settings: Settings, paths: Paths) -> DatabaseInfo | None:
+    """What can be told of the database, without changing it; nothing where there is none yet."""
+    if is_networked(settings):
+        require_driver()
+        from folkmoot.store.postgres import inspect_server
+
+        return asyncio.run(inspect_server(settings.store.url))
+    return inspect_database(paths.database) if paths.database_exists() else None
+
+
+def ask_once(settings: Settings, paths: Paths, query: Unit[T]) -> T | None:
+    """What a query answers on the database, without a hub; nothing where there is none yet."""
+    if not is_networked(settings):
+        return look_up(paths.database, query) if paths.database_exists() else None
+
+    require_driver()
+    from folkmoot.store.postgres import ask_server
+
+    return asyncio.run(ask_server(settings.store.url, query))
+
+
+def node_name(paths: Paths) -> str:
+    """What tells this hub from others at the same database: its machine and its data folder."""
+    where = f"{socket.gethostname()}\0{paths.folder.absolute()}"
+    return sha256(where.encode()).hexdigest()[:16]
+
+
+def open_master_key(settings: Settings, paths: Paths) -> MasterKey:
+    """The master key, made beside the first database file; for a server it never is."""
+    given = settings.master_key or None
+    if not is_networked(settings):
+        exists = paths.database_exists()
+        return load_master_key(paths.master_key, given=given, database_exists=exists)
+    key = find_key(paths.master_key, given=given, database_exists=False)
+    if key is None:
+        raise KeyUnusable(
+            f"{paths.master_key}: is missing. Hubs of one database share one master key: copy it "
+            f"from another, or give it as {KEY_VARIABLE}. For a new database create one: "
+            "folkmoot keys create"
+        )
+    return key

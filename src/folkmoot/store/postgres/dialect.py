@@ -1,0 +1,118 @@
+"""What PostgreSQL says differently: types, schemas and errors.
+
+Units and migrations are written once, in the SQL that SQLite and PostgreSQL share. Texts sort by
+bytes only if a column says so, bytes are `BYTEA`, and sums of integers are decimals.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from typing import Any
+
+import asyncpg
+
+from folkmoot.core.errors import (
+    ConstraintViolated,
+    DatabaseCorrupt,
+    DatabaseLocked,
+    DatabaseUnreachable,
+    DatabaseUnwritable,
+    DiskFailed,
+    DiskFull,
+    StatementFailed,
+    StoreError,
+)
+
+STATEMENTS_KEPT = 256
+"""How many statements stay prepared on a connection."""
+CONNECT_SECONDS = 10.0
+
+RAN_AGAIN: tuple[type[Exception], ...] = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.InvalidCachedStatementError,
+)
+"""A unit that ends with one of these lost a race, or met a migration, and is run again."""
+LOST: tuple[type[BaseException], ...] = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.TooManyConnectionsError,
+)
+"""The connection is of no more use: it broke, or its server no longer accepts writes."""
+POSTGRES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""All that can go wrong on a connection."""
+
+FAILURES: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
+    (asyncpg.IntegrityConstraintViolationError, ConstraintViolated, "A rule was broken"),
+    (asyncpg.DiskFullError, DiskFull, "The disk of the database server is full"),
+    (asyncpg.LockNotAvailableError, DatabaseLocked, "Another program holds the database"),
+    (asyncpg.SerializationError, DatabaseLocked, "Other writers were faster"),
+    (asyncpg.DeadlockDetectedError, DatabaseLocked, "Other writers were faster"),
+    (asyncpg.DataCorruptedError, DatabaseCorrupt, "The database is damaged"),
+    (asyncpg.IndexCorruptedError, DatabaseCorrupt, "The database is damaged"),
+    (asyncpg.ReadOnlySQLTransactionError, DatabaseUnwritable, "The server accepts no writes"),
+    (asyncpg.InsufficientPrivilegeError, DatabaseUnwritable, "The database user lacks a right"),
+    (
+        asyncpg.InvalidAuthorizationSpecificationError,
+        DatabaseUnwritable,
+        "The server refuses the connection",
+    ),
+    (asyncpg.InvalidCatalogNameError, DatabaseUnwritable, "There is no such database"),
+    (asyncpg.TooManyConnectionsError, DatabaseUnreachable, "The server has no connection left"),
+    (asyncpg.PostgresIOError, DiskFailed, "The disk of the database server failed"),
+    (asyncpg.OperatorInterventionError, DatabaseUnreachable, "The server is stopping or starting"),
+    (asyncpg.PostgresConnectionError, DatabaseUnreachable, "The connection was lost"),
+    (asyncpg.TargetServerAttributeNotMatched, DatabaseUnwritable, "No server accepts writes"),
+    (asyncpg.DataError, StatementFailed, "A value does not fit its place"),
+    (asyncpg.PostgresError, StatementFailed, "A statement could not be run"),
+    (asyncpg.ClientConfigurationError, DatabaseUnreachable, "The address is not valid"),
+    (asyncpg.InterfaceError, DatabaseUnreachable, "The connection was lost"),
+    (asyncpg.InternalClientError, DatabaseUnreachable, "The connection was lost"),
+    (TimeoutError, DatabaseUnreachable, "The server does not answer"),
+    (OSError, DatabaseUnreachable, "The server cannot be reached"),
+)
+
+
+def translate_error(error: BaseException, where: str = "") -> StoreError:
+    """The error of ours that says what PostgreSQL's means; its own words go behind it."""
+    kind, sentence = next((k, s) for source, k, s in FAILURES if isinstance(error, source))
+    words = words_of(error)
+    place = f"{where}: " if where else ""
+    return kind(f"{place}{sentence}: {words}." if words else f"{place}{sentence}.")
+
+
+def words_of(error: BaseException) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, asyncpg.DataError):
+        # What it says besides its kind repeats the value.
+        return type(error).__name__
+    known = isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
+    if known and (error.errno or 0) > 0:  # type: ignore[attr-defined]
+        return os.strerror(error.errno)  # type: ignore[attr-defined]
+    return str(error).strip().split("\n")[0].rstrip(".")
+
+
+def spelled_schema(sql: str) -> str:
+    """A statement of a migration as PostgreSQL takes it."""
+    sql = re.sub(r"\bBLOB\b", "BYTEA", sql)
+    sql = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', sql)
+    return sql.replace("lower(hex(randomblob(12)))", "substr(md5(random()::text), 1, 24)")
+
+
+def as_number(text: str) -> int | float:
+    """A sum of integers, as an integer again."""
+    return float(text) if "." in text else int(text)
+
+
+async def use_our_types(connection: Any) -> None:
+    """Have a connection answer with the Python types that SQLite answers with."""
+    await connection.set_type_codec(
+        "numeric", schema="pg_catalog", encoder=str, decoder=as_number, format="text"
+    )

