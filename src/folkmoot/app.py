@@ -1,4 +1,4 @@
-"""A running hub: in which order its services start, what it serves, and how it stops.
+"""A running hub: the order in which its services start, what it serves, how it stops.
 
 Everything is entered on one exit stack, so what started last stops first and an error at any step
 leaves nothing behind.

@@ -386,7 +386,7 @@ class AuditTable(logging.Handler):
             await self.drain()
 
     async def drain(self) -> None:
-        """Write everything that waits."""
+        """Write all queued lines."""
         while self._waiting:
             count = min(len(self._waiting), MOST_AT_ONCE)
             gone = self._deleted

@@ -141,7 +141,7 @@ class HubServices:
         self.metrics.watch(families)
 
     def _quotas_used(self) -> dict[str, tuple[int, int]]:
-        """What the hub stores and holds, by what it is, and the most of it."""
+        """The hub's use of each quota, with its limit."""
         quotas, limits = self.quotas, self.quotas.limits
         return {
             "mail": (quotas.mail_used, limits.mail_bytes),

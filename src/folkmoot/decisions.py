@@ -1,4 +1,4 @@
-"""Decisions: what each account decided about what waited for it, and what came of it.
+"""Decisions: what each account decided about proposals, tools and asks, and the outcomes.
 
 What is decided in a room is noted in the transaction that stores the deciding message, whichever
 way that came. Rooms in memory keep nothing. Everything here runs within a unit.
@@ -87,7 +87,7 @@ class NewDecision(Struct, frozen=True, kw_only=True):
 
 
 class StoredDecision(Struct, frozen=True):
-    """A decision, and what came of it."""
+    """A decision and its outcome."""
 
     id: str
     at: float

@@ -148,7 +148,7 @@ class Schema:
 
 
 class Schemas:
-    """Schemas by what they say: the same schema in a thousand sessions is one."""
+    """Compiled schemas by content: the same schema in a thousand sessions is compiled once."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, Schema] = OrderedDict()
@@ -204,7 +204,7 @@ def simplified(value: Any, keep: Callable[[str], bool], depth: int = 0) -> Any:
 
 
 def expanded_size(schema: dict[str, Any]) -> int:
-    """How many subschemas there are where each reference is replaced by what it refers to.
+    """The number of subschemas with every reference replaced by its target.
 
     Raises `TooComplex` above the limit, which is reached by a few levels of references that each
     stand twice.

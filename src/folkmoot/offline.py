@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class StoppedDatabase:
-    """The database of a hub that does not run, as far as it can be copied."""
+    """The database of a stopped hub, for a copy."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -52,7 +52,7 @@ class StoppedDatabase:
         overwrite: bool = False,
         progress: Callable[[int, int], None] | None,
     ) -> Backup:
-        """Copy it as it is, whichever version of the program wrote it."""
+        """Copy the database as it is, whichever version wrote it."""
         loop, stop = asyncio.get_running_loop(), Event()
 
         def tell(copied: int, pages: int) -> None:

@@ -167,7 +167,7 @@ def enveloped(
 
 
 def judged_by_the_service(_: Principal, __: Rights, ___: Any) -> Verdict:
-    """The policy of rooms: each judges its messages itself, in their order."""
+    """The policy of rooms: each room judges its own messages, in their order."""
     return ALLOWED
 
 

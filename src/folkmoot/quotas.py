@@ -113,7 +113,7 @@ class Report(NamedTuple):
 
 
 def in_bytes(size: int) -> str:
-    """An amount as people read it."""
+    """A number of bytes for people."""
     amount = float(size)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if amount < 1024:
@@ -265,7 +265,7 @@ async def report(tx: Tx, limits: QuotaSettings) -> Report:
 
 
 async def heaviest_mail(tx: Tx, limits: QuotaSettings) -> list[Row]:
-    """The handles of accounts that are near their quota of mail, and what they use."""
+    """The accounts near their quota of mail, with their use."""
     most = limits.mail_bytes_per_account
     if not most:
         return []
@@ -277,7 +277,7 @@ async def heaviest_mail(tx: Tx, limits: QuotaSettings) -> list[Row]:
 
 
 async def heaviest_in_rooms(tx: Tx, limits: QuotaSettings) -> list[Row]:
-    """The handles of accounts that are near their quota of rooms, and what they use."""
+    """The accounts near their quota of rooms, with their use."""
     most = limits.room_bytes_per_account
     if not most:
         return []

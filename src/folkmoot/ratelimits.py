@@ -32,7 +32,7 @@ UNITS: Final = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
 
 
 class Limit(Struct, frozen=True):
-    """So many times in so many seconds."""
+    """A number of times within a number of seconds."""
 
     most: int
     seconds: int
@@ -58,7 +58,7 @@ class RateLimits:
         }
 
     async def take(self, name: str, key: str) -> float:
-        """Count one more, or raise `RateLimited` when there were as many as may be.
+        """Count one use, or raise `RateLimited` at the limit.
 
         Answers how many seconds it has to wait, for a limit that only slows.
         """

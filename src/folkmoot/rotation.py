@@ -76,7 +76,7 @@ class KeyRing:
     async def rotate(
         self, new: str | None = None, *, keep: Path | None = None, discard: bool = False
     ) -> Rotated:
-        """Change to a new key: the one that is given, or one that is made here.
+        """Change to a new key, given or created here.
 
         The old key is kept in a file of its own, named, or beside the key file unless discarded.
         """
@@ -198,7 +198,7 @@ def keep_old(file: Path, key: MasterKey) -> bool:
 
 
 def holds(file: Path, key: MasterKey) -> bool:
-    """Whether a file has this key in it."""
+    """Whether a file contains this key."""
     try:
         return read_key(file).id == key.id
     except KeyUnusable:

@@ -83,7 +83,7 @@ def ask_once(settings: Settings, paths: Paths, query: Unit[T]) -> T | None:
 
 
 def node_name(paths: Paths) -> str:
-    """What tells this hub from others at the same database: its machine and its data folder."""
+    """The name of this hub among those at one database: its machine and data folder."""
     where = f"{socket.gethostname()}\0{paths.folder.absolute()}"
     return sha256(where.encode()).hexdigest()[:16]
 

@@ -30,14 +30,14 @@ class Aside:
         return len(self._started)
 
     def end(self) -> None:
-        """End all of them."""
+        """Cancel and await all tasks."""
         for task in tuple(self._started):
             task.cancel()
 
 
 @asynccontextmanager
 async def group(tasks: asyncio.TaskGroup | None = None) -> AsyncIterator[asyncio.TaskGroup]:
-    """Tasks that are ended by whoever entered; what fails there comes out as itself, ungrouped."""
+    """A task group cancelled on exit; a failure is raised by itself, not in a group."""
     failure: Exception | None = None
     async with tasks or asyncio.TaskGroup() as entered:
         try:

@@ -95,7 +95,7 @@ class Vault:
         return open_sealed(self._key, purpose, row, sealed)
 
     def derive(self, purpose: str) -> bytes:
-        """A key of its own for one purpose, the same for as long as the database lives."""
+        """A key for one purpose, the same for the life of the database."""
         return blake2b(
             DERIVE_LABEL + purpose.encode(), key=self._key, digest_size=KEY_BYTES
         ).digest()
@@ -267,7 +267,7 @@ def seal(key: bytes, purpose: str, row: str, plaintext: bytes) -> str:
 
 
 def open_sealed(key: bytes, purpose: str, row: str, sealed: str) -> bytes:
-    """What was sealed under this key for this place."""
+    """Open a value sealed under this key for this purpose and row."""
     try:
         raw = decoded(sealed.encode("ascii"))
         nonce, ciphertext = raw[:NONCE_BYTES], raw[NONCE_BYTES:]

@@ -182,7 +182,7 @@ class Accounts:
         )
 
     async def person_row(self, account: Account) -> PersonRow:
-        """One account as it is in that list."""
+        """One account as a row of the operator's list of people."""
         row = await self._store.read(lambda tx: queries.person_row(tx, account.id))
         if row is None:
             raise UserNotFound(f"Nobody has the handle @{account.handle}.")
@@ -208,7 +208,7 @@ class Accounts:
         return usable(identity)
 
     async def identify(self, token: str) -> Identity:
-        """Who is behind a token, with the credential that it is; one that is none is refused."""
+        """The account and the credential behind a token; an unknown token is refused."""
         token_hash = hash_token(token.strip())
         identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
         if identity is None or identity.account is None:

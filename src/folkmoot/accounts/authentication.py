@@ -61,7 +61,7 @@ class Ready(Struct, frozen=True, gc=False):
 
 
 class KnownIdentities:
-    """Those seen last, by the hashes of their secrets; what was changed is never in it."""
+    """A cache of identities by the hash of their secret; a changed account is dropped from it."""
 
     def __init__(self, most: int = MAX_CACHED_IDENTITIES) -> None:
         self._most = most
@@ -81,7 +81,7 @@ class KnownIdentities:
         return len(self._by_hash)
 
     def get(self, hashed: str) -> Identity | None:
-        """Who is behind the secret that has this hash, if that is known."""
+        """The identity cached for this hash of a secret, if any."""
         identity = self._by_hash.get(hashed)
         if identity is not None:
             self._by_hash.move_to_end(hashed)
@@ -103,7 +103,7 @@ class KnownIdentities:
             self._drop(next(iter(self._by_hash)))
 
     def forget(self, credential_id: str, account_id: str | None) -> None:
-        """A credential has ended, and with it those that it is the parent of."""
+        """Drop an ended credential, and every credential created with it."""
         self.moment += 1
         for hashed in tuple(self._of_account.get(account_id, ())):
             credential = self._by_hash[hashed].credential

@@ -1,4 +1,4 @@
-"""How an invite is made, and what it tells whoever was sent its link."""
+"""How an invite is made, and what its link shows before it is claimed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def do_invite(
 async def access_invitation(
     tx: Tx, code_hash: str, now: int, sealer: Sealer, policy: Policy
 ) -> HubInvitation:
-    """What an invite tells whoever has its code."""
+    """What an invite shows to someone who has its code."""
     state = await state_of_invite(tx, code_hash, now)
     claim = await waiting_invite(tx, code_hash) if state == "valid" else None
     if claim is None:

@@ -31,7 +31,7 @@ ACCOUNT_TYPES: tuple[str, ...] = get_args(AccountType)
 
 
 class Account(Struct, frozen=True, gc=False):
-    """A user, as the hub itself sees it; whoever shows it to others minds its privacy."""
+    """A user as stored; privacy is applied by the code that shows it to others."""
 
     id: str
     handle: str
@@ -79,7 +79,7 @@ class Identity(Struct, frozen=True, gc=False):
 
 
 def principal_of(account: Account, scope: str = ALL) -> Principal:
-    """An account as policy knows it, and the scope of what it came with."""
+    """An account as a principal of the policy, with the scope of its credential."""
     return Principal(account.id, account.handle, PrincipalType(account.account_type), scope)
 
 
@@ -208,7 +208,7 @@ class HandleInvite(Struct, frozen=True, gc=False):
 
 
 class HubInvitation(Struct, frozen=True, gc=False):
-    """What whoever has an invite's link may know of it; of one that is over, only that."""
+    """What the link of an invite shows; of an expired or claimed invite, only that it is over."""
 
     state: InviteState
     handle: str | None = None
@@ -307,7 +307,7 @@ class AccountChange(Struct, frozen=True):
 
     @property
     def principal(self) -> Principal:
-        """Whose account it is, as policy knows them."""
+        """The changed account, as a principal of the policy."""
         return Principal(self.id, self.handle, PrincipalType(self.type))
 
 

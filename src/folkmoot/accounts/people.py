@@ -76,7 +76,7 @@ async def access_profile(tx: Tx, viewer: Account, handle: str, now: int) -> Acco
 
 
 class Nicknames:
-    """Seals nicknames, and opens them: each is for one contact of one user."""
+    """Seals and opens nicknames; each seal is bound to one contact of one user."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
@@ -88,7 +88,7 @@ class Nicknames:
         return self._sealer.seal(NICKNAME, f"{user_id} {contact_id}", nickname.encode())
 
     def open(self, user_id: str, contact_id: str, contact: Contact) -> Contact:
-        """A contact with its nickname as its owner wrote it."""
+        """A contact with its nickname in plain text."""
         if not contact.nickname:
             return contact
         plain = self._sealer.open(NICKNAME, f"{user_id} {contact_id}", contact.nickname)
@@ -147,7 +147,7 @@ async def do_unblock(tx: Tx, user_id: str, handle: str, now: int) -> Account:
 
 
 def publish_people(tx: Tx, user_id: str, other: Account, change: str) -> None:
-    """Within a unit: have someone's other devices told what they did about somebody."""
+    """Within a unit: publish a change of a contact or block to the user's other devices."""
     tx.publish(subject(CONTACTS, user_id), {"handle": other.handle, "change": change})
 
 
@@ -178,7 +178,7 @@ async def contact_page(
 
 
 async def blocked_page(tx: Tx, user_id: str, after: str, limit: int) -> BlockedPage:
-    """One page of those whom a user blocks."""
+    """One page of the accounts a user blocks."""
     found = await people.blocked_by(tx, user_id, after=after, limit=limit + 1)
     shown = found[:limit]
     return BlockedPage(shown, cursor_after(shown[-1]) if len(found) > limit else None)

@@ -108,7 +108,7 @@ async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
 
 
 async def update_user(tx: Tx, user_id: str, changes: dict[str, SqlValue], now: int) -> Account:
-    """Change some columns of an account that is there, and answer what it is then."""
+    """Change some columns of an existing account and return the new row."""
     assert changes.keys() <= CHANGEABLE  # noqa: S101 - the names become SQL
     columns = ", ".join(f"{name} = ?" for name in (*changes, "updated_at"))
     await tx.execute(
@@ -247,7 +247,7 @@ async def people_after(
 
 
 async def person_row(tx: Tx, user_id: str) -> PersonRow | None:
-    """One account as it is in such a list."""
+    """One account as a row of the operator's list of people."""
     row = await tx.fetch_one(f"{PERSON_ROW}u.id = ?", (user_id,))
     return None if row is None else PersonRow(*row)
 

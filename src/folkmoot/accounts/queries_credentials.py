@@ -99,7 +99,7 @@ async def of_account(tx: Tx, account_id: str) -> list[Credential]:
 
 
 async def count_of(tx: Tx, account_id: str) -> int:
-    """How many of them there are, without browser sessions, which make room for each other."""
+    """The number of an account's credentials, except browser sessions (they replace each other)."""
     row = await tx.fetch_one(
         "SELECT COUNT(*) FROM credentials WHERE account_id = ? "
         "AND kind NOT IN ('session', 'browser')",
@@ -109,7 +109,7 @@ async def count_of(tx: Tx, account_id: str) -> int:
 
 
 async def remove(tx: Tx, account_id: str, credential_id: str) -> bool:
-    """Remove one of an account's credentials, and with it those that it is the parent of."""
+    """Remove one credential of an account, and every credential created with it."""
     children = await tx.fetch(
         "SELECT id FROM credentials WHERE parent_id = ? AND kind = 'browser'", (credential_id,)
     )
@@ -214,7 +214,7 @@ async def has_code(tx: Tx, hashed: str) -> bool:
 
 
 async def consume_code(tx: Tx, hashed: str) -> Code | None:
-    """Remove a one-time code, and answer what it was; of two who try, one gets it."""
+    """Remove a one-time code and return its row; of two concurrent callers only one gets it."""
     rows = await tx.fetch(
         "DELETE FROM browser_codes WHERE hash = ? "
         "RETURNING account_id, parent_id, expires_at, scope",

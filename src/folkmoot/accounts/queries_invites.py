@@ -25,7 +25,7 @@ NEVER = 2**62
 
 
 class Claim(NamedTuple):
-    """Who invited (nobody, when it was the operator), and the sealed message that waits."""
+    """The inviter (none for an operator's invite) and the sealed message waiting in an invite."""
 
     inviter_id: str | None
     pending: str | None
@@ -80,7 +80,7 @@ async def claim_invite(
 
 
 async def waiting_invite(tx: Tx, code_hash: str) -> Claim | None:
-    """What an invite holds for whoever claims it."""
+    """The inviter and message that an unclaimed invite holds."""
     row = await tx.fetch_one(
         "SELECT created_by, pending, handle FROM invites WHERE code_hash = ?", (code_hash,)
     )
@@ -137,7 +137,7 @@ async def open_invites(
 
 
 async def remove_open(tx: Tx, invite_id: str, by: str | None, now: int) -> bool:
-    """Forget an invite that nobody has used, of one user or whosever it is."""
+    """Remove an unclaimed invite, made by one user or, without `by`, by anyone."""
     start = invite_id.removeprefix(ID)
     # The hash of a code of 128 bits: its beginning names one, and tells nothing of the code.
     removed = await tx.execute(

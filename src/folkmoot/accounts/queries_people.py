@@ -1,4 +1,4 @@
-"""The SQL of what people are to each other: contacts, blocks, and who finds whom."""
+"""The SQL of contacts, blocks and the search for people."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ from folkmoot.core.ports import Store, Tx
 
 
 class ReservedNames:
-    """What is reserved on one hub, beside the names that are so on every one.
+    """The names reserved on this hub, beside those reserved on every hub.
 
     A backend's *namespace* is no one's handle. An *awaited* handle is an official one such as
     `support`, or one that the operator gave rights to: whoever has it keeps it, and otherwise it
@@ -193,7 +193,7 @@ def check_application(
     invite_code: str | None,
     account_type: AccountType,
 ) -> Application:
-    """Check what an applicant gave, and make what they get."""
+    """Check the fields of a registration, and create its token and keys."""
     if policy == "invite" and not invite_code:
         raise InviteRequired
     name = parse_handle(handle)
@@ -334,7 +334,7 @@ async def do_recover(
 
 
 async def do_delete(tx: Tx, user_id: str, now: int, also: Farewell | None) -> None:
-    """Remove an account, and in the same transaction what others keep of it."""
+    """Remove an account, and in the same transaction what other parts store about it."""
     account = await access_own(tx, user_id)
     # Before an operator's own line about it, which stays.
     await audit.forget(tx, account.id, account.handle)

@@ -92,7 +92,7 @@ def matches(account: Account, wanted: str) -> bool:
 
 
 def rank(account: Account, wanted: str) -> tuple[int, str]:
-    """The handle itself comes first, then those that begin with it, then the rest by handle."""
+    """Sort key: the exact handle, then handles that begin with it, then the rest by handle."""
     handle = account.handle
     return (0 if handle == wanted else 1 if handle.startswith(wanted) else 2, handle)
 

@@ -43,7 +43,7 @@ class Payload(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeviceKey:
-    """A private key of this device's, and the public one that goes with it."""
+    """A private key of this device, with its public key."""
 
     __slots__ = ("_private", "public")
 
@@ -67,7 +67,7 @@ class DeviceKey:
             raise DeviceKeyUnusable(f"{source}: does not hold a device key.") from None
 
     def written(self) -> str:
-        """The private key as `read` takes it, for whoever keeps it."""
+        """The private key as text, as `read` takes it."""
         return encode(self._private)
 
     def shared_with(self, public: str) -> bytes:
@@ -89,7 +89,7 @@ def seal(key: DeviceKey, recipient: str, content: bytes) -> Payload:
 
 
 def unseal(key: DeviceKey, other: str, payload: Payload) -> bytes | None:
-    """What is in a box that one of the two closed; None if it was not closed between them."""
+    """Open a box between these two keys; None if it was sealed with others."""
     try:
         nonce, box = parts(payload)
         return crypto_box_open_easy_afternm(box, nonce, key.shared_with(other))
@@ -109,7 +109,7 @@ def read_payload(value: Any) -> Payload | None:
 
 
 def digest(payload: Payload) -> str:
-    """What a box is known by; no other box has the same, however it is spelled."""
+    """The digest that identifies a box, whatever its spelling."""
     nonce, box = parts(payload)
     return hashlib.sha256(nonce + box).hexdigest()
 
@@ -143,7 +143,7 @@ def public_bytes(text: Any) -> bytes:
 
 
 def fingerprint(public: str) -> str:
-    """What two people compare to know that they have each other's key."""
+    """The fingerprint of a key, for two people to compare."""
     digits = hashlib.sha256(public_bytes(public)).hexdigest()
     return " ".join(digits[4 * n : 4 * n + 4] for n in range(GROUPS))
 

@@ -56,7 +56,7 @@ NEW, PINNED, VERIFIED = "new", "pinned", "verified"
 
 
 def mark(mode: str, *, key: str = "", note: str = "", **more: Any) -> dict[str, Any]:
-    """What the bridge says about one message; only a key that was compared makes it verified."""
+    """The bridge's note on one message; only a key compared by the user counts as verified."""
     said: dict[str, Any] = {"mode": mode, "verified": key == VERIFIED, **more}
     if key:
         said["key"] = key

@@ -33,7 +33,7 @@ OTHERS: Final = 0o077
 
 
 def read_private(path: Path) -> bytes | None:
-    """What is in a file that only its owner can read; None when there is none."""
+    """The content of a file only its owner can read; None if there is no file."""
     with file_errors(path):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -137,7 +137,7 @@ def backend() -> Any:
 
 
 def put(public: str, private: str) -> None:
-    """Keep a private key under its public one."""
+    """Save a private key in the keyring, under its public key."""
     ring = backend()
     try:
         ring.set_password(SERVICE, public, private)
@@ -164,7 +164,7 @@ FILE_NAME: Final = "device-keys.json"
 
 
 class StoredKey(msgspec.Struct, omit_defaults=True):
-    """One key as the file has it: with its private half, or where the keyring has that."""
+    """One key in the file: with its private half, or a note that the keyring has it."""
 
     public: str
     private: str = ""
@@ -224,7 +224,7 @@ class Keys:
 
 
 class KeyStore:
-    """The file. Everyone who changes it waits for the others, and it is replaced as a whole."""
+    """The file of keys. Writers take turns, and each replaces the file as a whole."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -313,7 +313,7 @@ class KeyStore:
 
 
 def keep(key: DeviceKey, now: float, *, keyring: bool) -> StoredKey:
-    """A key as the file has it; one for the keyring is there before the file says so."""
+    """A key's entry in the file; the keyring has its private half before the file says so."""
     if keyring:
         put(key.public, key.written())
         return StoredKey(key.public, keyring=True, made=int(now))
@@ -350,7 +350,7 @@ class KeyExport(msgspec.Struct, frozen=True):
 
 
 class ImportedKeys(msgspec.Struct, frozen=True):
-    """What a file brings: the present key first, then earlier ones, and whom they trust."""
+    """The content of an import: the present key, earlier keys, and pinned keys of others."""
 
     hub: str
     handle: str

@@ -171,7 +171,7 @@ _SEEN: Final = "SELECT digest, message_id, thread_id, peer, outgoing, peer_key F
 
 
 class Ledger(LedgerFile):
-    """What one device remembers. `owner` is everywhere the public key of its account there."""
+    """The memory of one device. `owner` is always the public key of its account."""
 
     def __init__(self, path: Path, *, most_letters: int = MAX_LETTERS) -> None:
         super().__init__(path)
@@ -200,7 +200,7 @@ class Ledger(LedgerFile):
         return pins[0] if pins and pins[0].until is None else None
 
     def trust(self, owner: str, handle: str, key: str, now: float) -> PinnedKey:
-        """Pin a key unless there is a pin; the one that holds, whoever was first."""
+        """Pin a key unless one is pinned already; returns the pinned key."""
         with self.changing() as db:
             known = self.pin_of(owner, handle)
             if known is not None and known.key:
@@ -279,7 +279,7 @@ class Ledger(LedgerFile):
         return bool(rows)
 
     def note_sent(self, owner: str, digest: str, peer: str, peer_key: str) -> None:
-        """Remember a letter before it leaves, so that it is known if it is handed back."""
+        """Record a letter before it is sent, so that it is recognised when it comes back."""
         with self.changing() as db:
             db.execute(
                 "INSERT INTO letters (owner, digest, peer, outgoing, peer_key, sent) "
@@ -312,7 +312,7 @@ class Ledger(LedgerFile):
             self._prune(db, owner)
 
     def by_digest(self, owner: str, digest: str) -> SeenLetter | None:
-        """What is remembered of a box, as it was first seen."""
+        """The record of a box by its digest."""
         return _seen(
             self.rows(
                 f"{_SEEN}WHERE owner = ? AND digest = ? ORDER BY place LIMIT 1", owner, digest
@@ -329,7 +329,7 @@ class Ledger(LedgerFile):
         return _seen(self.rows(f"{_SEEN}WHERE owner = ? AND message_id = ?", owner, message_id))
 
     def beginning(self, owner: str, start: str) -> list[SeenLetter]:
-        """What is remembered of the messages whose id begins like this, two of them at most."""
+        """At most two records of messages whose id begins with this text."""
         rows = self.rows(
             f"{_SEEN}WHERE owner = ? AND message_id >= ? AND message_id < ? LIMIT 2",
             owner,
@@ -364,12 +364,12 @@ class Ledger(LedgerFile):
         return bool(self.rows("SELECT 1 FROM published WHERE owner = ?", owner))
 
     def note_published(self, owner: str) -> None:
-        """The hub names this key as the account's."""
+        """Record that the hub names this key as the account's."""
         with self.changing() as db:
             db.execute("INSERT OR IGNORE INTO published VALUES (?)", (owner,))
 
     def hand_on(self, old: str, new: str) -> None:
-        """Let an account's next key know all that its last one knew."""
+        """Copy the records of an account's old key to its new one."""
         with self.changing() as db:
             for table in ("pins", "renames", "letters", "own_names"):
                 db.execute(f"UPDATE OR IGNORE {table} SET owner = ? WHERE owner = ?", (new, old))  # noqa: S608

@@ -57,7 +57,7 @@ from folkmoot.operations.row import NOTICE, notice_about
 
 
 class SentLetter(msgspec.Struct, frozen=True):
-    """A message on its way: for whom, and its box if it was sealed."""
+    """A message being sent: its recipient, and its box if it was sealed."""
 
     recipient: Recipient
     digest: str | None
@@ -91,7 +91,7 @@ class MailEncryption(CallInterceptor):
         return CONTINUE
 
     async def _sealed(self, given: dict[str, Any]) -> tuple[dict[str, Any], SentLetter]:
-        """The arguments of a call as they leave."""
+        """The arguments of a call with the message sealed."""
         await self._device.ready()
         to = given.get("to")
         if to is None:
@@ -202,7 +202,7 @@ class MailRequest(msgspec.Struct, frozen=True):
 
 
 class MailDecryption(CallInterceptor):
-    """Has the hub leave mail unread, opens it, and says of each message what it is."""
+    """Asks the hub not to mark mail as read, opens it, and notes each message's encryption."""
 
     name = "bridge-open"
 

@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 class ReadPage(msgspec.Struct):
-    """A page as it may be shown, and what follows from it."""
+    """A page of opened messages, with the marks and receipts that follow from it."""
 
     messages: list[dict[str, Any]]
     seen: list[SeenLetter]
@@ -59,7 +59,7 @@ class ReadPage(msgspec.Struct):
 
 
 class PageMessage(msgspec.Struct, frozen=True):
-    """One message of a page, as far as it can be read at all."""
+    """One message of a page, if it can be decoded."""
 
     id: str
     thread_id: str
@@ -69,7 +69,7 @@ class PageMessage(msgspec.Struct, frozen=True):
 
 
 class OpenedBox(msgspec.Struct, frozen=True):
-    """What lies in a box that is right, and what is to be said about it."""
+    """The content of a valid box, and the notes about it."""
 
     body: str
     digest: str
@@ -104,7 +104,7 @@ class PageReader:
         self._renames: set[tuple[str, str]] = set()
 
     def read(self, messages: Sequence[Any]) -> ReadPage:
-        """The page, each message with what the bridge says about it."""
+        """Open a page; each message gets the bridge's note."""
         page = ReadPage([], [], {}, renames=self._renames)
         # The oldest first, so that of two that are one it is the earlier that counts.
         for message in reversed(messages):
@@ -259,7 +259,7 @@ class PageReader:
         raise Refused(f"It does not open with any key that @{found.peer} had.")
 
     def _check_letter(self, letter: Letter, found: PageMessage, given: dict[str, Any]) -> list[str]:
-        """Refuse a letter that was written for another message; what to say about one that fits."""
+        """Refuse a letter written for another message; returns the notes on one that fits."""
         notes: list[str] = []
         mine, theirs = (letter.from_, letter.to) if found.outgoing else (letter.to, letter.from_)
         if mine not in self._names:
@@ -280,7 +280,7 @@ class PageReader:
         return notes
 
     def _one(self, handle: str, other: str) -> bool:
-        """Whether two handles have had one key, and so are one correspondent."""
+        """Whether two handles shared a key, and so belong to one correspondent."""
         keys = [
             {pin.key for pin in self._ledger.pins_of(self._owner, it)} for it in (handle, other)
         ]
@@ -291,7 +291,7 @@ class PageReader:
 
 
 def note_incoming(page: ReadPage, thread_id: Any, message_id: Any) -> None:
-    """Have a message count as read once it is handed over, so that it is delivered once."""
+    """Mark a message as read once it is handed over, so that it is delivered once."""
     if is_name(thread_id) and is_name(message_id):
         page.incoming.setdefault(thread_id, []).append(message_id)
 
@@ -302,7 +302,7 @@ def is_name(text: Any) -> bool:
 
 
 def mismatch(peer: str, pins: list[PinnedKey], key: str) -> str:
-    """Why a message with this key is not @peer's, as far as is known here."""
+    """Why a message with this key is not from @peer, as far as this device knows."""
     known = next((pin.key for pin in pins if pin.until is None and pin.key), None)
     if known is None:
         return f"No key of @{peer} is trusted here, and it was sealed with {fingerprint(key)}."
@@ -319,7 +319,7 @@ def refusal(shown: dict[str, Any], reason: str) -> dict[str, Any]:
 
 
 def revealed(shown: dict[str, Any], opened: OpenedBox) -> dict[str, Any]:
-    """A message with what was in its box."""
+    """A message with the content of its box."""
     key = VERIFIED if opened.pin.verified else PINNED
     said = mark(E2E, key=key, note=" ".join(opened.notes), bound=opened.bound)
     said["verified"] = opened.pin.verified and opened.known
@@ -364,7 +364,7 @@ class Marker:
             self._warn("the hub is slow to mark mail as read.")
 
     async def run(self) -> None:
-        """Mark, for as long as this runs."""
+        """Send read marks until stopped."""
         while True:
             incoming = await self._handed.get()
             try:

@@ -38,7 +38,7 @@ from folkmoot.taskgroups import group
 
 
 class Handover(Carrier):
-    """Another carrier, told of each message that it has taken."""
+    """A transport that reports each message it has taken."""
 
     def __init__(self, inner: Carrier, handed: Callable[[MessageEnvelope[Any]], None]) -> None:
         super().__init__(inner.receives, inner.clock, inner.limits)
@@ -69,7 +69,7 @@ class Handover(Carrier):
 
 
 class BridgeAccount(msgspec.Struct, frozen=True):
-    """Whose mail it is, and what opens the hub for them."""
+    """The account whose mail is bridged, with its token for the hub."""
 
     hub: str
     handle: str
@@ -88,7 +88,7 @@ class BridgeFiles(msgspec.Struct, frozen=True):
 
 
 class Bridge(msgspec.Struct, frozen=True):
-    """The interceptors in their order, and those parts that others need."""
+    """The interceptors in their order, and the parts shared with others."""
 
     device: Device
     ledger: Ledger

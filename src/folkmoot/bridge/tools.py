@@ -168,7 +168,7 @@ SETTLES: Final = frozenset(("msg/threads", "msg/digest", "msg/open_inbox"))
 
 
 class ToolDescriptions(CallInterceptor):
-    """Describes tools as they are through the bridge, and notes what it knows in some answers."""
+    """Describes tools as they work through the bridge, and adds the bridge's notes to answers."""
 
     name = "bridge-tell"
 
@@ -247,7 +247,7 @@ class ToolDescriptions(CallInterceptor):
 
 
 def noting(note: str) -> Annotator:
-    """A teller that always says the same."""
+    """An annotator that always adds the same note."""
 
     async def tell(_: dict[str, Any]) -> dict[str, Any]:
         return {"note": note}
@@ -264,7 +264,7 @@ def offered(tool: Any) -> bool:
 
 
 def described(tool: dict[str, Any]) -> dict[str, Any]:
-    """A tool as it is through the bridge."""
+    """A tool's entry as it works through the bridge."""
     name = canonical(tool["name"])
     if name in DESCRIPTIONS:
         words = f" {WORDS_OF_OTHERS}" if name in PAGES else ""

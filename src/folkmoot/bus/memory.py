@@ -1,4 +1,4 @@
-"""The bus inside one process. It encodes and decodes as one between processes would."""
+"""The bus within one process; it encodes and decodes as a bus between processes would."""
 
 from __future__ import annotations
 

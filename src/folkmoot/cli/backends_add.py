@@ -195,7 +195,7 @@ def refuse_present(loaded: Loaded, name: str) -> None:
 
 
 def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
-    """Refuse what is someone's handle: a hub would read no such settings."""
+    """Refuse a namespace that is also someone's handle; a hub would not load such settings."""
     from folkmoot.cli.doctor import handles_among
 
     # A database that cannot be asked is no reason; `doctor` says what is wrong with it.

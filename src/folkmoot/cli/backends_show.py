@@ -64,7 +64,7 @@ class RunningHub:
         return understood(self._ask("folkmoot/servers"), Views).backends
 
     def reload(self) -> Reloaded:
-        """Have it read the settings; raises what is wrong with them."""
+        """Have the hub read its settings again; problems in them are raised."""
         from folkmoot.operations.operator.servers import Reloaded
 
         return understood(self._ask("folkmoot/reload", timeout=RELOAD_SECONDS), Reloaded)
@@ -77,7 +77,7 @@ class RunningHub:
         return understood(self._ask("folkmoot/pins", wanted), ChangedTools)
 
     def accept(self, tools: list[ChangedTool]) -> list[str]:
-        """Accept these, as they were when they were looked at."""
+        """Accept these tools, as long as they are still as they were when shown."""
         from folkmoot.operations.operator.servers import AcceptedTools
 
         wanted = [
@@ -117,7 +117,7 @@ def target_of(spec: BackendSpec) -> str:
 
 
 def configured(spec: BackendSpec) -> BackendView:
-    """A backend as the settings alone describe it."""
+    """The view of a backend that is in the settings but not running."""
     transport = "sse" if spec.transport == "sse" else "http"
     return BackendView(
         namespace=spec.namespace,
@@ -129,7 +129,7 @@ def configured(spec: BackendSpec) -> BackendView:
 
 
 def show_views(views: Sequence[BackendView], now: float) -> None:
-    """All of them, as the output takes it."""
+    """Print all backends, as a table or as JSON."""
     if on_terminal():
         from folkmoot.cli.show import Paper
 
@@ -160,7 +160,7 @@ def row(view: BackendView) -> list[str]:
 
 
 def draw(view: BackendView, now: float, paper: Paper) -> None:
-    """One backend on a terminal: its name and state, and below it whatever there is to say."""
+    """Draw one backend: its name and state, then its tools, problems and use."""
     head = [(view.namespace, "bold"), ("  ", ""), (view.state, STYLES.get(view.state, ""))]
     if view.since and view.state != "off":
         head.append((f" for {duration(max(0.0, now - view.since))}", ""))
@@ -211,7 +211,7 @@ def offers(view: BackendView) -> Iterable[str]:
 
 
 def uses(view: BackendView) -> Iterable[str]:
-    """How it is used."""
+    """The lines that tell how a backend is used."""
     yield counted(view.calls, "call")
     yield counted(view.errors, "error")
     if view.in_flight:
@@ -223,7 +223,7 @@ def uses(view: BackendView) -> Iterable[str]:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things as people say it."""
+    """A number with its noun, in the singular or the plural."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -289,7 +289,7 @@ def warn_of_starting(found: ChangedTools) -> None:
 
 
 def show_difference(tool: ChangedTool) -> None:
-    """How one tool differs from what it was."""
+    """Print how a changed tool differs from its accepted version."""
     from folkmoot.cli.show import Paper
 
     paper = Paper()

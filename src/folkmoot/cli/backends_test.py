@@ -85,7 +85,7 @@ def pairs(
 
 
 def variables(given: Sequence[str] | None) -> dict[str, Any]:
-    """What `--env` options say."""
+    """The environment variables given by `--env`."""
     return pairs("--env", "NAME=VALUE, NAME=env:VARIABLE or NAME=file:PATH", PAIR, given)
 
 
@@ -191,7 +191,7 @@ def try_backend(spec: BackendSpec, loaded: Loaded | None) -> Tried:
 
 
 async def reach(spec: BackendSpec, loaded: Loaded | None) -> Tried:
-    """What a server offers, as the hub of these settings would show it."""
+    """Connect to a server and list its tools under the names the hub would use."""
     # Half a second to import, which help and errors need not wait for.
     from folkmoot.clock import SystemClock
     from folkmoot.gateway.trial import FirstSight, tried

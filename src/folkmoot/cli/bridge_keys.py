@@ -51,7 +51,7 @@ KeyringOption = Annotated[
 
 
 class OwnDevice:
-    """One's account, its keys and its hub, for a command."""
+    """The user's account, keys and hub on this device, for one command."""
 
     def __init__(self, url: str | None, handle: str | None, key_file: Path | None) -> None:
         self.login: Login = read_keyring().find(url, handle)
@@ -114,7 +114,7 @@ def ledger_path() -> Path:
 
 @contextmanager
 def ledger() -> Iterator[Ledger]:
-    """What the bridge remembers."""
+    """Open the bridge's ledger of letters and pinned keys."""
     from folkmoot.bridge.ledger import Ledger
 
     opened = Ledger(ledger_path())
@@ -125,7 +125,7 @@ def ledger() -> Iterator[Ledger]:
 
 
 def absolute(path: Path) -> Path:
-    """A path as the user meant it."""
+    """A path made absolute, with `~` expanded."""
     return path.expanduser().absolute()
 
 
@@ -190,7 +190,7 @@ def show(own: OwnDevice) -> Output:
 
 
 def named_by_hub(own: OwnDevice, public: str) -> str:
-    """Whose key the hub names as the account's."""
+    """Whether the hub names this key as the account's own, in words."""
     try:
         named = own.published()
     except HubUnreachable:

@@ -194,7 +194,7 @@ def split(words: Sequence[str], *, named: bool) -> tuple[str, tuple[str, ...]]:
 
 
 def finish(done: bool | None) -> None:  # noqa: FBT001
-    """End as what was done says."""
+    """Exit with the code that the outcome of the call stands for."""
     if done is None:
         raise KeyboardInterrupt
     if not done:
@@ -250,7 +250,7 @@ async def offered(caller: PlainClient) -> ServerOffer:
 
 
 async def request_for(caller: PlainClient, wanted: CallOptions) -> tuple[str, dict[str, Any], str]:
-    """The request: its method, its params, and what it is about."""
+    """The request to send: its method, its params, and the name of its subject."""
     if wanted.uri:
         return RESOURCES_READ, {"uri": wanted.uri}, wanted.uri
     if wanted.prompt:
@@ -266,7 +266,7 @@ async def request_for(caller: PlainClient, wanted: CallOptions) -> tuple[str, di
 
 
 def found_tool(tools: Sequence[dict[str, Any]], wanted: CallOptions) -> dict[str, Any]:
-    """The tool that is meant; `UnknownTool` names what is like it."""
+    """The tool that was named; `UnknownTool` suggests similar names."""
     by_name = {each["name"]: each for each in tools if isinstance(each.get("name"), str)}
     for prefix in ("", *wanted.own_names):
         if wanted.tool.startswith(prefix) and (name := wanted.tool[len(prefix) :]) in by_name:

@@ -82,7 +82,7 @@ def show_offer(offer: ServerOffer, seconds: float) -> None:
 
 
 def in_words(entry: dict[str, Any]) -> tuple[str, str, str]:
-    """What something is called, what it takes, and what it is."""
+    """The name, arguments and description of a tool, resource or prompt."""
     name = entry.get("uri") or entry.get("uriTemplate") or entry.get("name")
     takes = signature(entry.get("inputSchema"))
     if isinstance(wanted := entry.get("arguments"), list):

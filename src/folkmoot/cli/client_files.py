@@ -83,7 +83,7 @@ def one(found: JsonObject, name: str) -> JsonMember | None:
 
 
 class Style:
-    """How a text is indented and how its lines end, so that what is added looks the same."""
+    """The indentation and line endings of a file, so that additions match it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -141,7 +141,7 @@ def put_toml_entry(text: str, member: str, name: str, entry: dict[str, Any], *, 
 
 
 def without_entry(text: str, member: str, name: str) -> str:
-    """The text without the statements of an entry; one that sets others as well is refused."""
+    """The text without one entry; a statement that also sets other keys is refused."""
     gone: set[int] = set()
     for statement in statements_of(text):
         about = [key[:2] == (member, name) for key in statement.keys]
@@ -153,7 +153,7 @@ def without_entry(text: str, member: str, name: str) -> str:
 
 
 def parsed_toml(text: str) -> dict[str, Any]:
-    """What a file says."""
+    """The values of a TOML file."""
     try:
         return tomllib.loads(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What makes a function a command: as whom it asks a hub, and how its answer is shown.
+"""Turns a function into a command: chooses the account, asks the hub, shows the answer.
 
 A command takes a hub and arguments of its own. What it returns is shown as JSON for a program or
 as text for a person:
@@ -85,7 +85,7 @@ class Output:
         self._shown = shown
 
     def show(self, *, as_json: bool) -> None:
-        """Show it one way or the other."""
+        """Print the output as JSON or for people."""
         if as_json:
             say_data(self.data)
             return
@@ -160,14 +160,14 @@ class WhenUsed:
 
 
 class AccountHub(NamedTuple):
-    """The hub, and the account that it is asked as."""
+    """A hub client and the saved account it is signed in with."""
 
     hub: HubClient
     login: Login
 
 
 def account_command(function: Command) -> Command:
-    """A command that asks the hub as one of the accounts saved here."""
+    """A command that asks the hub with one of the saved accounts."""
 
     def opens(chosen: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
         found = cache(lambda: AccountHub(*signed_in(chosen["url"], chosen["handle"])))

@@ -194,7 +194,7 @@ def meant(url: str | None, handle: str | None, *, no_token: bool) -> tuple[str, 
 
 
 def settings_file(client: Client, given: Path | None) -> Path:
-    """The file to write; one that lies in a folder that is not there is not the right one."""
+    """The client's settings file; a path in a missing folder is refused."""
     if given is not None:
         path = given.expanduser().absolute()
     elif client.id in FILES:

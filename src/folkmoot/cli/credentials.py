@@ -1,4 +1,4 @@
-"""The accounts saved on this computer, and the hub as one of them."""
+"""The accounts saved on this computer, and hub clients signed in with them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Login(msgspec.Struct, frozen=True):
 
 
 class GuestPass(msgspec.Struct, frozen=True):
-    """What lets a guest, who has no account, into one room."""
+    """The token of a guest, who has no account, for one room."""
 
     hub: str
     room: str
@@ -94,7 +94,7 @@ class Keyring(msgspec.Struct, omit_defaults=True):
         self.accounts = [kept for kept in self.accounts if not fits(kept, login.hub, login.handle)]
 
     def find_guest(self, room: str, hub: str | None, name: str | None) -> GuestPass | None:
-        """The latest pass for a room that fits, if there is one."""
+        """The latest guest pass that matches, if any."""
         fitting = [
             it for it in self.guests
             if it.room == room and hub in (None, it.hub) and name in (None, it.name)
@@ -102,7 +102,7 @@ class Keyring(msgspec.Struct, omit_defaults=True):
         return fitting[-1] if fitting else None
 
     def put_guest(self, new: GuestPass) -> None:
-        """Keep a pass, after the others; one of the same guest goes."""
+        """Save a guest pass, replacing an earlier one of the same guest."""
         who = (new.hub, new.room, new.name)
         kept = [it for it in self.guests if (it.hub, it.room, it.name) != who]
         self.guests = [*kept, new]
@@ -114,7 +114,7 @@ class Keyring(msgspec.Struct, omit_defaults=True):
 
 
 def fits(login: Login, hub: str | None, handle: str | None) -> bool:
-    """Whether an account is one of those meant."""
+    """Whether a saved account matches the hub and handle asked for."""
     return (hub is None or login.hub == hub) and (handle is None or login.handle == handle)
 
 
@@ -229,7 +229,7 @@ HubOption = Annotated[
 
 
 def handle_argument(what: str) -> Any:
-    """An argument that is someone's handle."""
+    """A command-line argument that takes a handle."""
     return typer.Argument(metavar="HANDLE", help=what, callback=checked_handle, show_default=False)
 
 
@@ -240,7 +240,7 @@ TextArgument = Annotated[
 
 
 def signed_in(url: str | None, handle: str | None) -> tuple[HubClient, Login]:
-    """The hub, as the account that was meant."""
+    """A hub client with the chosen saved account."""
     login = read_keyring().find(url, handle)
     return hub_at(login.hub, login.token), login
 

@@ -46,7 +46,7 @@ STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """The findings, one each line, with the advice below what needs it, and the sum of it all."""
+    """Print the findings a line each, with advice where something is wrong, and a summary."""
     width = max(len(finding.subject) for finding in findings)
     if on_terminal():
         draw(findings)
@@ -78,7 +78,7 @@ def draw(findings: Sequence[Finding]) -> None:
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """The sum of it all in one line."""
+    """The summary of all findings in one line."""
     problems = sum(finding.level == "problem" for finding in findings)
     warnings = sum(finding.level == "warning" for finding in findings)
     if not problems and not warnings:
@@ -134,7 +134,7 @@ HELD = "SELECT COUNT(*) FROM pins WHERE changed_hash IS NOT NULL AND namespace =
 
 
 def check_backends(loaded: Loaded) -> Iterator[Finding]:
-    """What is wrong with backends, each that something is wrong with; or how many there are."""
+    """A finding for each backend with a problem, or the number of backends."""
     specs = [spec for spec in loaded.gateway.backends.values() if spec.enabled]
     found = [finding for spec in specs for finding in check_backend(spec)]
     found += check_handles(loaded.settings, loaded.gateway.backends)
@@ -164,7 +164,7 @@ def check_backend(spec: BackendSpec) -> Iterator[Finding]:
 
 
 def secret_faults(spec: BackendSpec) -> Iterator[str]:
-    """Each reference that leads nowhere, in a sentence."""
+    """A sentence for each secret reference that cannot be resolved."""
     from folkmoot.relay.upstream.secrets import resolve
 
     for what, values in (("variable", spec.env), ("header", spec.headers)):

@@ -53,7 +53,7 @@ AWAITED = (
 
 
 class HubCheck(Struct, frozen=True):
-    """What one check of a hub found."""
+    """The outcome of one readiness check of a running hub."""
 
     ok: bool
     error: str = ""
@@ -231,7 +231,7 @@ def check_master_key(settings: Settings, paths: Paths, info: DatabaseInfo | None
 
 
 def has_database(paths: Paths) -> bool:
-    """Whether there is a database; what stands in its place without being one is told of there."""
+    """Whether the database file exists; another kind of file in its place gets its own finding."""
     try:
         return paths.database_exists()
     except FolkmootError:

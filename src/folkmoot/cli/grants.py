@@ -131,7 +131,7 @@ def invite_for(
 
 
 def show_person(answer: dict[str, Any]) -> None:
-    """What one handle holds."""
+    """Print the grants of one handle."""
     rows = [
         (text_of(it["capability"]), FROM[it["origin"]].format(
             name=it.get("name"), when=moment(it.get("at"))

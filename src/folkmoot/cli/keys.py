@@ -200,7 +200,7 @@ def summary(rotated: RotatedKey) -> str:
 
 
 def warn(rotated: RotatedKey, *, discarded: bool) -> None:
-    """What whoever has backups must know."""
+    """Warn that backups made before the rotation need the old key."""
     message = f"earlier backups open only with the old master key ({rotated.old})."
     if rotated.kept:
         message += " Move its file to where you keep keys. Delete it when no backup needs it."

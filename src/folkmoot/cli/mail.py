@@ -112,7 +112,7 @@ def inbox(
 
 
 def mark_read(hub: HubClient, messages: Iterable[MailMessage]) -> None:
-    """Mark what was shown as read; what comes meanwhile stays new."""
+    """Mark the messages that were shown as read; later ones stay unread."""
     unread: dict[str, list[str]] = {}
     for message in messages:
         if message.unread:

@@ -148,7 +148,7 @@ def ask_socket(
 
 
 def read_socket(socket: Path, path: str) -> tuple[int, bytes]:
-    """What a hub answers at a path that is no operation: its status and its body."""
+    """GET a path that is no operation from the hub's socket: its status and body."""
     answer = OperatorAnswer(None)
     exchange(socket, OperatorRequest("GET", path, {}, b""), answer, SOCKET_ANSWER_SECONDS)
     return answer.status, answer.body
@@ -221,7 +221,7 @@ class OperatorAnswer:
         self._ended: tuple[str, Any] | None = None
 
     def begin(self, status: int, content_type: str) -> None:
-        """The head is here."""
+        """Take the status and content type of the answer."""
         self.status = status
         self._streams = content_type.partition(";")[0].strip().lower() == EVENT_STREAM
 
@@ -268,7 +268,7 @@ def decoded(body: bytes) -> Any:
 
 
 def raised(answer: Any) -> FolkmootError:
-    """The error that was told of, as the error it was."""
+    """The error of an error answer, as an exception of the error tree."""
     told = answer.get("error") if isinstance(answer, dict) else None
     if not isinstance(told, dict) or not isinstance(told.get("message"), str):
         return CommandFailed(NOT_UNDERSTOOD)

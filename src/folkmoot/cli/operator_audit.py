@@ -1,4 +1,4 @@
-"""`folkmoot audit`: who did what at a hub, for whoever runs it."""
+"""`folkmoot audit`: the hub's audit log, for operators."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def audit(
     follow: FollowOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show who did what, the newest line last.
+    """Show the audit log: who did what, the newest line last.
 
     For the operator, on the hub's own machine, with or without a running hub. Lines are kept for 90
     days; the setting audit.keep_days changes that. With --follow, --json shows an object in each
@@ -157,7 +157,7 @@ def later(hub: OperatedHub, wanted: dict[str, Any], after: int) -> list[dict[str
 def show_as_they_come(
     hub: OperatedHub, wanted: dict[str, Any], found: list[dict[str, Any]], *, as_json: bool
 ) -> None:
-    """Show lines, and then those that come, until interrupted."""
+    """Print the lines found, then new ones as they come, until interrupted."""
     place = found[-1]["id"] if found else 0
     with suppress(KeyboardInterrupt):
         while True:
@@ -204,7 +204,7 @@ def what(line: dict[str, Any]) -> str:
 
 
 def result(line: dict[str, Any]) -> str:
-    """What came of it, and what else is known."""
+    """The outcome of an audited action, with its details."""
     told = [one_line(line["outcome"])] if line.get("outcome") else []
     if line.get("seconds"):
         told.append(f"{line['seconds']:.3g}s")

@@ -124,7 +124,7 @@ def add(
 
 
 def made(hub: OperatedHub, arguments: dict[str, str]) -> Login:
-    """A new account, on its hub as this machine reaches it."""
+    """Create an account, and return its login at the address this machine uses."""
     login = understood(hub.ask("folkmoot/add_person", arguments), Login)
     return msgspec.structs.replace(login, hub=reachable(login.hub))
 

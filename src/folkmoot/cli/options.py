@@ -175,7 +175,7 @@ def reference(text: str) -> str | dict[str, str]:
 
 
 def written_headers(given: Iterable[str] | None) -> dict[str, str | dict[str, str]]:
-    """Headers by name, each as the settings hold it."""
+    """Headers by name, in the form the settings use."""
     headers: dict[str, str | dict[str, str]] = {}
     for text in given or ():
         parts = HEADER.fullmatch(text)
@@ -215,7 +215,7 @@ def resolved(name: str, value: str | dict[str, str]) -> str:
 
 
 def from_environment(name: str) -> str:
-    """What a variable holds."""
+    """The value of an environment variable; a missing one is an error."""
     value = os.environ.get(name)
     if value is None:
         raise typer.BadParameter(f"--header: the environment variable {name} is not set")
@@ -264,7 +264,7 @@ class ArgumentMistake(ValueError):
 def read_arguments(
     words: Sequence[str], schema: Any = None, whole: str | None = None
 ) -> dict[str, Any]:
-    """The arguments that some words say, over those of a `whole` object as `--arguments` has it."""
+    """Arguments given as words, merged over the object of `--arguments`."""
     given = {} if whole is None else read_whole(whole)
     if len(words) == 1 and words[0].lstrip().startswith("{"):
         return given | read_object(words[0], "What is in the braces is not JSON.")
@@ -315,7 +315,7 @@ def read_object(text: str, wrong: str) -> dict[str, Any]:
 
 
 def read_value(name: str, text: str, schema: Any) -> Any:
-    """A value, by what the schema says of it; without a type, whatever it looks like."""
+    """Parse a value by its schema; without a type, by its look."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     wanted = types_of(properties.get(name) if isinstance(properties, dict) else None)
     if wanted == ["string"]:
@@ -390,6 +390,6 @@ def signature(schema: Any) -> str:
 
 
 def usage(definition: dict[str, Any]) -> str:
-    """A tool as it is called: its name, and what it takes."""
+    """How a tool is called: its name and arguments."""
     name = one_line(str(definition.get("name", "")))
     return f"{name} {signature(definition.get('inputSchema'))}".rstrip()

@@ -58,10 +58,10 @@ def complain(*messages: str, kind: str = "error") -> None:
 
 
 class Complaints(logging.Handler):
-    """What is logged in a command that keeps no log: a line like any other warning."""
+    """Shows log records as warnings, in a command that keeps no log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show it without where it came from."""
+        """Print a log record as one warning."""
         said = record.getMessage()
         with suppress(OSError, ValueError):
             complain(f"{said[:1].upper()}{said[1:].rstrip('.')}.", kind="warning")
@@ -90,12 +90,12 @@ def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def on_terminal() -> bool:
-    """Whether someone is looking."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def size(count: int) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes for people, such as 1.5 MiB."""
     amount = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if amount < 1024:
@@ -105,7 +105,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time span as people say it: its two largest units."""
+    """A time span for people, in its two largest units."""
     left = int(seconds)
     parts: list[str] = []
     for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):

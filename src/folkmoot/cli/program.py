@@ -1,4 +1,4 @@
-"""The program: its commands, and how it ends whatever happens."""
+"""The program: its commands, its exit codes and its last line of defence against errors."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def root(
     *,
     version: VersionOption = False,  # noqa: ARG001
 ) -> None:
-    """What every command shares."""
+    """The options that all commands share."""
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
@@ -299,7 +299,7 @@ def aborted(abort: typer.Abort) -> int:
 
 
 def unexpected(error: Exception) -> int:
-    """One line for an error that nobody foresaw."""
+    """Print one line for an unforeseen error, and return the exit code."""
     if debugging():
         raise error
     told = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -323,7 +323,7 @@ def debugging() -> bool:
 
 
 def reason(error: OSError) -> str:
-    """What the system said, in one line."""
+    """The system's error message in one line."""
     words = (error.strerror or type(error).__name__).lower()
     return f"{error.filename}: {words}" if error.filename else words
 

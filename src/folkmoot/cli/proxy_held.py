@@ -77,12 +77,12 @@ class HoldingProcess(NamedTuple):
     socket: Path
 
     def name(self, number: int) -> str:
-        """How a message of this place is told from those of others."""
+        """The name of a held message, unique over all processes that hold some."""
         return str(number) if self.pid is None else f"{self.pid}/{number}"
 
 
 class HeldRow(NamedTuple):
-    """A held message as people see it."""
+    """A held message as a row for people."""
 
     name: str
     lasted: str
@@ -190,7 +190,7 @@ def release_edited(place: HoldingProcess, number: int) -> Any:
 
 
 def in_editor(text: str) -> str:
-    """A text as someone leaves it in their editor."""
+    """Open a text in the user's editor, and return what they saved."""
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "message.json"
@@ -213,7 +213,7 @@ def read_message(source: str) -> dict[str, Any]:
 
 
 def as_message(text: str) -> dict[str, Any]:
-    """The JSON object that someone wrote."""
+    """Parse an edited text as a JSON object."""
     from folkmoot.core import strict
     from folkmoot.core.errors import MessageError
 
@@ -225,7 +225,7 @@ def as_message(text: str) -> dict[str, Any]:
 
 
 def show_held(change: str, message: Any) -> None:
-    """Say on standard error that this proxy holds a message, and what became of one."""
+    """Print on standard error that this proxy holds a message, or what became of it."""
     from folkmoot.proxy.held import what_of
 
     name = f"{os.getpid()}/{message.id}"
@@ -251,7 +251,7 @@ def places(data: str | None) -> list[HoldingProcess]:
 
 
 def found(which: str, data: str | None) -> tuple[HoldingProcess, int]:
-    """Who holds a message, and its number there."""
+    """The process that holds a message, and the message's number there."""
     given = ID.fullmatch(which)
     if given is None:
         raise typer.BadParameter(f"ID must be a number, or PROCESS/NUMBER, not {which!r}")
@@ -289,7 +289,7 @@ def ask(place: HoldingProcess, command: str, arguments: dict[str, Any]) -> Any:
 
 
 def draw(message: HeldRow) -> None:
-    """One message on a terminal: what waits, why, and what it says, below each other."""
+    """Draw one held message: its kind, the rule that held it, and its content."""
     from folkmoot.cli.show import Paper
 
     paper = Paper()
@@ -318,5 +318,5 @@ def row(place: HoldingProcess, message: HeldView) -> HeldRow:
 
 
 def row_data(place: HoldingProcess, message: HeldView) -> dict[str, Any]:
-    """One message for programs."""
+    """One held message as JSON data."""
     return {**msgspec.to_builtins(message), "id": place.name(message.id), "pid": place.pid}

@@ -247,12 +247,12 @@ def say_if_read(text: str) -> None:
 
 
 def page(url: str, name: str) -> str:
-    """A page to open; by its host's name, as some things that browsers do need one."""
+    """The URL of a page, with the host's name, which some browser features need."""
     return f"{url.rstrip('/')}/{name}".replace("http://127.0.0.1:", "http://localhost:", 1)
 
 
 def welcome(url: str, loaded: Loaded, accounts: int) -> str:
-    """What someone who just started a hub wants to know."""
+    """The text shown when a hub has started."""
     here = reachable(url)
     rows = [("Listening on", url if here == url else f"{url} (all network interfaces)")]
     if loaded.settings.public_url:

@@ -85,12 +85,12 @@ def notes_on(message: MailMessage) -> list[MessageNote]:
 
 
 def at(handle: Any) -> str:
-    """A handle as people write it."""
+    """A handle with its @."""
     return f"@{one_line(str(handle))}"
 
 
 def show_messages(messages: Iterable[MailMessage], me: str) -> None:
-    """Messages, each with who, when, how it was encrypted and the id one answers to."""
+    """Print messages, each with sender, time, encryption and id."""
     for number, message in enumerate(messages):
         if number:
             say()
@@ -166,7 +166,7 @@ def draw_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
 
 
 def draw_entries(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Each row as lines of its short cells, none of them cut, with its long ones below it."""
+    """Print each row as lines of its short cells, uncut, with its long cells below."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -192,7 +192,7 @@ def draw_entries(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> No
 
 
 def show_fields(fields: Iterable[tuple[str, Any]]) -> None:
-    """Names and values, one each line; what is empty is left out."""
+    """Print names and values a line each, without the empty ones."""
     rows = [(name, word(value)) for name, value in fields if value not in (None, "")]
     for (_, value), line in zip(rows, aligned(rows), strict=True):
         begin = len(line) - len(value)
@@ -229,7 +229,7 @@ STYLES: Final = {
 
 
 class Paper:
-    """Stdout, as it is now."""
+    """Standard output, with its width and colours."""
 
     def __init__(self) -> None:
         self.on_terminal = on_terminal()
@@ -253,7 +253,7 @@ class Paper:
         sys.stdout.write(line + "\n")
 
     def flush(self) -> None:
-        """Show what was put."""
+        """Print the collected lines."""
         sys.stdout.flush()
 
     def fitted(self, parts: Iterable[tuple[str, str]]) -> str:

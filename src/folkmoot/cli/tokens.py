@@ -73,7 +73,7 @@ IdArgument = Annotated[str, argument("ID", "The token's id, or how it begins.")]
 
 
 def find(tokens: list[Credential], beginning: str, whose: str = "your") -> Credential:
-    """The one token whose id begins like this."""
+    """The only token whose id begins with this text."""
     found = [it for it in tokens if it.id.startswith(beginning)]
     exact = [it for it in found if it.id == beginning]
     if len(exact or found) != 1:

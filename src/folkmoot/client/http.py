@@ -136,7 +136,7 @@ class Http:
             connection.close()
 
     def read(self, response: Any) -> Any:
-        """What an answer holds."""
+        """Decode the body of an answer, up to the size allowed."""
         return self.decode(response.read(MAX_ANSWER + 1), response.status)
 
     def decode(self, body: bytes, status: int) -> Any:
@@ -158,7 +158,7 @@ class Http:
         return refusal({**error, "error": error.get("code")})
 
     def not_understood(self) -> AnswerInvalid:
-        """That the hub's answer is not what such an answer is."""
+        """The error for an answer that cannot be decoded."""
         return AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.")
 
     def broke(self) -> HubUnreachable:
@@ -176,7 +176,7 @@ def given(members: dict[str, Any], nulls: tuple[str, ...]) -> dict[str, Any]:
 
 
 def written(query: dict[str, Any]) -> str:
-    """A query as it stands in an address."""
+    """A query in URL encoding."""
     words = {True: "true", False: "false"}
     pairs = {
         name: words[value] if isinstance(value, bool) else value
@@ -190,7 +190,7 @@ _TOLD: Final = frozenset(("error", "message"))
 
 
 def refusal(payload: dict[str, Any]) -> FolkmootError:
-    """What the hub refused, as the error of the tree that has its code."""
+    """The error of an error answer, as the exception with its code."""
     words = payload.get("message")
     message = words if isinstance(words, str) else "The hub refused the message."
     data = {name: value for name, value in payload.items() if name not in _TOLD}
@@ -290,7 +290,7 @@ def tool_request(
 
 
 def tool_result(answer: Any) -> tuple[dict[str, Any], str | None]:
-    """What a tool returned, and why it was refused; `ValueError` for what is no such answer."""
+    """The result of a tool call, and its refusal; `ValueError` for any other answer."""
     try:
         error = answer.get("error")
         if error is not None:

@@ -232,7 +232,7 @@ class Dialled:
         raise problem
 
     def hang_up(self) -> None:
-        """End it: whoever reads from it notices, and closes it."""
+        """End the connection; its reader notices and closes it."""
         if self._socket is None:
             return
         if self._is_open():

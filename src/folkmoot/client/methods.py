@@ -27,7 +27,7 @@ class Registration(Struct, frozen=True, omit_defaults=True):
 
 
 class Recovery(Struct, frozen=True, omit_defaults=True):
-    """An account that its owner has again."""
+    """The new token and recovery code of a recovered account."""
 
     handle: str
     token: str
@@ -129,7 +129,7 @@ class Messages(Struct, frozen=True, omit_defaults=True):
 
 
 class MessageDeleted(Struct, frozen=True, omit_defaults=True):
-    """A message that is gone for the one who deleted it."""
+    """A message deleted from the caller's side."""
 
     message_id: str
     message: str
@@ -177,7 +177,7 @@ class Digest(Struct, frozen=True, omit_defaults=True):
 
 
 class ThreadDone(Struct, frozen=True, omit_defaults=True):
-    """A thread, and what was done with it."""
+    """A thread, and its new state."""
 
     thread_id: str
     message: str
@@ -208,7 +208,7 @@ class ContactPage(Struct, frozen=True, omit_defaults=True):
 
 
 class ContactAdded(Struct, frozen=True, omit_defaults=True):
-    """Someone who is among the contacts now."""
+    """The new contact."""
 
     contact: str
     nickname: str
@@ -216,7 +216,7 @@ class ContactAdded(Struct, frozen=True, omit_defaults=True):
 
 
 class ContactRemoved(Struct, frozen=True, omit_defaults=True):
-    """Someone who is no longer among the contacts."""
+    """The removed contact."""
 
     contact: str
     message: str
@@ -236,7 +236,7 @@ class PublicProfile(Struct, frozen=True, omit_defaults=True):
 
 
 class FoundUser(Struct, frozen=True, omit_defaults=True):
-    """Someone whom a search found; of one who is `contacts_only` the names alone."""
+    """One result of a search; of a `contacts_only` profile only the names."""
 
     handle: str
     display_name: str
@@ -245,13 +245,13 @@ class FoundUser(Struct, frozen=True, omit_defaults=True):
 
 
 class FoundUsers(Struct, frozen=True, omit_defaults=True):
-    """Those whom a search found."""
+    """The results of a search."""
 
     results: list[FoundUser]
 
 
 class Blocked(Struct, frozen=True, omit_defaults=True):
-    """Someone who is blocked now, or no longer."""
+    """A handle, and whether it is blocked now."""
 
     handle: str
     action: str
@@ -314,7 +314,7 @@ class RoomPolicy(Struct, frozen=True, omit_defaults=True):
 
 
 class Room(Struct, frozen=True, omit_defaults=True):
-    """A room as someone who may know of it sees it."""
+    """A room as someone who may see it sees it."""
 
     name: str
     """The room's name."""
@@ -375,7 +375,7 @@ class MessagePage(Struct, frozen=True, omit_defaults=True):
 
 
 class Proposal(Struct, frozen=True, omit_defaults=True):
-    """A proposal and what has come of it so far."""
+    """A proposal and its state."""
 
     id: str
     """The id of its message: what a decision correlates."""
@@ -500,7 +500,7 @@ class Participant(Struct, frozen=True, omit_defaults=True):
 
 
 class ParticipantPage(Struct, frozen=True, omit_defaults=True):
-    """Some of those who are here."""
+    """A page of the participants."""
 
     participants: list[Participant]
     """By id."""
@@ -534,7 +534,7 @@ class RoomGrant(Struct, frozen=True, omit_defaults=True):
 
 
 class RoomRights(Struct, frozen=True, omit_defaults=True):
-    """Who holds what in a room, beside what its settings grant single people."""
+    """The rights in a room by role, and the grants."""
 
     roles: dict[str, list[Any]]
     """What everyone of a role holds, by role."""
@@ -642,7 +642,7 @@ class Asks(Struct, frozen=True, omit_defaults=True):
 
 
 class Decision(Struct, frozen=True, omit_defaults=True):
-    """Something that was decided, and what came of it."""
+    """One decision and its outcome."""
 
     id: str
     at: str
@@ -671,7 +671,7 @@ class Decision(Struct, frozen=True, omit_defaults=True):
 
 
 class Decisions(Struct, frozen=True, omit_defaults=True):
-    """What someone decided, the latest first."""
+    """The caller's decisions, latest first."""
 
     decisions: list[Decision]
     next_cursor: str | None
@@ -788,7 +788,7 @@ class CreatedCode(Struct, frozen=True, omit_defaults=True):
 
 
 class AccessReason(Struct, frozen=True, omit_defaults=True):
-    """One capability that speaks of a server, and where it is from."""
+    """One capability about a server, and its origin."""
 
     capability: Any
     why: str
@@ -799,7 +799,7 @@ class AccessReason(Struct, frozen=True, omit_defaults=True):
 
 
 class MyServer(Struct, frozen=True, omit_defaults=True):
-    """A server that one may use."""
+    """A server the caller may use."""
 
     namespace: str
     state: str
@@ -809,13 +809,13 @@ class MyServer(Struct, frozen=True, omit_defaults=True):
 
 
 class MyServers(Struct, frozen=True, omit_defaults=True):
-    """Every server that one may use, by namespace."""
+    """The servers the caller may use, by namespace."""
 
     servers: list[MyServer]
 
 
 class ServerTool(Struct, frozen=True, omit_defaults=True):
-    """A tool of a server, as it is shown here."""
+    """A tool of a server, with its name on this hub."""
 
     name: str
     own: str
@@ -829,7 +829,7 @@ class ServerTool(Struct, frozen=True, omit_defaults=True):
 
 
 class MyTools(Struct, frozen=True, omit_defaults=True):
-    """A server that one may use, and a page of its tools that one may call."""
+    """A server the caller may use, with a page of the tools they may call."""
 
     server: MyServer
     tools: list[ServerTool]
@@ -837,7 +837,7 @@ class MyTools(Struct, frozen=True, omit_defaults=True):
 
 
 class TriedTool(Struct, frozen=True, omit_defaults=True):
-    """What a tool answered."""
+    """The answer of a tool."""
 
     seconds: float
     result: dict[str, Any] | None
@@ -909,7 +909,7 @@ class TapeTimeline(Struct, frozen=True, omit_defaults=True):
 
 
 class TapePair(Struct, frozen=True, omit_defaults=True):
-    """One message in full, as the tape format has it, and the other half of its call."""
+    """One message in full, in the tape format, with the other half of its call."""
 
     line: dict[str, Any]
     other: dict[str, Any] | None
@@ -998,7 +998,7 @@ class ShownSettings(Struct, frozen=True, omit_defaults=True):
 
 
 class RoomOfHub(Struct, frozen=True, omit_defaults=True):
-    """A room as its hub's operator sees it."""
+    """A room as the operator sees it."""
 
     name: str
     owner: str | None
@@ -1020,7 +1020,7 @@ class RoomRows(Struct, frozen=True, omit_defaults=True):
 
 
 class AuditLine(Struct, frozen=True, omit_defaults=True):
-    """Who did what, and what came of it; what is not known is left out."""
+    """One line of the audit log; unknown fields are left out."""
 
     id: int
     at: float
@@ -1112,7 +1112,7 @@ class HeldCapability(Struct, frozen=True, omit_defaults=True):
 
 
 class GrantRow(Struct, frozen=True, omit_defaults=True):
-    """How much someone holds beyond what everyone does."""
+    """The number of someone's grants."""
 
     handle: str
     state: str
@@ -1131,7 +1131,7 @@ class Overview(Struct, frozen=True, omit_defaults=True):
 
 
 class Person(Struct, frozen=True, omit_defaults=True):
-    """Everything one handle holds; without an account it is what awaits whoever is invited."""
+    """All rights of one handle; without an account, those that wait for it."""
 
     handle: str
     account: str | None
@@ -1140,7 +1140,7 @@ class Person(Struct, frozen=True, omit_defaults=True):
 
 
 class Granted(Struct, frozen=True, omit_defaults=True):
-    """What someone was granted, what they had been granted before, and what looks like a slip."""
+    """The new grants, the earlier ones, and likely slips."""
 
     handle: str
     granted: list[str]
@@ -1149,7 +1149,7 @@ class Granted(Struct, frozen=True, omit_defaults=True):
 
 
 class Revoked(Struct, frozen=True, omit_defaults=True):
-    """What someone was granted until now."""
+    """The revoked grants."""
 
     handle: str
     revoked: list[str]
@@ -1185,7 +1185,7 @@ class Reloaded(Struct, frozen=True, omit_defaults=True):
 
 
 class ChangedTools(Struct, frozen=True, omit_defaults=True):
-    """Those of one answer, how many there are, and the servers that were not reached yet."""
+    """A page of changed tools, their number, and the servers not reached yet."""
 
     tools: list[ChangedTool]
     count: int
@@ -1238,7 +1238,7 @@ class Access(Struct, frozen=True, omit_defaults=True):
 
 
 class PersonAccess(Struct, frozen=True, omit_defaults=True):
-    """What one handle may use of a server."""
+    """One handle's access to a server."""
 
     handle: str
     account: bool
@@ -1256,7 +1256,7 @@ class ServerAccess(Struct, frozen=True, omit_defaults=True):
 
 
 class Named(Struct, frozen=True, omit_defaults=True):
-    """Something that a server offers: what it is called here and there."""
+    """One item of a server: its name here and there."""
 
     name: str
     own: str
@@ -1319,7 +1319,7 @@ class HeldList(Struct, frozen=True, omit_defaults=True):
 
 
 class HeldMessage(Struct, frozen=True, omit_defaults=True):
-    """One held message, whole."""
+    """One held message in full."""
 
     message: dict[str, Any]
     held: Held
@@ -1332,13 +1332,13 @@ class Released(Struct, frozen=True, omit_defaults=True):
 
 
 class Dropped(Struct, frozen=True, omit_defaults=True):
-    """What goes no further."""
+    """A held message that was dropped."""
 
     dropped: Held
 
 
 class BackedUp(Struct, frozen=True, omit_defaults=True):
-    """A backup, and what whoever keeps it must know."""
+    """A finished backup, with a warning about its key."""
 
     path: str
     size: int

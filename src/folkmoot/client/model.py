@@ -1,4 +1,4 @@
-"""The nouns: what comes out of a room, who is in it, and what was missed of it."""
+"""The nouns: messages, participants, proposals, and gaps in what was received."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ParticipantPage(Struct, frozen=True):
 
 
 class Me(Struct, frozen=True):
-    """Who this program is in the room, and what it may do there."""
+    """The participant that this program is, with its rights."""
 
     id: str
     type: str = "person"
@@ -139,7 +139,7 @@ class OpenRequest(Struct, frozen=True):
 
 
 class OpenProposal(Struct, frozen=True):
-    """Something that others proposed, and that this program may decide on."""
+    """An open proposal of someone else, on which this program may decide."""
 
     id: str
     seq: int = 0
@@ -158,7 +158,7 @@ class Waiting(Struct, frozen=True):
 
 
 class WaitingList(Waiting, frozen=True):
-    """The same, as it is fetched, with the messages."""
+    """A page of what waits for this program, with its messages."""
 
 
 class ServingState(Struct, frozen=True):
@@ -196,7 +196,7 @@ class Welcome(Struct, frozen=True):
 
 
 class Invitation(Struct, frozen=True):
-    """How someone comes in: an account by its own token, a guest by this one, once."""
+    """How someone enters: with the token of an account, or once with a guest's token."""
 
     room: str = ""
     handle: str | None = None

@@ -1,4 +1,4 @@
-"""Requests and proposals that this program made, each until its answer or its outcome comes."""
+"""Open requests and proposals of this program, each until its answer or outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 class Question(Struct):
-    """One request, by the id of its message."""
+    """One open request, by the id of its message."""
 
     answer: asyncio.Future[Any]
     on_progress: OnProgress | None = None
@@ -48,7 +48,7 @@ class Questions:
             question.answer.cancel()
 
     def hear_answer(self, message: Message) -> None:
-        """An answer came, perhaps to one of these."""
+        """Complete the request that a message answers, if it is one of ours."""
         for id_ in message.correlation_id:
             question = self._open.pop(id_, None)
             if question is None:
@@ -135,7 +135,7 @@ class Outcome(Struct, frozen=True):
 
 
 class Proposal:
-    """Something this program asked others to do."""
+    """A proposal this program made."""
 
     def __init__(self, message: Message, ended: asyncio.Future[Outcome]) -> None:
         self.message = message
@@ -147,7 +147,7 @@ class Proposal:
         return self.message.id
 
     async def outcome(self) -> Outcome:
-        """What comes of it; raises what ended the wait otherwise."""
+        """Wait for the outcome; an ended session is raised."""
         return await asyncio.shield(self._ended)
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ class MadeProposals:
         return ended
 
     def close(self, id_: str) -> None:
-        """Watch it no more: it was refused."""
+        """Stop watching a proposal that was refused."""
         self._open.pop(id_, None)
 
     def hear_request(self, message: Message) -> None:

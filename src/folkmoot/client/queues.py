@@ -41,7 +41,7 @@ class Inbox:
 
     @property
     def is_hungry(self) -> bool:
-        """Whether someone waits, and nothing is here."""
+        """Whether a reader waits and the inbox is empty."""
         return self._readers > 0 and not self._messages
 
     def offer(self, message: Message) -> bool:
@@ -166,7 +166,7 @@ class Outbox:
             write(sent.data)
 
     def hold(self) -> None:
-        """There is no connection: what comes waits."""
+        """Queue messages while there is no connection."""
         self._write = None
 
     def acknowledge(self, message: Message) -> None:
@@ -176,7 +176,7 @@ class Outbox:
             sent.answer.set_result(message)
 
     def refuse(self, id_: str, error: FolkmootError) -> bool:
-        """The hub refused a message; one that it has already is acknowledged by that."""
+        """Settle a refused message; a refusal as duplicate counts as acknowledged."""
         sent = self._sent.get(id_)
         if sent is None:
             return False

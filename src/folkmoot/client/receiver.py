@@ -28,7 +28,7 @@ from folkmoot.mcp.wire import CANCELLED, PROGRESS
 
 
 class MessageReceiver:
-    """Passes each message to those whom it concerns, and keeps what is so in the room."""
+    """Routes each message to its readers, and keeps the state of the room."""
 
     def __init__(
         self, outbox: Outbox, questions: Questions, proposals: MadeProposals, service: ToolServer

@@ -136,7 +136,7 @@ class ToolServer:
             self._fetching.cancel()
 
     async def _fetch(self) -> None:
-        """Serve what was asked when nobody here heard it."""
+        """Serve the requests that arrived while this program was away."""
         try:
             owed = await self._owed()
         except FolkmootError as error:

@@ -147,7 +147,7 @@ class Session:
         return patience is not None and seconds > patience
 
     async def _connection(self) -> Closed | Again:
-        """One connection, from its opening to its end."""
+        """Run one connection from its opening to its end."""
         before, self._link = self._link, None
         self._again = asyncio.get_running_loop().create_future()
         self._welcomed = False
@@ -211,7 +211,7 @@ class Session:
             await self._wanted
 
     def regulate(self) -> None:
-        """Read as much as there is room and need for."""
+        """Read or pause reading, by the room left in the inbox."""
         full = self.inbox.is_full and not self._receiver.is_needed
         if not full and self._wanted is not None and not self._wanted.done():
             self._wanted.set_result(None)

@@ -71,7 +71,7 @@ class Tool(Struct, frozen=True):
 
     @property
     def listed(self) -> dict[str, Any]:
-        """As `tools/list` tells of it."""
+        """The tool as an entry of `tools/list`."""
         told = {"name": self.name, "description": self.description, "inputSchema": self.schema}
         if self.idempotent:
             told["annotations"] = {"idempotentHint": True}
@@ -178,7 +178,7 @@ def _schema(name: str, arguments: type[Struct], defaults: dict[str, Any]) -> dic
 
 
 def result(answer: Any) -> dict[str, Any]:
-    """What a function returned, as MCP writes it."""
+    """The return value of a function as an MCP tool result."""
     if isinstance(answer, ToolResult):
         told: dict[str, Any] = {"content": list(answer.content)}
         return (

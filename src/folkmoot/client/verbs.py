@@ -219,7 +219,7 @@ class Verbs:
         *,
         grant_id: str | None = None,
     ) -> Message:
-        """Take back what was granted: to someone, in one grant, or some of it."""
+        """Revoke rights: all that someone was granted, one grant, or some capabilities."""
         some = None if capabilities is None else list(capabilities)
         payload = {"recipient": participant, "capabilities": some, "grant_id": grant_id}
         return await self.send("capability.revoke", _given(payload))
@@ -332,7 +332,7 @@ def _listed(names: Names) -> list[str]:
 
 
 def _given(members: dict[str, Any]) -> dict[str, Any]:
-    """What was said of it, and nothing for what was not."""
+    """The members that have a value."""
     return {name: value for name, value in members.items() if value is not None}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def with_context(
     transport: Transport, clock: Clock, context: TransportContext = UNKNOWN
 ) -> TransportWithContext:
-    """The transport itself if it knows envelopes already, else one that wraps it."""
+    """The transport itself if it carries envelopes already, else a wrapper that does."""
     if isinstance(transport, TransportWithContext):
         return transport
     return ContextAdapter(transport, clock, context)

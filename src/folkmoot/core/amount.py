@@ -48,7 +48,7 @@ def count_starts(raw: bytes | bytearray) -> int:
 
 
 def has_long_number(raw: bytes | bytearray) -> bool:
-    """Whether there are so many digits in a row: then one of every so many bytes is one of them."""
+    """Whether a run of digits is too long; sampling every n-th byte finds any such run."""
     for place in range(LONG - 1, len(raw), LONG):
         if raw[place : place + FEW].isdigit() or raw[place - FEW + 1 : place + 1].isdigit():
             before, after = raw[place - LONG + 1 : place], raw[place : place + LONG]

@@ -48,7 +48,7 @@ def check_body(body: Any) -> str | None:
 
 
 def spellings(kind: Kind, payload: Any) -> list[tuple[Kind, Any]]:
-    """The same chat in its equal spellings, each with its payload; nothing if it is no chat."""
+    """The equal spellings of a chat message, each with its payload; empty for other kinds."""
     found = _BODIES.get(kind.base)
     if found is None or (kind.context is not None and kind.context != TOOL):
         return []

@@ -117,7 +117,7 @@ class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
         return MessageEnvelope(self.message, replace(self.context, timing=timing))
 
     def with_extension(self, name: str, value: Any) -> MessageEnvelope[M]:
-        """The same message, with one more thing said about it; the original map stays as it is."""
+        """A copy of the message with one more extension; the original is unchanged."""
         extensions = {**self.context.extensions, name: value}
         return MessageEnvelope(self.message, replace(self.context, extensions=extensions))
 

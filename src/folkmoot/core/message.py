@@ -224,7 +224,7 @@ _TAIL: Final = re.compile(rb"," + rb"\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.
 
 
 class Glimpse:
-    """Looks for the id of messages that have one of these members beside it.
+    """Finds the id of a message that has one of these members, without decoding the rest.
 
     Only places are looked at that no text inside the message can imitate.
     """

@@ -40,7 +40,7 @@ class Principal(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def whole(self) -> Principal:
-        """The same one, whatever they came with."""
+        """The same principal with all rights of its account, not only its credential's scope."""
         return self if self.scope == ALL else Principal(self.account_id, self.name, self.type)
 
 

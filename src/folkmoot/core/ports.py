@@ -171,7 +171,7 @@ class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Database(Store, Protocol):
-    """A store as whoever opened it has it: who it is, whether it is well, and how it ends."""
+    """An opened store: its identity, health, statistics and closing, beside its transactions."""
 
     @property
     def identity(self) -> DatabaseIdentity:
@@ -197,7 +197,7 @@ class Database(Store, Protocol):
         ...
 
     def stats(self) -> StoreStats:
-        """What the store has done so far."""
+        """Counters of the store since it was opened."""
         ...
 
     async def close(self) -> None:
@@ -269,7 +269,7 @@ class Bus(Protocol):
 
 
 class Admitted(msgspec.Struct, frozen=True, gc=False):
-    """A message that policy let through: what it is, who sent it, and with which rights."""
+    """A message that passed the policy, with its sender and the sender's rights."""
 
     envelope: MessageEnvelope[Any]
     principal: Principal
@@ -285,7 +285,7 @@ class Interceptor(Protocol):
 
     @property
     def name(self) -> str:
-        """What logs and tapes call it."""
+        """The name of the interceptor in logs and tapes."""
         ...
 
     @property

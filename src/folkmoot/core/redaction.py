@@ -273,7 +273,7 @@ _KINDS: Final = (
 
 
 def kind_of(secret: str) -> str:
-    """What kind of secret this is, by its whole form alone: equal ones are called the same."""
+    """The kind of a secret, judged by its form alone; equal secrets get the same name."""
     for kind, pattern in _KINDS:
         if pattern.fullmatch(secret):
             return kind

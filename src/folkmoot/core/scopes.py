@@ -53,7 +53,7 @@ class Scope(Struct, frozen=True, gc=False):
         return name in self.names or self.has(name)
 
     def covers(self, other: Scope) -> bool:
-        """Whether another has nothing that this one has not."""
+        """Whether this scope allows everything the other one allows."""
         return all(self.has(*word.split(":", 1)) for word in other.words)
 
 

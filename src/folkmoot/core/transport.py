@@ -1,4 +1,4 @@
-"""TransportContext: the transport that carried a message, and what it said about it."""
+"""TransportContext: the transport that carried a message, and its metadata."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Level: TypeAlias = Literal["ok", "warning", "problem"]
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """What was found, and what to do about it when there is something to do."""
+    """One finding, with advice if something is wrong."""
 
     subject: str
     level: Level
@@ -79,7 +79,7 @@ def nearest(folder: Path) -> Path:
 
 
 def can_be_seen(place: Path) -> bool:
-    """Whether it exists, as far as this user may know."""
+    """Whether a path exists, as far as this user can tell."""
     try:
         place.stat()
     except OSError:

@@ -21,7 +21,7 @@ from folkmoot.core.errors import DataFolderInUse, DataFolderUnwritable
 
 
 class DataFolder:
-    """A data folder that is ours: nobody else can read it, and no other hub runs on it."""
+    """A locked data folder: private to this user, and used by this hub alone."""
 
     def __init__(self, paths: Paths, lock: int, *, tightened: bool) -> None:
         self.paths = paths
@@ -31,7 +31,7 @@ class DataFolder:
 
     @classmethod
     def open(cls, path: Path) -> DataFolder:
-        """Make the folder if need be, close it to others, and take it for this process."""
+        """Create the folder if needed, make it private, and lock it for this process."""
         paths = Paths(path.absolute())
         tightened = make_folder(paths.folder)
         taken = cls(paths, take_lock(paths), tightened=tightened)

@@ -1,4 +1,4 @@
-"""The proxies that this user runs on this machine: their sockets, and where they recorded tapes.
+"""The proxies of this user on this machine: their sockets, and where they recorded tapes.
 
 Nothing says where a proxy is but a socket in the user's private folder. The folder and the socket
 must be this user's, and nobody else may write there; the proxy, for its part, answers its own user
@@ -46,7 +46,7 @@ class LocalProxies:
         self._folder = folder
 
     async def ask_all(self, target: str) -> dict[int, Any]:
-        """What each of them answers to the same question; one that does not answer is left out."""
+        """Ask every proxy the same; one that does not answer is left out."""
         found = await asyncio.to_thread(proxy_sockets, self._folder)
         asked = dict(list(found.items())[:MAX_PROXIES_ASKED])
         answers = await asyncio.gather(
@@ -59,7 +59,7 @@ class LocalProxies:
         }
 
     async def ask(self, pid: int, method: str, target: str, content: Any = None) -> Any:
-        """What one of them answers; its refusal is raised."""
+        """Ask one proxy; its refusal is raised."""
         found = await asyncio.to_thread(proxy_sockets, self._folder)
         if pid not in found:
             raise CommandInvalid(f"No proxy of the hub's user runs as process {pid}.")
@@ -210,7 +210,7 @@ def proxy_sockets(folder: Path | None = None) -> dict[int, Path]:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether something is this user's, and nobody else can write to it."""
+    """Whether a file belongs to this user and nobody else can write to it."""
     return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE
 
 
@@ -232,7 +232,7 @@ PLACE: Final = re.compile("[0-9a-f]{12}")
 
 
 def recordings_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The folder that remembers them."""
+    """The folder that lists where proxies recorded."""
     return state_folder(environ) / "recordings"
 
 

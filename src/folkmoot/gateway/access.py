@@ -36,7 +36,7 @@ DENIED: Final = {
 
 
 class AccessReason(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One capability that speaks of a server, and where it is from."""
+    """One capability about a server, and its origin."""
 
     capability: Any
     why: str
@@ -59,7 +59,7 @@ class Access(Struct, frozen=True, kw_only=True):
 
 
 def access(held: Sequence[HeldRight], namespace: str, rows: Sequence[Row]) -> Access:
-    """What whoever holds this may use of a server that lists these tools."""
+    """What these capabilities allow of a server that lists these tools."""
     wholes = [capability(pattern.format(namespace)) for pattern in OF_A_BACKEND]
     about = [each for each in held if any(each.capability.intersects(it) for it in wholes)]
     rights = rights_of(about)
@@ -71,7 +71,7 @@ def access(held: Sequence[HeldRight], namespace: str, rows: Sequence[Row]) -> Ac
 
 
 def access_to(held: Sequence[HeldRight], kind: Kind) -> Access:
-    """Whether whoever holds this may call one tool. One deny outweighs everything."""
+    """Whether these capabilities allow one tool; one deny outweighs everything."""
     about = [each for each in held if each.capability.matches_kind(kind)]
     allowing = [each for each in about if not each.capability.denies]
     denying = [each for each in about if each.capability.denies]
@@ -89,7 +89,7 @@ def is_narrow(one: Capability) -> bool:
 
 
 def rights_of(held: Iterable[HeldRight]) -> Rights:
-    """What capabilities allow together; nothing where they are too many, as everywhere."""
+    """The rights of these capabilities; none where they are too many."""
     try:
         return Rights(distinct(held).values())
     except CapabilityError:
@@ -118,7 +118,7 @@ def why(held: HeldRight) -> str:
 
 
 class GrantedView(Struct, frozen=True):
-    """What someone was granted, what they had been granted before, and what looks like a slip."""
+    """The new grants, the earlier ones, and likely slips."""
 
     handle: str
     granted: list[str]
@@ -127,7 +127,7 @@ class GrantedView(Struct, frozen=True):
 
 
 class Revoked(Struct, frozen=True):
-    """What someone was granted until now."""
+    """The revoked grants."""
 
     handle: str
     revoked: list[str]
@@ -143,7 +143,7 @@ class HeldCapability(Struct, frozen=True, omit_defaults=True):
 
 
 class PersonView(Struct, frozen=True):
-    """Everything one handle holds; without an account it is what awaits whoever is invited."""
+    """All rights of one handle; without an account, those that wait for it."""
 
     handle: str
     account: str | None
@@ -152,7 +152,7 @@ class PersonView(Struct, frozen=True):
 
 
 class GrantRow(Struct, frozen=True):
-    """How much someone holds beyond what everyone does."""
+    """The number of someone's grants."""
 
     handle: str
     state: Literal["account", "redirect", "nobody"]
@@ -172,7 +172,7 @@ class Overview(Struct, frozen=True):
 
 
 class PersonAccess(Struct, frozen=True, kw_only=True):
-    """What one handle may use of a server."""
+    """One handle's access to a server."""
 
     handle: str
     account: bool

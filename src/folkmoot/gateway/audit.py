@@ -1,4 +1,4 @@
-"""The audit log of calls: who asked which backend for what, and what came of it.
+"""The audit log of calls: who called which backend, and the outcome.
 
 Of the arguments it holds a keyed hash, so that equal ones are seen to be equal and none is told;
 or the arguments themselves, or nothing, as the settings say.

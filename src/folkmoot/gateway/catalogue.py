@@ -26,7 +26,7 @@ LISTS: Final[tuple[What, ...]] = get_args(What)
 
 
 class Spellings:
-    """The tables of several backends as one, and that of the hub.
+    """The name tables of all backends and of the hub as one.
 
     A spelling begins with the namespace of its name in either style, so no two tables meet.
     """
@@ -151,7 +151,7 @@ class Catalogue:
             )
 
     def nearest(self, wire: str, rights: Rights) -> str | None:
-        """The canonical name, among tools one may call, that is most like this one."""
+        """The most similar name among the tools the caller may call."""
         namespace = self.namespace_of(wire)
         known = None if namespace is None else self.parts.get(namespace)
         rows = self.rows("tools") if known is None else known.rows["tools"]

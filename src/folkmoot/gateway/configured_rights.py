@@ -120,7 +120,7 @@ class ConfiguredRights:
 
     @property
     def everyone(self) -> tuple[HeldRight, ...]:
-        """What everyone holds who has an account."""
+        """The rights of every account."""
         return self._common.held
 
     def of(self, handle: str) -> tuple[HeldRight, ...]:
@@ -170,7 +170,7 @@ def part(held: Iterable[HeldRight]) -> CapabilitySet:
 
 
 def common(spec: GatewaySpec) -> Iterator[HeldRight]:
-    """What everyone holds who has an account."""
+    """The rights that a backend's settings give every account."""
     yield from (HeldRight(capability(pattern), "default") for pattern in DEFAULTS)
     for backend in spec.backends.values():
         if backend.everyone:
@@ -180,19 +180,19 @@ def common(spec: GatewaySpec) -> Iterator[HeldRight]:
 
 
 def distinct(held: Iterable[HeldRight]) -> dict[str, Capability]:
-    """Each capability once, by a key that is the same for equal ones."""
+    """Each capability once, by a key that equal ones share."""
     return {key_of(each.capability.source): each.capability for each in held}
 
 
 def key_of(source: Any) -> str:
-    """A capability as text: two that are the same have the same."""
+    """A capability as canonical text."""
     if isinstance(source, str):
         return source
     return msgspec.json.encode(source, order="deterministic").decode()
 
 
 def handles(names: Iterable[str]) -> Iterator[str]:
-    """These handles as they are stored, each once."""
+    """These handles in stored form, each once."""
     return iter(dict.fromkeys(filter(None, map(parse_handle, names))))
 
 

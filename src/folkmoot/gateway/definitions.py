@@ -203,7 +203,7 @@ def as_pinned(said: str) -> Definition:
 
 
 def joined(catalogue: Catalogue, rights: Rights) -> str:
-    """What the backends say that someone may use; empty where none of them says anything.
+    """The instructions of the backends the caller may use; empty without any.
 
     Lines of a backend's are indented, so that none can pass for another's.
     """

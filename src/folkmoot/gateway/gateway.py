@@ -77,7 +77,7 @@ class Gateway:
         self._arriving: dict[str, asyncio.Lock] = {}
 
     def task_changed(self, namespace: str, own: str) -> None:
-        """A backend says that a task has changed; of those that nobody has here it may say more."""
+        """A backend's task changed; tasks unknown here are ignored."""
         task = self.tasks.of_backend(namespace, own)
         if task is not None:
             told = {"id": task.id, "stateless": task.ticket.stateless}
@@ -145,7 +145,7 @@ class Gateway:
         changed_hash: str | None = None,
         by: Operator | None = None,
     ) -> list[str]:
-        """Let changed tools be what they are now; their canonical names."""
+        """Accept changed tools as they are now; returns their canonical names."""
         if namespace not in self.backends:
             raise BackendUnknown(f"There is no backend {namespace}.")
         accepted = await self.pins.accept(namespace, name, changed_hash=changed_hash, by=by)

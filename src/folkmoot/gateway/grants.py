@@ -245,7 +245,7 @@ WHERE: Final = {
 
 
 class GrantViews:
-    """Shows what people hold; it changes nothing."""
+    """Shows people's rights, and changes nothing."""
 
     def __init__(self, rights: HubRights, granting: Granting, store: Store, clock: Clock) -> None:
         self._rights = rights
@@ -254,7 +254,7 @@ class GrantViews:
         self._clock = clock
 
     async def person(self, handle: str) -> PersonView:
-        """What one handle holds, and where each of it is from."""
+        """The rights of one handle, with the origin of each."""
         settled, name = self._rights.settled, parse_handle(handle)
         try:
             account = await self._store.read(lambda tx: self._granting.find(tx, handle))
@@ -325,7 +325,7 @@ class GrantViews:
         return await asyncio.to_thread(told)
 
     async def _holds(self, tx: Tx, name: str) -> tuple[bool, list[HeldRight]]:
-        """Whether a handle is someone's, and what they hold, or what awaits them."""
+        """Whether a handle has an account, and its rights or those that wait for it."""
         try:
             return True, self._rights.held(await self._granting.find(tx, name))
         except UserNotFound:
@@ -349,5 +349,5 @@ class GrantViews:
 
 
 def held_capabilities(held: Iterable[HeldRight]) -> list[HeldCapability]:
-    """Capabilities as they were written."""
+    """The capabilities as written."""
     return [HeldCapability(it.capability.source, it.origin, it.name, it.at) for it in held]

@@ -134,7 +134,7 @@ class CallTally:
         return self._monotonic()
 
     def answered(self, began: float, outcome: str) -> None:
-        """It has its answer."""
+        """Count an answered call."""
         now = self._monotonic()
         took = now - began
         self.history.answered(now, took, good=outcome not in BAD)

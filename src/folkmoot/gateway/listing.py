@@ -1,4 +1,4 @@
-"""Lists as clients get them: ready-made bytes, one set for everyone with the same rights.
+"""Lists for clients: encoded once for all callers with the same rights.
 
 A cursor holds what came last, not how many did, so it outlives changes of the list.
 """
@@ -90,7 +90,7 @@ _Key: TypeAlias = tuple[What, Rights, NameStyle, bool, bool]
 
 
 class _Book(Struct, eq=False):
-    """One list for one set of rights: its entries in order, and the pages made of them so far."""
+    """One list for one set of rights: its entries in order, and its pages so far."""
 
     places: list[ListPlace]
     entries: list[Raw | Entry]
@@ -259,7 +259,7 @@ class Listings:
         self._size -= book.size
 
     def _entry(self, entry: Entry, style: NameStyle, stateless: bool) -> Raw:  # noqa: FBT001
-        """What an entry looks like in a list; the same for everyone who sees it."""
+        """An entry encoded for a list, shared by everyone who sees it."""
         kept = self._written[self._catalogue.parts[entry.namespace]]
         written = kept.get((entry, style, stateless))
         if written is None:
@@ -277,7 +277,7 @@ class Listings:
         return entry.definition
 
     def absent(self, what: What, rights: Rights) -> dict[str, str]:
-        """Why entries are missing, as far as they could be this caller's."""
+        """Why entries are missing that this caller could have."""
         found: dict[str, str] = {}
         for namespace, why in self._catalogue.absent.items():
             if rights.missing(some_tool(namespace)):

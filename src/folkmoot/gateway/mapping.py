@@ -1,4 +1,4 @@
-"""Names and URIs of servers as they are here, as clients are shown them, and back.
+"""Names and URIs of backends: canonical here, as clients see them, and back.
 
 A server may take a URI for another one: no spelling of it slips past a right.
 """
@@ -138,7 +138,7 @@ def _is_natural(own: str, start: int) -> bool:
 
 
 def own_uri(namespace: str, uri: str) -> str | None:
-    """The server's own URI of one that is canonical here; None for one that is not."""
+    """The server's own form of a canonical URI; None for any other."""
     begin = namespace + _HERE
     if not uri.startswith(begin):
         return None
@@ -183,7 +183,7 @@ def canonical_uri(uri: str, namespaces: Container[str]) -> str | None:
 
 
 def canonical_pattern(pattern: str, namespaces: Container[str]) -> str:
-    """A capability's pattern as rights know it, where its URI is written as clients are shown it.
+    """A capability's pattern with its URI in canonical form.
 
     Raises `PatternSyntax` where a `*` stands before it is clear which scheme is meant.
     """
@@ -311,7 +311,7 @@ def hidden_deny(rights: Rights, kind: Kind) -> CapabilityDenied | None:
 
 
 def _readings(uri: str) -> list[str]:
-    """A URI, and what it says with its escapes read once, twice and so on."""
+    """A URI, and its forms with escapes decoded once, twice and so on."""
     found = [uri]
     while len(found) <= MAX_URI_ESCAPES and (read := unquote(found[-1])) != found[-1]:
         found.append(read)

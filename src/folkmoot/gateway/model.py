@@ -18,7 +18,7 @@ Definition: TypeAlias = dict[str, Any]
 
 
 class Inventory(Struct, frozen=True, kw_only=True):
-    """Everything one server lists, every page of it, as it said it."""
+    """All lists of one server, all pages, unchanged."""
 
     tools: tuple[Definition, ...] = ()
     resources: tuple[Definition, ...] = ()
@@ -39,7 +39,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
 
 
 class ToolEntry(Struct, frozen=True, kw_only=True, eq=False):
-    """A tool of a server's as people know it here."""
+    """A server's tool under its name here."""
 
     canonical: str
     """`ns:tool`"""
@@ -61,7 +61,7 @@ class ToolEntry(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class PromptEntry(Struct, frozen=True, kw_only=True, eq=False):
-    """A prompt of a server's as people know it here."""
+    """A server's prompt under its name here."""
 
     canonical: str
     namespace: str
@@ -130,12 +130,12 @@ class Backend(Protocol):
 
     @property
     def spec(self) -> BackendSpec:
-        """As the settings describe it."""
+        """The backend's settings."""
         ...
 
     @property
     def state(self) -> BackendState:
-        """How it is with it now."""
+        """The present state of the backend."""
         ...
 
     @property

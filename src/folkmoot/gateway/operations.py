@@ -206,7 +206,7 @@ def denied(kind: Kind, attempted: Kind) -> CapabilityDenied:
 
 
 def call_of(operation: str, arguments: dict[str, Any]) -> Request:
-    """An operation as the call that policy judges."""
+    """An operation as a tool call, which the policy judges."""
     return Request(id=0, method=CALL, params={"name": operation, "arguments": arguments})
 
 

@@ -1,4 +1,4 @@
-"""What one backend adds to the catalogue, made once from what it lists."""
+"""One backend's part of the catalogue, made once from its lists."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _BASES: Final = {what: parse(f"mcp.request.{method}") for what, method in METHOD
 
 
 class Row(NamedTuple):
-    """One entry of a list: what it is sorted by, and the kind that decides who sees it."""
+    """One entry of a list: its sort key, and the kind that decides who sees it."""
 
     key: str
     kind: Kind
@@ -77,7 +77,7 @@ class Row(NamedTuple):
 
 
 class BackendOffer(Struct, frozen=True, kw_only=True, eq=False):
-    """What one backend offers, as it is shown here."""
+    """One backend's offer, under its names here."""
 
     namespace: str
     tools: dict[str, ToolEntry]
@@ -107,7 +107,7 @@ async def make_part(
     trusted: bool = False,
     hold_new: bool = True,
 ) -> BackendOffer:
-    """What a backend offers; its tools are held against their pins.
+    """A backend's offer, with its tools compared to their pins.
 
     `patterns` speak of the tools that are shown; none for all. With `hold_new`, tools that come
     after the first inventory are held back.
@@ -189,7 +189,7 @@ def _assembled(
 def _findings(
     inventory: Inventory, entries: Mapping[What, Mapping[str, Any]]
 ) -> dict[What, dict[str, tuple[str, ...]]]:
-    """What was found in descriptions, by the names that things have here."""
+    """The findings in descriptions, by the names here."""
     return {
         what: {
             name: found[entry.own]
@@ -353,7 +353,7 @@ def _excess(key: str, definition: Definition, faults: list[str]) -> bool:
 
 
 def offers_tasks(inventory: Inventory) -> bool:
-    """Whether a server says that its tools can be called as tasks, in its era's words."""
+    """Whether a server declares tasks for tool calls, in the words of its era."""
     told: Any = inventory.capabilities
     path = ("extensions", wire.TASKS_EXTENSION) if inventory.stateless else ("tasks", *TASK_CALLS)
     for name in path:

@@ -161,7 +161,7 @@ class Judging:
         return "held"
 
     def _takes(self, size: int) -> bool:
-        """Whether there is space for so many characters more; then they are taken."""
+        """Take so many characters of the budget; whether there were as many."""
         if size > max(self._space, 0):
             return False
         self._space -= size
@@ -174,7 +174,7 @@ def pinned_name(namespace: str, own: str) -> str:
 
 
 def pinned_part(definition: Definition) -> Definite:
-    """What is pinned of a definition, in a form that equal ones share, and its hash."""
+    """The pinned part of a definition in canonical form, and its hash."""
     text = _encode({key: definition[key] for key in PINNED if definition.get(key) is not None})
     return Definite(definition["name"], hashlib.sha256(text).hexdigest(), text.decode())
 
@@ -198,7 +198,7 @@ class PinDiff(Struct, frozen=True, kw_only=True):
 
 
 def difference(each: Changed) -> PinDiff:
-    """What there is to be accepted of one tool."""
+    """The difference to be accepted of one tool."""
     pinned, changed = json.loads(each.definition), json.loads(each.changed_definition)
     lines = difflib.unified_diff(
         _readable(pinned) if pinned else [],

@@ -69,7 +69,7 @@ class Pins:
         return self._store.bus
 
     async def load(self) -> None:
-        """Read what is pinned."""
+        """Read the pins."""
         rows = await self._store.read(queries.hashes, long=True)
         self._pins = {}
         for row in rows:
@@ -89,7 +89,7 @@ class Pins:
         tx.publish(subject(PINS, namespace), {"by": self._id, "accepted": accepted})
 
     async def _held(self, namespace: str) -> dict[str, Pin]:
-        """The pins of one backend as they are stored now."""
+        """The stored pins of one backend."""
         while namespace in self._outdated:
             self._outdated.discard(namespace)
             rows = await self._store.read(lambda tx: queries.hashes(tx, namespace), long=True)

@@ -24,7 +24,7 @@ async def all_grants(tx: Tx) -> dict[str, dict[str, int]]:
 
 
 async def grants_of(tx: Tx, account_id: str) -> dict[str, int]:
-    """What one account was granted, and when."""
+    """The grants of one account, with their times."""
     rows = await tx.fetch(
         "SELECT pattern, granted_at FROM hub_grants WHERE account_id = ? "
         "ORDER BY granted_at, pattern",
@@ -50,7 +50,7 @@ async def insert_grant(tx: Tx, account_id: str, pattern: str, now: int) -> bool:
 
 
 async def delete_grants(tx: Tx, account_id: str, patterns: list[str]) -> list[str]:
-    """Remove some grants of an account, and answer those that there were."""
+    """Remove some grants of an account, and return those that existed."""
     rows = await tx.fetch(
         "DELETE FROM hub_grants WHERE account_id = ? "  # noqa: S608
         f"AND pattern IN ({marks(patterns)}) RETURNING pattern",
@@ -69,7 +69,7 @@ async def delete_all_grants(tx: Tx, account_id: str) -> list[str]:
 
 
 async def grant_counts(tx: Tx) -> dict[str, int]:
-    """How many grants each of those has who was granted something, by their handles."""
+    """The number of grants by handle, for everyone with any."""
     rows = await tx.fetch(
         "SELECT u.handle, COUNT(*) FROM hub_grants g JOIN users u ON u.id = g.account_id "
         "GROUP BY u.handle"
@@ -78,7 +78,7 @@ async def grant_counts(tx: Tx) -> dict[str, int]:
 
 
 async def owners_of(tx: Tx, handles: Iterable[str], now: int) -> dict[str, str]:
-    """The present handles of those to whom these handles lead; those of nobody are left out."""
+    """The present handles behind these handles; unknown ones are left out."""
     found: dict[str, str] = {}
     for some in batches(handles):
         rows = await tx.fetch(
@@ -261,7 +261,7 @@ async def changed(tx: Tx, namespace: str = "") -> list[Changed]:
 
 
 async def accept(tx: Tx, namespace: str, name: str, changed_hash: str, now: int) -> bool:
-    """Pin what a tool has become, if it is still that; whether it was."""
+    """Pin a tool's changed definition if it is still that one; whether it was."""
     accepted = await tx.execute(
         "UPDATE pins SET hash = changed_hash, definition = changed_definition, pinned_at = ?, "
         "changed_hash = NULL, changed_definition = NULL, changed_at = NULL "

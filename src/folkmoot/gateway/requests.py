@@ -36,14 +36,14 @@ class Inputs:
         self._key = key
 
     def mark(self, result: dict[str, Any], person: str, what: str) -> dict[str, Any]:
-        """A result as its caller gets it; one that is no wish for input, or has no state, as is."""
+        """A result for its caller, its input state sealed; any other result unchanged."""
         state = result.get(STATE)
         if result.get("resultType") != INPUT_REQUIRED or type(state) is not str:
             return result
         return {**result, STATE: f"{self._mark(state, person, what)}.{state}"}
 
     def taken(self, params: dict[str, Any], person: str, what: str) -> dict[str, Any]:
-        """The params of a repeated call as the server gets them; others as they are."""
+        """The params of a repeated call with its state opened; any others unchanged."""
         if STATE not in params:
             return params
         given = params[STATE]
@@ -78,7 +78,7 @@ class TaskAction(Struct, frozen=True):
 
 
 class CallExtras(Struct, frozen=True, kw_only=True):
-    """What belongs to a call beside its params: what its client can do, and how it is told more."""
+    """The context of a call: its client's capabilities, and how to notify it."""
 
     capabilities: dict[str, Any] = field(default_factory=dict)
     log_level: str | None = None
@@ -96,7 +96,7 @@ class CallExtras(Struct, frozen=True, kw_only=True):
 
 
 class RoutedRequest(Struct, frozen=True, kw_only=True):
-    """A request as its backend gets it."""
+    """A request as sent to its backend."""
 
     namespace: str
     what: str

@@ -111,7 +111,7 @@ def map_meta(meta: Any, spell: Spell) -> Any:
 
 
 def _member(value: Any, member: str, mapper: Mapper, spell: Spell) -> Any:
-    """An object with one of its members mapped; the same object if that changes nothing."""
+    """An object with one member mapped; the same object if nothing changes."""
     if not isinstance(value, dict) or member not in value:
         return value
     before = value[member]

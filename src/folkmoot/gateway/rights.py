@@ -119,7 +119,7 @@ class HubRights:
 
     @property
     def settled(self) -> ConfiguredRights:
-        """What the settings say."""
+        """The rights of the settings."""
         return self._settled
 
     @property
@@ -128,12 +128,12 @@ class HubRights:
         return self._granted
 
     def of(self, account: Account | None) -> tuple[Principal, Rights]:
-        """Who an account is as policy knows them, and what they may do with all of their rights."""
+        """An account as a principal, and its full rights."""
         principal = NOBODY if account is None else principal_of(account)
         return principal, self.of_principal(principal)
 
     def of_principal(self, principal: Principal) -> Rights:
-        """What someone may do with the credential that they came with."""
+        """The rights of a principal within its credential's scope."""
         known = self._ready.get(principal.account_id)
         if known is not None:
             found = known.get(principal.scope)
@@ -276,7 +276,7 @@ class HubRights:
 
 
 class Scoped(Rights):
-    """The rights of an account as one of its credentials has them.
+    """An account's rights within the scope of one credential.
 
     To run the hub, an account's own rights do not help: that right is the credential's alone, and
     a deny takes it away.

@@ -1,4 +1,4 @@
-"""Finding a tool by words: BM25 over what tools are called, what they say, and what they take."""
+"""Tool search by words: BM25 over names, descriptions and arguments."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _Corpus:
             begin += len(index.entries)
 
     def occurrences(self, term: str) -> dict[int, float]:
-        """Where a term stands, and what it counts there."""
+        """The documents with a term, and its weight in each."""
         found: dict[int, float] = {}
         for begin, index in self._parts:
             for word, share in index.matching(term):
@@ -199,7 +199,7 @@ def _singular(word: str) -> str:
 
 
 def _weighed(entry: ToolEntry) -> dict[str, float]:
-    """The words of a tool, and what each of them counts."""
+    """The words of a tool, with their weights."""
     counted: dict[str, float] = {}
     left = MOST_READ
     for text, weight in _fields(entry):

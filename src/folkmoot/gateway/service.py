@@ -183,7 +183,7 @@ class GatewayService:
         return Response(id=request.id, result=told)
 
     async def _fault(self, tool: ToolEntry, arguments: Any) -> dict[str, Any] | None:
-        """What is wrong with a call before it is sent, as the result of its tool."""
+        """The fault of a call found before it is sent, as a tool result."""
         if tool.quarantined:
             raise ToolQuarantined(f"{tool.canonical} {HELD[tool.quarantined]}")
         faults = await self._gateway.checks.faults(tool, {} if arguments is None else arguments)

@@ -66,7 +66,7 @@ class TaskPlan(Struct, frozen=True):
     """Whether it would be possible if its caller had fewer tasks."""
 
     def offered(self, capabilities: dict[str, Any]) -> dict[str, Any]:
-        """What a client has declared, as its backend gets to see it."""
+        """The client's capabilities as the backend sees them."""
         if self.possible or not declares_tasks(capabilities):
             return capabilities
         return without_tasks(capabilities)
@@ -250,7 +250,7 @@ class TaskCalls:
         return ErrorObject(error.code, said, error.data)
 
     def _told(self, task: Task, method: str, result: Any) -> dict[str, Any]:
-        """What a backend says of a task, as its owner gets it."""
+        """A backend's message about a task, as its owner gets it."""
         namespace, own = task.ticket.namespace, task.ticket.own
         fault = task_fault(method, result, own, stateless=task.ticket.stateless)
         if fault:
@@ -345,7 +345,7 @@ def renamed(value: dict[str, Any], old: str, new: str) -> dict[str, Any]:
 
 
 def each_renamed(values: Any, old: str, new: str) -> Any:
-    """The same for questions, or for their answers, by their keys."""
+    """The questions, or their answers, with renamed keys."""
     if type(values) is not dict:
         return values
     return {key: _question_renamed(each, old, new) for key, each in values.items()}

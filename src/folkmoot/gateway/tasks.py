@@ -65,7 +65,7 @@ _json = msgspec.json.encode
 
 
 class Task(Struct, eq=False, kw_only=True):
-    """A task that this process has seen."""
+    """A task seen by this process."""
 
     id: str
     owner: str
@@ -86,7 +86,7 @@ class Task(Struct, eq=False, kw_only=True):
 
     @property
     def open(self) -> bool:
-        """Whether it is not finished, as far as is known."""
+        """Whether the task is unfinished, as far as known."""
         return self.told.get("status") not in FINISHED
 
     @property
@@ -114,7 +114,7 @@ class Tasks:
     def made(
         self, owner: str, namespace: str, tool: str, arguments: Any, said: Any, *, stateless: bool
     ) -> Task:
-        """A task that a backend has just created, from what it says of it."""
+        """Record a task that a backend just created."""
         said = members_of(said)
         own, created = said.get("taskId"), said.get("createdAt")
         if type(own) is not str or not 0 < len(own) <= MAX_OWN_TASK_ID:
@@ -224,7 +224,7 @@ class Tasks:
         return shown, str(shown[-1].place) if len(rest) > len(shown) else None
 
     def _live_of(self, owner: str) -> list[Task]:
-        """The tasks of someone; those whose time is over are forgotten."""
+        """Someone's tasks; expired ones are removed."""
         now = self._clock.now()
         live = []
         for task in tuple(self._of_owner.get(owner, {}).values()):

@@ -1,4 +1,4 @@
-"""A server that is tested: what it would be here, before anything of it is kept."""
+"""The test of a server: its offer here, before anything is stored."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TestReport(Struct, frozen=True, kw_only=True):
 
 
 class Named(Struct, frozen=True):
-    """Something that a server offers: what it is called here and there."""
+    """One item of a server: its name here and there."""
 
     name: str
     own: str
@@ -63,7 +63,7 @@ class Tried(Struct, frozen=True, kw_only=True):
 
 
 async def tried(spec: BackendSpec, report: TestReport) -> Tried:
-    """What a server offers, as a hub would show it that sees it for the first time."""
+    """A server's offer as a hub shows it on first sight."""
     # Rows name what a test comes to, and must not load the store with it.
     from folkmoot.gateway.part import make_part
 
@@ -94,7 +94,7 @@ async def tried(spec: BackendSpec, report: TestReport) -> Tried:
 
 
 def named_in(part: BackendOffer, what: What) -> list[Named]:
-    """The entries of one list, with what was found in their descriptions."""
+    """The entries of one list, with the findings in their descriptions."""
     found = part.findings.get(what, {})
     entries: dict[str, Any] = getattr(part, what)
     return [Named(name, each.own, found.get(name, ())) for name, each in entries.items()]

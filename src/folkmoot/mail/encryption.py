@@ -105,7 +105,7 @@ BodyKey: TypeAlias = tuple[str, str, str | None, str | None, str | None]
 
 
 class BoxedRow(Protocol):
-    """A row with a message in it, if there is one."""
+    """A row with a message's box, if it still has one."""
 
     @property
     def incoming(self) -> int | None:
@@ -124,7 +124,7 @@ class BoxedRow(Protocol):
 
     @property
     def nonce(self) -> str | None:
-        """Its nonce in base64."""
+        """The nonce in base64."""
         ...
 
     @property
@@ -213,7 +213,7 @@ class Subjects:
         self._kept = lru_cache(maxsize=MAX_CACHED_SUBJECTS)(self._open)
 
     def seal(self, thread_id: str, subject: Subject) -> str:
-        """The subject as it is stored."""
+        """The sealed subject, as stored."""
         return self._sealer.seal(SUBJECT_PURPOSE, thread_id, msgspec.json.encode(subject))
 
     def open(self, thread_id: str, sealed: str) -> Subject:

@@ -24,7 +24,7 @@ PURPOSE = "sent_key"
 
 
 class Attempt(Struct, frozen=True, gc=False):
-    """A message that its sender gave a key: whose, and what tells it from another message."""
+    """A send with an idempotency key: its sender, and a digest of the message."""
 
     user_id: str
     key_hash: str

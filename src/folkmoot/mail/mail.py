@@ -1,4 +1,4 @@
-"""Mail as others use it: each action is one transaction, and news is told after its commit."""
+"""Mail: each action is one transaction, with its events published after the commit."""
 
 from __future__ import annotations
 

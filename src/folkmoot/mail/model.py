@@ -123,7 +123,7 @@ class Digest(Struct, frozen=True):
 
 
 class StateChange(Struct, frozen=True, gc=False):
-    """A thread, and the state it is in now for the one who changed it."""
+    """A thread and its new state for the member who changed it."""
 
     thread_id: str
     state: State

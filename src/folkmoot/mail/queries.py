@@ -31,7 +31,7 @@ class ThreadMember(NamedTuple):
 
 
 class StoredMessage(NamedTuple):
-    """A message as its row has it."""
+    """A message's row."""
 
     seq: int
     id: str
@@ -206,7 +206,7 @@ async def forget_sent_keys(tx: Tx, until: int) -> None:
 
 
 async def find_member(tx: Tx, user_id: str, thread_id: str) -> ThreadMember | None:
-    """Someone's side of a thread, though they may have deleted it."""
+    """One member's side of a thread, even if deleted."""
     row = await tx.fetch_one(
         "SELECT thread_id, other_id, state, unread, last_seq, hidden_seq FROM members "
         "WHERE thread_id = ? AND user_id = ?",
@@ -239,7 +239,7 @@ async def access_message(tx: Tx, user_id: str, message_id: str) -> tuple[int, Th
 
 
 async def ids_beginning(tx: Tx, user_id: str, start: str) -> list[str]:
-    """The messages someone has whose ids begin like this, two of them at most."""
+    """At most two messages of a user whose ids begin with this text."""
     rows = await tx.fetch(
         "SELECT x.id FROM messages x CROSS JOIN copies c WHERE c.seq = x.seq AND c.user_id = ? "
         "AND x.id >= ? AND x.id < ? LIMIT 2",
@@ -297,7 +297,7 @@ async def _count_read(tx: Tx, user_id: str, thread_id: str, count: int, now: int
 
 
 async def places_of(tx: Tx, thread_id: str, message_ids: Sequence[str]) -> list[int]:
-    """The places of those of these messages that lie in a thread."""
+    """The sequence numbers of those messages that are in a thread."""
     marks = ", ".join("?" * len(filled(message_ids)))
     rows = await tx.fetch(
         f"SELECT seq FROM messages WHERE id IN ({marks}) AND thread_id = ?",  # noqa: S608
@@ -317,11 +317,11 @@ async def mark_thread(tx: Tx, user_id: str, thread_id: str, now: int) -> int:
 
 
 def among(seqs: Sequence[int]) -> str:
-    """The condition for someone's copies at these places."""
+    """The condition for a user's copies with these sequence numbers."""
     return f"user_id = ? AND seq IN ({', '.join('?' * len(filled(seqs)))})"
 
 
 def filled(keys: Sequence[T]) -> list[T]:
-    """The keys, the last one repeated until there are as many as one of the list sizes."""
+    """The keys, the last one repeated up to the next prepared list size."""
     size = next((size for size in LIST_SIZES if size >= len(keys)), len(keys))
     return [*keys, *[keys[-1]] * (size - len(keys))]

@@ -28,7 +28,7 @@ class Start(NamedTuple):
 
 
 class CopyRow(NamedTuple):
-    """A message, one reader's copy of it, and who the other side is now."""
+    """A message, one reader's copy of it, and the other side's present account."""
 
     seq: int
     thread_id: str
@@ -48,7 +48,7 @@ class CopyRow(NamedTuple):
 
 
 class ThreadRow(NamedTuple):
-    """A thread as a member has it, with the member's last copy if there is one."""
+    """A thread of a member, with the member's last copy, if any."""
 
     id: str
     subject: str
@@ -139,7 +139,7 @@ async def threads_before(
 
 
 async def one_thread(tx: Tx, user_id: str, thread_id: str) -> ThreadRow | None:
-    """One of someone's threads."""
+    """One thread of a user."""
     row = await tx.fetch_one(ONE_THREAD, (user_id, thread_id))
     return None if row is None else ThreadRow(*row)
 
@@ -193,7 +193,7 @@ async def recent_senders(tx: Tx, user_id: str) -> list[str]:
 
 
 async def count_senders(tx: Tx, user_id: str) -> int:
-    """How many have sent what is unread, as `recent_senders` lists them."""
+    """The number of senders of unread mail, as `recent_senders` lists them."""
     row = await tx.fetch_one(
         "SELECT COUNT(*) FROM members m CROSS JOIN users u "
         "WHERE u.id = m.other_id AND m.user_id = ? AND m.unread > 0",

@@ -15,7 +15,7 @@ LAST_SEQ: Final = (
 
 
 class Side(NamedTuple):
-    """Someone's side of a thread, and who is on the other."""
+    """One member's side of a thread, with the other member."""
 
     thread_id: str
     other_id: str
@@ -81,7 +81,7 @@ async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
 
 
 async def _remove_copies(tx: Tx, seqs: list[int]) -> None:
-    """Count that these messages have one copy less, and remove those of which none is left.
+    """Decrement the copies of these messages, and remove those with none left.
 
     Each copy is taken off by whoever removed it, once, however many remove copies at this moment.
     """
@@ -95,7 +95,7 @@ async def _remove_copies(tx: Tx, seqs: list[int]) -> None:
 
 
 async def delete_sent(tx: Tx, user_id: str, thread_id: str) -> None:
-    """Remove what someone sent in a thread, the other side's copies too."""
+    """Remove the messages a user sent in a thread, with the other side's copies."""
     await _delete_messages(tx, "thread_id = ? AND from_id = ?", thread_id, user_id)
 
 
@@ -133,7 +133,7 @@ async def delete_member(tx: Tx, user_id: str, thread_id: str) -> None:
 
 
 async def delete_thread_if_empty(tx: Tx, thread_id: str) -> None:
-    """Remove a thread that is nobody's: no message in it, and no member who sees it."""
+    """Remove a thread without messages and without members who see it."""
     await tx.execute(
         "DELETE FROM threads WHERE id = ? "
         "AND NOT EXISTS (SELECT 1 FROM messages x WHERE x.thread_id = threads.id) "
@@ -149,7 +149,7 @@ async def has_message(tx: Tx, seq: int) -> bool:
 
 
 async def update_last_copy(tx: Tx, user_id: str, thread_id: str, first: tuple[int, int]) -> None:
-    """Set what someone's last copy in a thread is; with none, the thread is as new as it began."""
+    """Set a member's last copy in a thread; without copies, the thread's start."""
     await tx.execute(
         f"UPDATE members SET last_seq = COALESCE({LAST_SEQ}, ?), "  # noqa: S608
         f"last_at = COALESCE((SELECT x.created_at FROM messages x WHERE x.seq = {LAST_SEQ}), ?) "

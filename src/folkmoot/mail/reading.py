@@ -48,7 +48,7 @@ class Cursors:
         self._sealer = sealer
 
     def make(self, reader: Account, listed: str, seq: int) -> str:
-        """The cursor of what comes after this place."""
+        """The cursor of the page after this place."""
         return self._sealer.seal(CURSOR_PURPOSE, f"{reader.id} {listed}", str(seq).encode())
 
     def read(self, reader: Account, listed: str, cursor: str | None) -> int:
@@ -73,7 +73,7 @@ R = TypeVar("R", CopyRow, ThreadRow)
 
 
 async def fitting(tx: Tx, rows: list[R], most: int) -> list[R]:
-    """The first of these rows whose boxes fit, at least one, each with its box however long."""
+    """The first rows whose boxes fit, and at least one row."""
     # What came with its row is so short that a hundred of them always fit.
     if None not in [row.ciphertext for row in rows]:
         return rows
@@ -214,7 +214,7 @@ class MailReader:
 
 
 def read_message(handle: str, row: CopyRow, body: str | None) -> MailMessage:
-    """A message as the one with this handle sees it."""
+    """A message as the member with this handle sees it."""
     other = row.other_handle or GONE_HANDLE
     payload: EncryptedPayload | UnsetType = UNSET
     error: str | UnsetType = UNSET

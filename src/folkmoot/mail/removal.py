@@ -40,7 +40,7 @@ class Remover:
         await queries_removal.update_last_copy(tx, user_id, thread_id, (first, thread.created_at))
 
     async def remove_thread(self, tx: Tx, user_id: str, thread_id: str) -> None:
-        """Remove someone's side of a thread; what the other side has stays."""
+        """Remove one member's side of a thread; the other side keeps its own."""
         await queries.hold_thread(tx, thread_id)
         await queries_removal.delete_copies(tx, user_id, thread_id)
         await queries_removal.leave_thread(tx, user_id, thread_id)
@@ -51,7 +51,7 @@ class Remover:
             await self._drop_subject(tx, thread_id, first)
 
     async def remove_account(self, tx: Tx, account: Account) -> list[str]:
-        """Remove all that someone sent, from both sides, and all that they had.
+        """Remove a user's sent messages from both sides, and all their own mail.
 
         What others sent to them stays with those others, who are answered: their mailboxes have
         changed too. The cost grows with the threads' length.

@@ -200,7 +200,7 @@ def publish_message(tx: Tx, stored: DeliveredMessage) -> None:
 
 
 class GivenPayload(Protocol):
-    """A payload as a caller hands it over."""
+    """A payload as the caller gives it."""
 
     @property
     def ciphertext(self) -> str:
@@ -209,7 +209,7 @@ class GivenPayload(Protocol):
 
     @property
     def nonce(self) -> str:
-        """Its nonce in base64."""
+        """The nonce in base64."""
         ...
 
     @property
@@ -248,7 +248,7 @@ def check_body(body: str, longest: int) -> str:
 
 
 def check_payload(payload: GivenPayload, longest: int) -> EncryptedPayload:
-    """The payload, if its parts are what they claim to be; what it says is not ours to know."""
+    """The payload if its parts are valid; its content stays encrypted."""
     ciphertext = decode("encrypted_payload.ciphertext", payload.ciphertext)
     most = longest * LONGEST_CHARACTER + TAG_BYTES
     if not TAG_BYTES <= len(ciphertext) <= most:

@@ -1,4 +1,4 @@
-"""MCP as it is on the wire, for everything here that speaks it.
+"""MCP on the wire: its names, eras, framing, servers and clients.
 
 - `wire`: the names of methods, headers and keys, and how to read and write them
 - `eras`: handshake and stateless, and the pure machines that translate between them

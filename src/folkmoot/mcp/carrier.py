@@ -80,11 +80,11 @@ class Carrier(ABC):
 
     @property
     def attended(self) -> bool:
-        """Whether someone listens at this end, so that silence does not mean absence."""
+        """Whether a peer listens at this end, so that silence does not mean absence."""
         return False
 
     async def listening(self) -> None:
-        """Wait until someone at this end listens for what was not asked for: here, at once."""
+        """Wait until the peer listens for unrequested messages; by default at once."""
         return
 
     async def silent(self) -> None:

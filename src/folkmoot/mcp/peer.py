@@ -1,4 +1,4 @@
-"""Peer: the requests that are open at the other side of one link, and whom what it says is for.
+"""Peer: the open requests of one link, and the caller each message of the other side is for.
 
 It does no I/O and knows no clock. A message is given to it with its tag, the request on whose own
 stream it was read; the tag is fixed when the message is read, and never looked up afterwards.
@@ -59,7 +59,7 @@ class CallState(Enum):
 
 
 class PeerCall(Struct, kw_only=True, eq=False):
-    """One request, from when it is sent until it is answered."""
+    """One request, from sending to answer."""
 
     id: MessageId
     method: str
@@ -85,13 +85,13 @@ class PeerCall(Struct, kw_only=True, eq=False):
 
     @property
     def due(self) -> float | None:
-        """By when it has to be answered, as far as was heard of it."""
+        """The deadline for the answer, extended by progress."""
         if self.seconds is None or self.state is not CallState.OPEN:
             return None
         return min(self.heard + self.seconds, self.began + EXTENDED * self.seconds)
 
     def wants(self, place: int) -> bool:
-        """Whether someone waits for it who wants log messages of a level."""
+        """Whether a caller of it wants log messages of this level."""
         return self.state is CallState.OPEN and self.level is not None and self.level <= place
 
 
@@ -135,7 +135,7 @@ class DropReason(Enum):
 
 
 class DropEffect(Struct, frozen=True, gc=False):
-    """A message that goes to nobody; it is counted."""
+    """A message for nobody; it is counted."""
 
     message: ProtocolMessage
     why: DropReason
@@ -145,7 +145,7 @@ Effect: TypeAlias = ResolveEffect | TellEffect | AskEffect | PassEffect | DropEf
 
 
 class Peer:
-    """The open requests of one link. `one_owner` says that all of them are one person's."""
+    """The open requests of one link; with `one_owner` they all belong to one person."""
 
     def __init__(self, *, one_owner: bool = False) -> None:
         self._one_owner = one_owner
@@ -177,7 +177,7 @@ class Peer:
         return call
 
     def get(self, message_id: Any) -> PeerCall | None:
-        """The call with this id that the other side has not answered."""
+        """The unanswered call with this id."""
         return self._calls.get(message_id) if type(message_id) in (int, str) else None
 
     def park(self, call: PeerCall) -> None:
@@ -253,7 +253,7 @@ class Peer:
         return late, soonest
 
     def receive(self, message: ProtocolMessage, tag: Tag, now: float) -> Effect:
-        """What to do because the other side said this."""
+        """The effect of a message from the other side."""
         if type(message) is Response:
             return self._answered(message, now)
         if type(message) is Notification:

@@ -130,11 +130,11 @@ class PipeWriter(asyncio.BaseProtocol):
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def pause_writing(self) -> None:
-        """The other side does not read as fast as we write."""
+        """The other side reads more slowly than we write."""
         self._free.clear()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """The other side has caught up."""
         self._free.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -192,7 +192,7 @@ class PipeWriter(asyncio.BaseProtocol):
             self.abort()
 
     def abort(self) -> None:
-        """Close our end without writing what nobody reads."""
+        """Close our end and drop the unwritten rest."""
         self.closed = True
         if self._transport is not None:
             self._transport.abort()
@@ -222,7 +222,7 @@ class LogReader(asyncio.Protocol):
 
 
 async def read_from(fd: int, reader: asyncio.Protocol) -> None:
-    """Have a descriptor read that stays its owner's."""
+    """Read from a descriptor without owning it."""
     if _loop_can_wait_for(fd):
         file = given(os.dup(fd), "rb")
         await asyncio.get_running_loop().connect_read_pipe(lambda: reader, file)
@@ -231,7 +231,7 @@ async def read_from(fd: int, reader: asyncio.Protocol) -> None:
 
 
 async def write_to(fd: int, writer: asyncio.BaseProtocol) -> None:
-    """Have a descriptor written that stays its owner's."""
+    """Write to a descriptor without owning it."""
     if _loop_can_wait_for(fd):
         file = given(os.dup(fd), "wb")
         await asyncio.get_running_loop().connect_write_pipe(lambda: writer, file)
@@ -315,7 +315,7 @@ class ThreadWriter:
         threading.Thread(target=self._run, name="folkmoot-stdout", daemon=True).start()
 
     def write(self, data: bytes) -> None:
-        """Write this after what was given before."""
+        """Queue data for the writing thread."""
         self._size += len(data)
         self._queue.put(data)
         if self._size > WRITING_HIGH and not self._paused:

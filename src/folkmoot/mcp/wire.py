@@ -205,7 +205,7 @@ def cancellation(message_id: MessageId, reason: str) -> Notification:
 
 
 def cancelled_id(message: ProtocolMessage) -> MessageId | None:
-    """The id of the request that a notification cancels, if it is one that does."""
+    """The id of the request that a `notifications/cancelled` names."""
     if type(message) is not Notification or message.method != CANCELLED:
         return None
     found = params_of(message).get("requestId")

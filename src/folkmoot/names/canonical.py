@@ -186,7 +186,7 @@ def make_resource_uri(
 
 
 def _encoded(value: str) -> str:
-    """As it stands in a query; what cannot stand there stays as it is, and is found there."""
+    """A value encoded for a query; characters it cannot hold are left for the grammar to find."""
     written = encoded(value)
     return value if written is None else written
 

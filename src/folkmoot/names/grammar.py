@@ -223,7 +223,7 @@ def _without_separator(uri: str, expected: str | None) -> Fault:
 
 
 def _filled(template: str) -> str:
-    """The template with something in place of its expressions, as long as they are.
+    """The template with text of equal length in place of its expressions.
 
     Namespace and type stay as they are: a template says what it is a template of.
     """

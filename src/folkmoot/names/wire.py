@@ -81,7 +81,7 @@ COMBINATORS = ("oneOf", "anyOf", "allOf")
 
 
 def without_combinators(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema as model APIs take it."""
+    """The schema without combinators, which model APIs refuse."""
     return {key: value for key, value in schema.items() if key not in COMBINATORS}
 
 

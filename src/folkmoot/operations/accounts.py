@@ -1,4 +1,4 @@
-"""One's own account: making it, getting it back, showing and changing it, leaving."""
+"""The caller's own account: register, recover, show, change, delete."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Recover(Arguments, frozen=True, kw_only=True):
 
 
 class Recovery(Struct, frozen=True, kw_only=True):
-    """An account that its owner has again."""
+    """The new token and recovery code of a recovered account."""
 
     handle: str
     token: str

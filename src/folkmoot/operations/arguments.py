@@ -151,7 +151,7 @@ def must_be(schema: Schema) -> str:
 
 
 def unknown_names(path: str, names: list[str]) -> str:
-    """The sentence that names what nobody knows."""
+    """The sentence about unknown argument names."""
     listed = ", ".join(f"{path}{shown(name)}" for name in names[:MAX_NAMES_SHOWN])
     more = ", …" if len(names) > MAX_NAMES_SHOWN else ""
     return f"Unknown argument{'s' if len(names) > 1 else ''}: {listed}{more}."

@@ -1,4 +1,4 @@
-"""What waits for the caller's decision, wherever it came from, and what they decided before.
+"""What waits for the caller's decision, from rooms and servers, and earlier decisions.
 
 Three kinds of things wait: proposals in rooms, and, for operators, messages that a rule holds and
 tools that changed or are new. The order is that of `risks`, the riskiest first; of equal ones what
@@ -214,7 +214,7 @@ def risk_of_tool(call: Call[Any], name: str) -> Risk:
 
 
 def changed_tool(one: Changed) -> WaitingAsk:
-    """A tool that waits to be accepted; what its description should not have makes it riskier."""
+    """A tool that waits to be accepted; findings in its description raise the risk."""
     from folkmoot.proxy.interceptors.descriptions import poisons_of
 
     definition = msgspec.json.decode(one.changed_definition)
@@ -225,7 +225,7 @@ def changed_tool(one: Changed) -> WaitingAsk:
 
 
 async def proposal(call: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
-    """A proposal, with what it says."""
+    """A proposal as an ask, with its content."""
     one: Decidable = it.subject
     message = await call.services.rooms.asks.message(one)
     kind = parse(one.kind)
@@ -295,7 +295,7 @@ class ListDecisions(Arguments, frozen=True, kw_only=True):
 
 
 class DecisionView(Struct, frozen=True, kw_only=True):
-    """Something that was decided, and what came of it."""
+    """One decision and its outcome."""
 
     id: str
     at: str
@@ -321,14 +321,14 @@ class DecisionView(Struct, frozen=True, kw_only=True):
 
 
 class Decisions(Struct, frozen=True):
-    """What someone decided, the latest first."""
+    """The caller's decisions, latest first."""
 
     decisions: list[DecisionView]
     next_cursor: str | None
 
 
 async def decisions(call: Call[ListDecisions]) -> Decisions:
-    """What the caller decided."""
+    """The caller's decisions."""
     given, before = call.arguments, None
     if given.cursor is not None:
         at, _, id_ = read_cursor(given.cursor).partition(":")
@@ -346,7 +346,7 @@ async def decisions(call: Call[ListDecisions]) -> Decisions:
 
 
 def shown_decision(one: kept.StoredDecision) -> DecisionView:
-    """A decision as people are shown it."""
+    """A decision as it is listed."""
     return DecisionView(
         id=one.id,
         at=moment(one.at),

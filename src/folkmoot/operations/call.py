@@ -1,4 +1,4 @@
-"""One call of an operation: who calls, what the handlers work with, and what comes back."""
+"""One call of an operation: its caller, the services its handler uses, and its result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Delivered: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class StreamEvent(Struct, frozen=True):
-    """One event of an answer that goes on."""
+    """One event of a streamed answer."""
 
     data: Struct | dict[str, Any]
     name: str = ""
@@ -57,7 +57,7 @@ class StreamEvent(Struct, frozen=True):
 
 
 class EventStream(Struct, frozen=True):
-    """An answer that goes on: each event is sent as soon as it is there.
+    """A streamed answer: each event is sent as soon as it exists.
 
     It ends with its source, when the client leaves, and when the hub stops. A source that is to be
     closed then has `aclose`.
@@ -70,7 +70,7 @@ class EventStream(Struct, frozen=True):
 
 
 class FileAnswer(Struct, frozen=True):
-    """An answer that is a file as it is stored; whoever sends it closes it."""
+    """An answer that is a file; the transport that sends it closes it."""
 
     name: str
     size: int
@@ -86,12 +86,12 @@ class EventFeed(Protocol):
 
 
 class Backups(Protocol):
-    """What copies the database."""
+    """The part that copies the database."""
 
     async def backup(
         self, target: str, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
     ) -> Backup:
-        """Copy it into one file; being cancelled stops it."""
+        """Copy the database into one file; cancelling stops the copy."""
         ...
 
 
@@ -148,7 +148,7 @@ class Services(Struct, frozen=True, kw_only=True):
 
 
 class Caller(Struct, kw_only=True):
-    """Who calls, as the transport made out. Each request has its own."""
+    """The caller of one request, as the transport authenticated it."""
 
     account: Account | None = None
     principal: Principal = NOBODY
@@ -212,7 +212,7 @@ class Call(Struct, Generic[A], kw_only=True):
 
     @property
     def visitor(self) -> Visitor:
-        """Who calls, as rooms know them."""
+        """The caller as rooms know them."""
         from folkmoot.rooms.access import visitor_of
 
         return self.caller.visitor or visitor_of(self.account, scope=self.caller.principal.scope)
@@ -233,7 +233,7 @@ class OperationResult(Struct, frozen=True, kw_only=True):
     signs_out: bool = False
 
     def text(self) -> str:
-        """The payload as it goes over the wire."""
+        """The payload as JSON text."""
         return encode_payload(self.payload).decode()
 
 
@@ -262,7 +262,7 @@ async def unless(event: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None
 
 
 def make_cursor(place: str) -> str:
-    """The cursor of what comes after this place."""
+    """The cursor of the page after this place."""
     return urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 

@@ -85,7 +85,7 @@ _ENVELOPE: Final[dict[str, Schema]] = {
 
 
 def nullable(schema: Schema) -> Schema:
-    """The same, or null."""
+    """The schema with null allowed."""
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     return {**schema, "type": [schema["type"], "null"]}
@@ -106,7 +106,7 @@ _SENT: Final[dict[str, Schema]] = {
 
 
 def shape(properties: dict[str, Schema], optional: Iterable[str] = (), **more: Any) -> Schema:
-    """An object with these members and no others; all are there but the optional ones."""
+    """An object with these members and no others, all required but the optional ones."""
     return {
         "type": "object",
         "properties": properties,
@@ -190,7 +190,7 @@ def name_of(gives: type[Struct]) -> str:
 
 
 def answers(gives: type[Struct]) -> Iterator[tuple[str, Schema]]:
-    """An answer as it is on the wire, and what is inside it, each with its name."""
+    """The schemas of an answer and of the structs inside it, by name."""
     hints = get_type_hints(gives, include_extras=True)
     fields = msgspec.structs.fields(gives)
     omits = gives.__struct_config__.omit_defaults
@@ -236,7 +236,7 @@ def value(hint: Any, *, may_be_null: bool = True) -> Schema:
 
 
 def described(annotated: tuple[Any, ...], *, may_be_null: bool) -> Schema:
-    """A value with what its annotations say."""
+    """The schema of a value with its annotations' description and bounds."""
     hint, *metas = annotated
     more: Schema = {}
     for meta in metas:

@@ -119,7 +119,7 @@ class ConcealingRecorder:
 
 
 def conceal_any(message: Any) -> Any:
-    """Whatever message as a tape may have it."""
+    """Any message with its secrets masked for a tape."""
     return conceal_call(message, UNTOLD) if type(message) is Request else message
 
 
@@ -146,7 +146,7 @@ def restored(params: Any, message: Any) -> Any:
 
 
 def unmasked(params: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
-    """What `restored` answers, for a call or for the one inside it."""
+    """The arguments with masked values restored, for a call or a call inside a call."""
     name, before, after = params["name"], params["arguments"], left.get("arguments")
     if left.get("name") != name or type(after) is not dict:
         return left
@@ -163,7 +163,7 @@ def unmasked(params: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
 def revealed(
     envelope: MessageEnvelope[Any], left: MessageEnvelope[Any], member: str, value: Any
 ) -> MessageEnvelope[Any]:
-    """What goes on: the message as it came, with its bytes, where nobody changed it."""
+    """The message to send on; unchanged, it keeps its original bytes."""
     message = left.message
     if type(message) is type(envelope.message) and getattr(message, member) is not msgspec.UNSET:
         message = replace(message, **{member: value})

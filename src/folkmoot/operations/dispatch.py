@@ -1,4 +1,4 @@
-"""One call from its name to its answer, whichever way it came in.
+"""One call from its name to its answer, for every transport.
 
 The pipeline knows the table as a service: `ToolService` performs calls that policy has admitted.
 """
@@ -65,7 +65,7 @@ NOBODY: Any = None
 
 
 class Dispatcher:
-    """Calls tools: authentication, then arguments, then limits, then the handler."""
+    """Calls operations: authentication, arguments, rate limits, then the handler."""
 
     def __init__(self, services: Services, catalogue: ToolCatalogue = CATALOGUE) -> None:
         self.catalogue = catalogue
@@ -170,7 +170,7 @@ def about_of(wanted: AuditSpec, call: Call[Any]) -> str:
 
 
 def check_caller(row: Operation, caller: Caller) -> None:
-    """Refuse someone whom an operation is not for."""
+    """Refuse a caller whose kind of account may not use an operation."""
     if row.who == "anyone" or (row.who != "operator" and caller.account is not None):
         return
     if row.who == "operator" and (caller.operator or may_operate(caller)):

@@ -30,7 +30,7 @@ Message = Annotated[str, Meta(description="The id of the message.")]
 
 
 class MailReceived(Struct, frozen=True):
-    """A message that arrived."""
+    """A new message arrived."""
 
     message_id: Message
     thread_id: Thread
@@ -46,7 +46,7 @@ class MailSent(Struct, frozen=True):
 
 
 class MailChanged(Struct, frozen=True):
-    """What became of messages."""
+    """Messages were read, deleted or otherwise changed."""
 
     change: Annotated[
         Literal["read", "state", "removed"],
@@ -58,7 +58,7 @@ class MailChanged(Struct, frozen=True):
 
 
 class ContactsChanged(Struct, frozen=True):
-    """What you did about somebody."""
+    """You changed a contact or a block."""
 
     handle: Annotated[str, Meta(description="Whom it is about.")]
     change: Literal["added", "removed", "blocked", "unblocked"]
@@ -103,7 +103,7 @@ class RoomMessage(Struct, frozen=True):
 
 
 class RoomPresence(Struct, frozen=True):
-    """Who came or went."""
+    """Someone joined or left a room."""
 
     room: Room
     participant: str
@@ -128,7 +128,7 @@ class RoomRightsChanged(Struct, frozen=True):
 
 
 class ToolsChanged(Struct, frozen=True):
-    """Lists that are not what they were."""
+    """Lists of tools, resources or prompts changed."""
 
     lists: Annotated[
         list[str], Meta(description="Which: `tools`, `prompts`, `resources`, `templates`.")
@@ -150,13 +150,13 @@ class ServerChanged(Struct, frozen=True):
 
 
 class PinsChanged(Struct, frozen=True):
-    """A server whose pinned tools are not what they were."""
+    """The pinned tools of a server changed."""
 
     server: Annotated[str, Meta(description="Its namespace.")]
 
 
 class PeopleChanged(Struct, frozen=True):
-    """What is new about somebody's account."""
+    """An account changed."""
 
     change: Annotated[
         Literal["account", "rights", "tokens"],
@@ -190,7 +190,7 @@ class Reload(Struct, frozen=True):
 
 
 class EventRow(Struct, frozen=True):
-    """One event: its name, when it is told, what it holds, and who may hear it."""
+    """One event: its name, its occasion, its fields, and who may receive it."""
 
     name: str
     when: str
@@ -340,7 +340,7 @@ class FollowEvents(Arguments, frozen=True, kw_only=True):
 
 
 class FollowedEvent(Struct, frozen=True):
-    """One event: `event` is the name that the stream gives it."""
+    """One event of the stream; `event` is its name."""
 
     event: str
     data: dict[str, Any]

@@ -32,7 +32,7 @@ NO_PROJECTION: Final = "It stands for other tools, where few are listed."
 
 
 class FindTool(Arguments, frozen=True, kw_only=True):
-    """What to look for."""
+    """The search for a tool."""
 
     query: Annotated[str, says("What the tool should do, in a few words.")]
     limit: Annotated[
@@ -49,7 +49,7 @@ class FoundTools(Struct, frozen=True):
 
 
 class CallFoundTool(Arguments, frozen=True, kw_only=True):
-    """What to call, and with what."""
+    """The tool to call, and its arguments."""
 
     name: Annotated[str, says("The name of the tool.")]
     arguments: Annotated[dict[str, Any], says("The arguments of the tool.")] = field(
@@ -58,7 +58,7 @@ class CallFoundTool(Arguments, frozen=True, kw_only=True):
 
 
 class Whatever(Struct, frozen=True):
-    """What the tool that was called answers."""
+    """The answer of the called tool, unchanged."""
 
 
 async def find_tool(call: Call[FindTool]) -> FoundTools:
@@ -70,7 +70,7 @@ async def find_tool(call: Call[FindTool]) -> FoundTools:
 
 
 async def call_tool(_: Call[CallFoundTool]) -> Whatever:
-    """Refuse a call that was not taken out of this one."""
+    """Refuse a call whose inner call was not dispatched in its place."""
     raise ArgumentInvalid(
         f"name must be another tool: {CALL_TOOL} cannot call itself.", field="name"
     )

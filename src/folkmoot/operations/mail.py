@@ -221,7 +221,7 @@ class DeleteMessage(Arguments, frozen=True, kw_only=True):
 
 
 class MessageDeleted(Struct, frozen=True):
-    """A message that is gone for the one who deleted it."""
+    """A message deleted from the caller's side."""
 
     message_id: str
     message: str

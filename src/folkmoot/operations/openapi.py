@@ -170,7 +170,7 @@ def _parameter(place: str, it: Parameter) -> dict[str, Any]:
 
 
 def _content(each: Endpoint) -> dict[str, Any]:
-    """What the answer may be: an object, events that are one each, or a file."""
+    """The content of an answer: an object, a stream of events, or a file."""
     if each.route.media:
         return {each.route.media: {"schema": {"type": "string", "format": "binary"}}}
     if each.row.events is not None:
@@ -182,7 +182,7 @@ def _content(each: Endpoint) -> dict[str, Any]:
 
 
 def _events(name: str) -> dict[str, Any]:
-    """A stream whose events hold objects of one kind, and where there is progress its result."""
+    """A stream of events of one schema, with its progress and result."""
     return {"type": "string", "contentMediaType": JSON, "contentSchema": ref(name)}
 
 

@@ -1,4 +1,4 @@
-"""Other people: finding them, keeping them, keeping them away, inviting them."""
+"""Other people: search, contacts, blocks and invites."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ async def contacts(call: Call[People]) -> ContactPage:
 
 
 class AddContact(Arguments, frozen=True, kw_only=True):
-    """Whom to add, and how to call them."""
+    """The handle to add, and a nickname."""
 
     handle: Annotated[str, says("Handle of the user to add as a contact")]
     nickname: Annotated[str, says("Optional nickname for this contact")] = ""
 
 
 class ContactAdded(Struct, frozen=True):
-    """Someone who is among the contacts now."""
+    """The new contact."""
 
     contact: str
     nickname: str
@@ -70,7 +70,7 @@ class RemoveContact(Arguments, frozen=True, kw_only=True):
 
 
 class ContactRemoved(Struct, frozen=True):
-    """Someone who is no longer among the contacts."""
+    """The removed contact."""
 
     contact: str
     message: str
@@ -83,7 +83,7 @@ async def remove_contact(call: Call[RemoveContact]) -> ContactRemoved:
 
 
 class LookUpUser(Arguments, frozen=True, kw_only=True):
-    """Whom to look up."""
+    """The handle to look up."""
 
     handle: Annotated[str, says("Handle to look up")]
 
@@ -117,13 +117,13 @@ async def lookup(call: Call[LookUpUser]) -> PublicProfile:
 
 
 class SearchUsers(Arguments, frozen=True, kw_only=True):
-    """What to look for."""
+    """The text to search for."""
 
     query: Annotated[str, says("Search query (matches against handle and display_name)")]
 
 
 class FoundUser(Struct, frozen=True):
-    """Someone whom a search found; of one who is `contacts_only` the names alone."""
+    """One result of a search; of a `contacts_only` profile only the names."""
 
     handle: str
     display_name: str
@@ -132,7 +132,7 @@ class FoundUser(Struct, frozen=True):
 
 
 class FoundUsers(Struct, frozen=True):
-    """Those whom a search found."""
+    """The results of a search."""
 
     results: list[FoundUser]
 
@@ -163,7 +163,7 @@ class BlockUser(Arguments, frozen=True, kw_only=True):
 
 
 class Blocked(Struct, frozen=True):
-    """Someone who is blocked now, or no longer."""
+    """A handle, and whether it is blocked now."""
 
     handle: str
     action: Literal["block", "unblock"]
@@ -171,7 +171,7 @@ class Blocked(Struct, frozen=True):
 
 
 async def block(call: Call[BlockUser]) -> Blocked:
-    """Keep someone from writing, or let them again."""
+    """Block someone from writing to you, or unblock them."""
     given, accounts = call.arguments, call.services.accounts
     act = accounts.block if given.action == "block" else accounts.unblock
     other = await act(call.account, given.handle)
@@ -179,13 +179,13 @@ async def block(call: Call[BlockUser]) -> Blocked:
 
 
 async def blocks(call: Call[People]) -> BlockedPage:
-    """Whom the caller blocks."""
+    """The handles the caller blocks."""
     given = call.arguments
     return await call.services.accounts.blocked(call.account, given.limit, given.cursor)
 
 
 class InviteUser(Arguments, frozen=True, kw_only=True):
-    """What the invited one is to read first."""
+    """The first message to the invited person."""
 
     message: (
         Annotated[str, says("Optional message to deliver when the invitee registers")] | None

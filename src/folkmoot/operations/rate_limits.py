@@ -40,7 +40,7 @@ def by_distant_address(caller: Caller, _: Any) -> str | None:
 
 
 def by_handle(_: Caller, given: Any) -> str:
-    """The handle a call is about, in one spelling; what is no handle counts as one and the same."""
+    """The normalised handle of a call; all invalid handles count as one."""
     return parse_handle(given.handle) or ""
 
 

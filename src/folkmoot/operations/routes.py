@@ -1,4 +1,4 @@
-"""Routes, made from the rows: what each takes from its path, query and body, and what it answers.
+"""REST routes, made from the rows: their path, query and body, and their answers.
 
 What is asked for here is checked, limited and answered as the call of the tool; only its answer has
 no notice for models, and its errors have a status.
@@ -79,7 +79,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """The path, with what it names in braces."""
+        """The path, with its parameters in braces."""
         return self.route.path
 
     @property
@@ -110,7 +110,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> tuple[type[FolkmootError], ...]:
-        """What it may refuse with, beside what every request of its form may."""
+        """The errors of this operation, beside those of every request of its form."""
         found: list[type[FolkmootError]] = [*self.row.errors, BlockedByInterceptor]
         if self.row.schema["properties"]:
             found.append(ArgumentInvalid)

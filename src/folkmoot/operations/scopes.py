@@ -1,4 +1,4 @@
-"""Scopes that a credential can have, one row each; an operation's row names the one it is in."""
+"""The scopes of credentials, a row each; each operation's row names its scope."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOM: Final = "room"
 
 
 class ScopeRow(Struct, frozen=True):
-    """One scope: its name and what it lets someone do."""
+    """One scope: its name and what it allows."""
 
     name: str
     description: str
@@ -76,7 +76,7 @@ def check_scope(text: str) -> str:
 
 
 def shown(word: str) -> str:
-    """A word as a refusal repeats it."""
+    """A word as a refusal repeats it: short and printable."""
     return repr(word if len(word) <= 64 else f"{word[:64]}…")
 
 

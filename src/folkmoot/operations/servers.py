@@ -1,4 +1,4 @@
-"""The servers behind the hub as those who use them see them: what each may call, and calling it."""
+"""The servers behind the hub for the people who use them: listing tools and calling them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CallServer(Protocol):
 
 
 class MyServer(Struct, frozen=True, kw_only=True):
-    """A server that one may use."""
+    """A server the caller may use."""
 
     namespace: str
     state: str
@@ -59,7 +59,7 @@ class MyServer(Struct, frozen=True, kw_only=True):
 
 
 class MyServers(Struct, frozen=True, kw_only=True):
-    """Every server that one may use, by namespace."""
+    """The servers the caller may use, by namespace."""
 
     servers: list[MyServer]
 
@@ -72,7 +72,7 @@ class ShowMine(Arguments, frozen=True, kw_only=True):
 
 
 class MyTools(Struct, frozen=True, kw_only=True):
-    """A server that one may use, and a page of its tools that one may call."""
+    """A server the caller may use, with a page of the tools they may call."""
 
     server: MyServer
     tools: list[ServerTool]
@@ -80,7 +80,7 @@ class MyTools(Struct, frozen=True, kw_only=True):
 
 
 class TryTool(Arguments, frozen=True, kw_only=True):
-    """Which tool, with what."""
+    """The tool and its arguments."""
 
     name: Annotated[str, says("The tool, by its canonical name, such as files:read.")]
     arguments: Annotated[dict[str, Any], says("The arguments of the tool.")] = field(
@@ -92,7 +92,7 @@ class TryTool(Arguments, frozen=True, kw_only=True):
 
 
 class TriedTool(Struct, frozen=True, kw_only=True):
-    """What a tool answered."""
+    """The answer of a tool."""
 
     seconds: float
     result: dict[str, Any] | None
@@ -102,7 +102,7 @@ class TriedTool(Struct, frozen=True, kw_only=True):
 
 
 class ToolProgress(Struct, frozen=True, kw_only=True):
-    """How far a tool says that it is."""
+    """The progress a tool reports."""
 
     progress: float | None
     total: float | None
@@ -116,7 +116,7 @@ async def my_servers(call: Call[Nothing]) -> MyServers:
 
 
 async def my_tools(call: Call[ShowMine]) -> MyTools:
-    """One of them, and what the caller may call there."""
+    """One server, and the tools the caller may call there."""
     namespace = call.arguments.namespace
     server = mine(call, namespace)
     if server is None:
@@ -131,14 +131,14 @@ async def my_tools(call: Call[ShowMine]) -> MyTools:
 
 
 def callable_(tool: ServerTool) -> ServerTool:
-    """A tool that one may call."""
+    """A tool the caller may call."""
     from msgspec.structs import replace
 
     return replace(tool, may_call=True)
 
 
 def mine(call: Call[Any], namespace: str) -> MyServer | None:
-    """A server as the caller sees it; None where they may use none of it."""
+    """A server as the caller sees it; None if they may use none of its tools."""
     gateway, rights = call.services.gateway, call.services.rights
     backend = gateway.backends.get(namespace)
     if backend is None or not may_use(rights.of_principal(call.caller.principal), namespace):
@@ -207,7 +207,7 @@ def telling(call: Call[Any]) -> Callable[[Notification], None]:
 
 
 def number(value: Any) -> float | None:
-    """A number, if it is one."""
+    """The value as a number; None for anything else."""
     return value if type(value) in (int, float) else None
 
 

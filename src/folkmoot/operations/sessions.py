@@ -68,7 +68,7 @@ class BrowserSession(Struct, frozen=True, kw_only=True):
 
 
 async def session(call: Call[Nothing]) -> BrowserSession:
-    """Who is signed in."""
+    """The account signed in with this browser session."""
     policy, here = call.services.accounts.policy, call.caller.session
     if here is None or here.account is None:
         guest = call.caller.visitor
@@ -159,7 +159,7 @@ async def create_code(call: Call[Nothing]) -> CreatedCode:
 
 
 class CodeFor(Arguments, frozen=True, kw_only=True):
-    """Whose browser it is."""
+    """The handle whose browser is to be signed in."""
 
     handle: Annotated[str, says("Whose account it opens.")]
     operate: Annotated[bool, says("Whether the session may run the hub too.")] = False

@@ -152,7 +152,7 @@ class TapeTimeline(Struct, frozen=True, kw_only=True):
 
 
 class TapePair(Struct, frozen=True, kw_only=True):
-    """One message in full, as the tape format has it, and the other half of its call."""
+    """One message in full, in the tape format, with the other half of its call."""
 
     line: dict[str, Any]
     other: dict[str, Any] | None
@@ -182,7 +182,7 @@ def library_of(call: Call[Any]) -> TapeLibrary:
 
 
 async def folder_of(call: Call[Any]) -> TapeFolder:
-    """Where a tape is that someone reads."""
+    """The folder of the tape being read."""
     place: str | None = call.arguments.place
     return await library_of(call).find(place or "", proxies=may_see_proxies(call))
 

@@ -1,4 +1,4 @@
-"""Threads: listing them, reading one, and what each side makes of it."""
+"""Threads: listing and reading them, and marking, muting, archiving and deleting."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ThreadMessages(Struct, frozen=True):
 
 
 async def thread(call: Call[ReadThread]) -> ThreadMessages:
-    """One conversation, both sides of it, newest first."""
+    """One thread, newest message first."""
     given = call.arguments
     conversation = await call.services.mail.thread(
         call.account, given.thread_id, limit=given.limit, cursor=given.cursor, peek=given.peek
@@ -98,7 +98,7 @@ class MarkRead(Arguments, frozen=True, kw_only=True):
 
 
 class ThreadDone(Struct, frozen=True):
-    """A thread, and what was done with it."""
+    """A thread, and its new state."""
 
     thread_id: str
     message: str

@@ -82,7 +82,7 @@ async def tokens(call: Call[Nothing]) -> Tokens:
 
 
 async def credentials(call: Call[Nothing]) -> Credentials:
-    """The same, as programs are told them."""
+    """The caller's tokens, for programs."""
     found = await call.services.accounts.authentication.list(call.account)
     return Credentials([shown(each, call.caller.credential_id) for each in found])
 
@@ -144,7 +144,7 @@ async def create_token(call: Call[NewCredential]) -> CreatedCredential:
 
 
 class CredentialFor(NewCredential, frozen=True, kw_only=True):
-    """A token that the operator makes for someone."""
+    """A token the operator creates for an account."""
 
     handle: Annotated[str, says("Whose account it opens, such as an agent's.")]
 
@@ -183,7 +183,7 @@ async def tokens_of(call: Call[CredentialsOf]) -> Credentials:
 
 
 class OneCredentialOf(CredentialsOf, frozen=True, kw_only=True):
-    """One token of someone."""
+    """One token of an account."""
 
     credential: Annotated[str, says("The id of the token.", shown={"maxLength": 64})]
 

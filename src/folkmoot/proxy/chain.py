@@ -34,7 +34,7 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
 
 
 class Concealed(msgspec.Struct, frozen=True, gc=False):
-    """A message as interceptors see it, and how it gets back what they must not see."""
+    """A message as interceptors see it, and how hidden values are put back."""
 
     envelope: MessageEnvelope[Any]
     reveal: Callable[[MessageEnvelope[Any]], MessageEnvelope[Any]]
@@ -88,11 +88,11 @@ class Nested(ABC):
 
     @abstractmethod
     async def judge(self, envelope: MessageEnvelope[Any]) -> Ruling:
-        """How far the message came; one that waits has its `rest`."""
+        """The ruling of the inner chain; one that waits has its `rest`."""
 
     @abstractmethod
     async def look_again(self, envelope: MessageEnvelope[Any]) -> Ruling | None:
-        """What its guards say of a message that was changed later, if they stop it."""
+        """The ruling of its guards on a message changed later, if they stop it."""
 
 
 class Chain:
@@ -124,7 +124,7 @@ class Chain:
         return msgspec.structs.replace(ruling, envelope=concealed.reveal(ruling.envelope))
 
     async def settle(self, ruling: Ruling) -> Ruling:
-        """Wait as a ruling says, and go on, as often as it takes."""
+        """Wait as a ruling asks, and go on, as often as needed."""
         last = await self._settle(ruling)
         if ruling.reveal is None:
             return last
@@ -177,7 +177,7 @@ class Chain:
         return Ruling(envelope, CONTINUE, by, changed, len(self.interceptors))
 
     async def _shown_again(self, envelope: MessageEnvelope[Any], before: int) -> Ruling | None:
-        """Have the guards that saw the message as it was look at what it is now."""
+        """Show a changed message to the guards that saw it before the change."""
         for guard in self.interceptors[:before]:
             if guard.guards:
                 said = await shown_again(guard, envelope)
@@ -205,7 +205,7 @@ async def ruled(
 
 
 async def shown_again(guard: Interceptor, envelope: MessageEnvelope[Any]) -> Ruling | None:
-    """What a guard says of a message that was changed after it saw it, if it stops it."""
+    """A guard's ruling on a message changed after it saw it, if it stops it."""
     if isinstance(guard, Nested):
         try:
             return await guard.look_again(envelope)
@@ -221,7 +221,7 @@ async def heard(interceptor: Interceptor, envelope: MessageEnvelope[Any]) -> Ver
 
 
 async def spoken(name: str, saying: Awaitable[Verdict], message: Any) -> Verdict:
-    """What is said; what is raised instead stops the message, as does what makes no sense."""
+    """The interceptor's verdict; an exception or a senseless verdict stops the message."""
     try:
         verdict = await saying
         if isinstance(verdict, Modify):
@@ -258,5 +258,5 @@ def settled(sent: Any, message: Any) -> Any:
 
 
 def _read(raw: bytes) -> Any:
-    """What bytes that were read before say."""
+    """Decode bytes that decoded before."""
     return strict.decode(raw, Limits(message_bytes=len(raw), nesting=1024))

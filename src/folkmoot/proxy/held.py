@@ -62,7 +62,7 @@ Change: TypeAlias = Literal["held", "released", "dropped", "gone"]
 
 
 class HeldUpdate(msgspec.Struct, frozen=True):
-    """What is published of a held message: what has become of it."""
+    """The published state of a held message."""
 
     change: Change
     view: HeldView
@@ -123,7 +123,7 @@ class HeldMessages:
             raise
 
     def list(self) -> list[HeldView]:
-        """What is held now."""
+        """The messages held now."""
         return [held.view for held in self._held.values()]
 
     def view(self, held_id: int) -> HeldView:
@@ -135,7 +135,7 @@ class HeldMessages:
         return self._find(held_id).envelope
 
     def release(self, held_id: int, message: dict[str, Any] | None = None) -> HeldView:
-        """Let a message go on, or in its place what someone made of it.
+        """Send a held message on, as it is or as edited.
 
         Raises `CommandInvalid` for what is another message; then the held one stays held.
         """
@@ -199,7 +199,7 @@ def what_of(type_: str, method: str, tool: str) -> str:
 
 
 def edit(message: Any, wanted: dict[str, Any]) -> Any:
-    """A held message as someone wants it to go on: its id, its type and its method stay."""
+    """The edited message to send on; id, type and method may not change."""
     if isinstance(message, McpxMessage):
         raise CommandInvalid("A room's message can be released or dropped, and never edited.")
     try:

@@ -1,4 +1,4 @@
-"""Interceptors of others, by entry point: `folkmoot.interceptors` names what makes each of them.
+"""Third-party interceptors, found by the entry point `folkmoot.interceptors`.
 
 What makes one is called with a table of options and answers an `Interceptor`.
 """
@@ -19,7 +19,7 @@ GROUP: Final = "folkmoot.interceptors"
 
 
 def load_plugins(names: Sequence[str]) -> list[Interceptor]:
-    """The interceptors of these names, in this order, each without options."""
+    """The interceptors of these names, in order, without options."""
     return [load_plugin(name) for name in names]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Carried(msgspec.Struct, frozen=True, gc=False):
-    """A message that passed, or was stopped, as a tape tells it: the way its client saw it."""
+    """A message that passed or was stopped, for the tape: as its client saw it."""
 
     envelope: MessageEnvelope[Any]
     """As the client sent or got it."""

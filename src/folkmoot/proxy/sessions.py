@@ -40,7 +40,7 @@ class SessionLimits(msgspec.Struct, frozen=True):
 
 
 class ProxySession(msgspec.Struct, eq=False, gc=False):
-    """One session: its context, which every message of it carries, and its times."""
+    """One session: the context of its messages, and its times."""
 
     key: str
     context: SessionContext
@@ -123,7 +123,7 @@ class SessionManager:
         lasting: bool = False,
         end: Callable[[], None] | None = None,
     ) -> ProxySession:
-        """Begin a session; `named` says that its key is the id that its messages carry.
+        """Open a session; with `named`, its key is the id its messages carry.
 
         One that is `lasting` is never too old, since it is not that of one client alone.
         """
@@ -142,7 +142,7 @@ class SessionManager:
         return session
 
     def find(self, key: str) -> ProxySession | None:
-        """A session that is open, which counts as a use of it."""
+        """An open session by its key; finding it counts as use."""
         session = self._by_use.get(key)
         if session is not None:
             self.use(session)
@@ -180,7 +180,7 @@ class SessionManager:
         return ended
 
     async def run(self) -> None:
-        """Look for what is to end, for as long as this runs."""
+        """End expired sessions, as long as this runs."""
         shortest = min(self._limits.idle_seconds, self._limits.absolute_seconds)
         while True:
             await asyncio.sleep(min(shortest / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))

@@ -37,7 +37,7 @@ INFO: Final = {"name": "folkmoot", "version": __version__}
 
 
 class PlainClient:
-    """One conversation with a server; `calling` opens it."""
+    """One conversation with a server, opened by `calling`."""
 
     era = Era.HANDSHAKE
     version = ""
@@ -88,7 +88,7 @@ class PlainClient:
     async def ask(
         self, method: str, params: dict[str, Any], seconds: float | None = None
     ) -> Response:
-        """The answer to a request, whatever it is."""
+        """Send a request and return its response, an error response too."""
         limit = self._seconds if seconds is None else seconds
         request = Request(id=next(self._ids), method=method, params=params)
         request = self._dressed(request)
@@ -146,7 +146,7 @@ class PlainClient:
         self.instructions = told if type(told) is str else ""
 
     def _dressed(self, request: Request) -> Request:
-        """A request with what its era wants it to say of itself."""
+        """A request with the metadata of its era."""
         meta: dict[str, Any] = {}
         if request.method not in (wire.INITIALIZE, wire.DISCOVER):
             meta[wire.TOKEN_KEY] = request.id

@@ -114,7 +114,7 @@ class ProxyConversation:
         return {} if notes is None else notes
 
     def awaits(self, direction: MessageDirection, response: Response) -> bool:
-        """Whether someone waits for a response that goes this way."""
+        """Whether a request waits for a response in this direction."""
         return response.id in self._open[direction.reverse()]
 
     def answered(self, direction: MessageDirection, response: Response) -> None:
@@ -177,7 +177,7 @@ class HttpConversation:
 
     @property
     def session(self) -> ProxySession:
-        """The session, for as long as it is known."""
+        """The session, once known."""
         return self.conversation.session
 
     def envelope(

@@ -91,7 +91,7 @@ class Desk:
         self._spawn: Callable[[Coroutine[Any, Any, None]], object] | None = None
 
     async def serve(self) -> None:
-        """Propose what is held, and do what is decided, for as long as the room lasts."""
+        """Propose held messages and carry out decisions, as long as the room lasts."""
         async with asyncio.TaskGroup() as tasks:
             self._spawn = tasks.create_task
             end = self._held.bus.listen(HELD, self._changed)
@@ -116,7 +116,7 @@ class Desk:
             self._spawn(self._withdraw(proposal))
 
     async def _withdraw(self, proposal: Proposal) -> None:
-        """It was decided elsewhere, or nobody waits for it any more."""
+        """Withdraw a proposal that was decided elsewhere or is no longer waited for."""
         self._open.pop(proposal.id, None)
         with suppress(FolkmootError):
             await self._room.withdraw(proposal)
@@ -225,7 +225,7 @@ def told(view: HeldView) -> str:
 
 
 def first(group: BaseExceptionGroup[FolkmootError]) -> FolkmootError:
-    """One of several errors that came at once."""
+    """The first error of a group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -72,7 +72,7 @@ LONGEST: Final = 4096
 
 
 class Contexts:
-    """The contexts of one proxy, by what they say."""
+    """The message contexts of one proxy, shared by equal content."""
 
     def __init__(self) -> None:
         self._known: dict[Any, TransportContext] = {}
@@ -175,7 +175,7 @@ def _with_params(
 
 
 def _leaves(arguments: Any) -> Iterator[tuple[Path, str]]:
-    """Every argument that a header could repeat, as it would, and where it stands."""
+    """Every argument a header could repeat, with its path."""
     waiting: list[tuple[Path, Any]] = [((), arguments)]
     while waiting:
         path, value = waiting.pop()
@@ -230,7 +230,7 @@ class Replies:
         self._last = self._asked.headers.get(EVENT_ID_HEADER)
 
     async def message(self, body: bytes, status: int, headers: Headers) -> bytes:
-        """A reply that is one message; what is none is passed on as it is."""
+        """A reply of one message; anything else is passed on unchanged."""
         try:
             message = decode_message(body, self._limits)
         except MessageError:

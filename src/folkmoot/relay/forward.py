@@ -103,7 +103,7 @@ class ForwardedExchange:
         self._answering = Answering(self._replies, server.limits.message_bytes, send)
 
     async def run(self) -> bool:
-        """Do it; whether it turned out that another must do it, and the client knows nothing."""
+        """Forward the exchange; returns whether another path must do it instead."""
         try:
             if self._message is None:
                 return await self._ask(None)
@@ -187,7 +187,7 @@ class Forwarder:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward one request, and its answer as it comes."""
+        """Forward one request, and stream its answer."""
         if scope["method"] not in METHODS:
             raise MethodNotAllowed("The address takes GET, POST and DELETE.")
         message: ProtocolMessage | None = None
@@ -211,7 +211,7 @@ class Forwarder:
             await self._front(scope, known, send)
 
     def stop(self) -> None:
-        """End every exchange that takes its time, so that the server can stop."""
+        """End all open exchanges, so that the server can stop."""
         self._stopping = True
         asyncio.get_running_loop().call_later(WATCH_SECONDS, self._stop_all)
 

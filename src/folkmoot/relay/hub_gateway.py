@@ -1,4 +1,4 @@
-"""The gateway of a hub: the servers behind it, what they offer, and who may use it."""
+"""The gateway of a hub: its backends, their catalogue, and the rights to use them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ INPUTS: Final = "inputs"
 
 
 class HubGateway:
-    """The gateway of one hub with everything it needs; `open` makes it, `running` has it live."""
+    """The gateway of one hub; `open` creates it, `running` runs it."""
 
     gateway: Gateway
     rights: HubRights

@@ -1,4 +1,4 @@
-"""TapeServer: a server that says again what one said on a tape.
+"""TapeServer: a server that answers from a tape.
 
 It is a carrier like any other, so whatever carries messages to a server carries them to a tape.
 """
@@ -82,7 +82,7 @@ class Replay:
                 await server.close()
 
     def unasked(self) -> list[RecordedCall]:
-        """The recorded requests that nobody has made yet, in their order."""
+        """The recorded requests not made yet, in order."""
         asked = self._shared.asked if self._shared else self._asked
         # Pings are answered without the tape, however many there are.
         calls = (call for call in self.script.calls if call.message.method != PING)
@@ -128,7 +128,7 @@ class TapeServer(Carrier):
         return bool(self._out.held)
 
     def current_context(self) -> TransportContext:
-        """A tape knows no more of itself than that it is one."""
+        """The transport context of a tape."""
         return self._context
 
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:

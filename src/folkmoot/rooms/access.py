@@ -84,7 +84,7 @@ def guest_visitor(guest: Guest, credential_id: str) -> Visitor:
 
 
 async def leave_all_rooms(tx: Tx, account: Account) -> None:
-    """Within the deletion of an account: what it is to rooms, and what it may do there, is gone."""
+    """Within the deletion of an account: remove its memberships and rights in rooms."""
     for room_id in await queries_members.remove_account(tx, account.id):
         await queries.forget_account_backends(tx, room_id, account.id)
         # Read again where another change of the room came first.
@@ -101,7 +101,7 @@ async def _drop_grants(tx: Tx, room_id: RoomId, account_id: str) -> bool:
 
 
 async def remove_if_deserted(store: Store, record: RoomRecord) -> bool:
-    """Remove a room that is not open, with what was said in it, when nobody is left who may come.
+    """Remove an unopened room with its history once nobody is left who may enter.
 
     It must not be live.
     """

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 def backend_principal(namespace: str) -> Principal:
-    """A backend as a room knows it; it is nobody's account."""
+    """A backend as a participant's principal; it has no account."""
     return Principal(f"{BACKEND}{namespace}", namespace, PrincipalType.BACKEND)
 
 
 def check_brought(backends: Backends | None, visitor: Visitor, namespaces: Iterable[str]) -> None:
-    """Refuse backends that are none, or none that this one may use any part of.
+    """Refuse backends that do not exist, or of which the visitor may use nothing.
 
     Which of the two it is, is not told.
     """
@@ -125,7 +125,7 @@ class RoomBackendCalls:
             task.add_done_callback(lambda _: self._done(ask))
 
     def cease(self, id_: str) -> None:
-        """Nobody waits for this answer any more."""
+        """Stop waiting for an answer."""
         task = self._calls.get(id_)
         if task is not None:
             task.cancel()
@@ -260,7 +260,7 @@ class ProgressReporter:
         self._ended = asyncio.Event()
 
     def take(self, params: dict[str, Any]) -> None:
-        """It has come further."""
+        """Report progress."""
         self._latest = params
         self._news.set()
 

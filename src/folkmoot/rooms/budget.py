@@ -41,7 +41,7 @@ class Share(NamedTuple):
         return Share(self.messages + other.messages, self.bytes + other.bytes)
 
     def minus(self, other: Share) -> Share:
-        """What is left without a part of it."""
+        """The share without a part of it."""
         return Share(self.messages - other.messages, self.bytes - other.bytes)
 
 
@@ -65,7 +65,7 @@ def size_of(message: Append) -> int:
 
 
 def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
-    """What each author has of some messages."""
+    """Each author's share of some messages."""
     found: dict[str, list[int]] = {}
     # Every message that is stored comes by here.
     for message in messages:
@@ -123,7 +123,7 @@ class Trimming:
         return True
 
     def split(self, messages: Iterable[Append]) -> tuple[list[Append], list[Append]]:
-        """The messages that go, and those before the last of them that stay."""
+        """The messages to remove, and those before the last of them that stay."""
         gone: list[Append] = []
         kept: list[Append] = []
         stayed, excess = 0, self._excess

@@ -22,7 +22,7 @@ from folkmoot.rooms.ports import Policy, RoomPort
 
 
 class Visit:
-    """The connection of one who has none: what it is told, it reads in the history."""
+    """The outlet of a visitor without a connection, who reads the history instead."""
 
     def __init__(self, room: RoomPort, name: str, seen_at: float) -> None:
         self.room = room
@@ -64,7 +64,7 @@ class Visits:
         return len(self._visits)
 
     def begin(self, room_id: RoomId, room: RoomPort, visitor: Visitor, role: Role) -> None:
-        """Let someone be here, or be here still."""
+        """Begin or extend someone's visit."""
         key = (room_id, visitor.principal.account_id)
         if not self.touch(*key):
             visit = Visit(room, visitor.principal.name, self._clock.monotonic())
@@ -72,7 +72,7 @@ class Visits:
             self._visits[key] = visit
 
     def touch(self, room_id: RoomId, account: str) -> bool:
-        """Someone did something; whether they are on a visit here."""
+        """Note someone's activity; whether they are on a visit."""
         visit = self._visits.get((room_id, account))
         if visit is None or not visit.is_open:
             return False
@@ -178,7 +178,7 @@ class Revocation:
             self._end_denied(changed.id)
 
     def _credential_ended(self, event: Event) -> None:
-        """A credential ended: so do the connections that were opened with it."""
+        """Close the connections opened with an ended credential."""
         self.changes += 1
         for room in self._rooms:
             for outlet, visitor in list(room.outlets.items()):

@@ -74,7 +74,7 @@ class Directory:
         """What tells our own changes from those of another hub on the same store."""
 
     async def find(self, visitor: Visitor, name: str) -> tuple[RoomRecord, Membership | None]:
-        """The room with this name, and what the visitor is to it."""
+        """The room with this name, and the visitor's membership."""
         check_room_name(name)
         account = visitor.principal.account_id
 
@@ -198,7 +198,7 @@ class Directory:
         return await self.shown(record, role, enter=enter)
 
     async def change(self, visitor: Visitor, name: str, patch: RoomPatch) -> RoomView:
-        """Set a room anew; whoever is here and has other rights by it is told."""
+        """Change a room; participants whose rights change are notified."""
         record, role = await self.find_in(visitor, name)
         require_owner(role)
         live = await self._live.load(record)
@@ -311,7 +311,7 @@ class Directory:
         return resolved
 
     async def delete(self, visitor: Visitor, name: str) -> None:
-        """Remove a room with all that was said in it; whoever is here is put out."""
+        """Delete a room with its history; participants are put out."""
         record, role = await self.find_in(visitor, name)
         require_owner(role)
         gone = RoomNotFound("The room was removed.")
@@ -326,7 +326,7 @@ class Directory:
         await self._live.end_loaded(record.id, gone)
 
     async def shown(self, record: RoomRecord, role: Role | None, *, enter: bool = True) -> RoomView:
-        """A room as one who is this to it is shown it."""
+        """A room as someone in this role sees it."""
         granted = list(record.grants) if role is Role.OWNER else None
 
         async def query(tx: Tx) -> tuple[Handles, dict[str, str] | None, tuple[str, ...]]:

@@ -33,7 +33,7 @@ class History(Protocol):
         ...
 
     def keep(self, most: int) -> None:
-        """Keep so many messages, where that is decided here."""
+        """Limit the number of messages, where the history decides that."""
         ...
 
     def drop_before(self, seq: int) -> None:
@@ -166,7 +166,7 @@ class StoredHistory:
 
 
 class MemoryHistory:
-    """The history of a room that is in memory alone; it is trimmed as it grows."""
+    """The history of a memory-only room, trimmed as it grows."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class MemoryHistory:
         self._most = most
 
     def drop_before(self, seq: int) -> None:
-        """It is trimmed as it grows, and nowhere else."""
+        """Nothing to do: the history is trimmed as it grows."""
 
     def close(self) -> None:
         """Give back what it takes of the hub's memory."""
@@ -249,6 +249,6 @@ class MemoryHistory:
 
 
 def _fitting(messages: list[bytes]) -> list[bytes]:
-    """As many of them as make a page by their size, and at least one."""
+    """The first messages that fit a page by size, and at least one."""
     count = sum(size <= PAGE_BYTES for size in accumulate(map(len, messages)))
     return messages[: max(count, 1)]

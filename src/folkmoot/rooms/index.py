@@ -1,4 +1,4 @@
-"""What of a room is listed outside it: its open proposals, its grants, and what was decided.
+"""The tables about rooms as a whole: open proposals, grants and decisions.
 
 With it, what waits for someone in all their rooms is one query, and no room is loaded for it. It is
 written with the messages that change it, in their transaction. A room that finds it to be
@@ -67,7 +67,7 @@ class Correlated(Struct, gc=False):
 
     @property
     def about(self) -> list[str]:
-        """The messages that it names."""
+        """The ids of the messages it refers to."""
         named = self.correlation_id
         return [named] if isinstance(named, str) else list(dict.fromkeys(named))
 
@@ -124,7 +124,7 @@ class RoomIndex:
         return _unit(statements)
 
     def unit(self, appends: Iterable[Append], *, altered: bool = False) -> Unit[None] | None:
-        """What messages that are about to be stored change of it; None where that is nothing.
+        """The changes that messages about to be stored make; None without any.
 
         The machine is where they bring it. It is `altered` where no message tells of a change.
         """
@@ -229,7 +229,7 @@ def _open_proposals(machine: Room) -> Iterable[Proposal]:
 
 
 def _granted(machine: Room) -> dict[str, str]:
-    """What accounts were granted, as it is stored; of guests nothing is, who have one room."""
+    """The grants of accounts as stored; guests have one room, so theirs are not."""
     held: dict[str, list[Any]] = {}
     for grant in machine.grants():
         if not grant.recipient.startswith(GUEST):

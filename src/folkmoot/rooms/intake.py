@@ -1,4 +1,4 @@
-"""Messages on their way into a room, each connection's in their order.
+"""Messages on their way into a room, in order for each connection.
 
 Most go straight to the machine. Some must wait: for something that is looked up in the store, since
 the machine reads nothing itself, and on a hub with interceptors, for these.
@@ -36,7 +36,7 @@ LookUp: TypeAlias = Callable[[Lookup], Awaitable[Facts]]
 
 
 class Lookups:
-    """Messages that wait until what they need is looked up: one query for all that came meanwhile.
+    """Messages that wait for a look-up, one query for all that came meanwhile.
 
     A connection is not read while one of its messages waits.
     """

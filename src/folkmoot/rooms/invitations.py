@@ -87,7 +87,7 @@ def new_guest(
     capabilities: tuple[Source, ...] = (),
     invite_id: str = "",
 ) -> Guest:
-    """Someone to be invited."""
+    """A guest to be invited."""
     id_ = f"{queries_guests.PREFIX}{uuid.uuid4()}"
     return Guest(id_, room_id, name, by, capabilities, invite_id)
 
@@ -247,7 +247,7 @@ class Inviter:
             raise InviteNotOpen
 
     async def _check_quota(self, tx: Tx, by: str) -> None:
-        """Refuse one guest more to whom has invited as many as one account may."""
+        """Refuse a guest beyond the inviter's quota."""
         most = self._quotas.limits.guests_per_account
         if most:
             invited = await queries_guests.count_by(tx, by, most)

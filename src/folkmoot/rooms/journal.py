@@ -39,7 +39,7 @@ class Barrier(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, future: asyncio.Future[None]) -> Barrier:
-        """One that ends the waiting for a future."""
+        """A barrier that completes a future."""
 
         def settle(error: FolkmootError | None) -> None:
             if future.done():
@@ -81,7 +81,7 @@ class Journal(Protocol):
         ...
 
     def perform(self, items: Sequence[Item]) -> None:
-        """Store what must be stored, then carry it out, after all that came before."""
+        """Store items where needed, then carry them out, in order."""
         ...
 
     def expelled(self, account: str) -> None:
@@ -153,7 +153,7 @@ class StoredJournal:
         self._budget.removed(share.bytes)
 
     def perform(self, items: Sequence[Item]) -> None:
-        """Store what must be stored, then carry it out, after all that came before."""
+        """Store items, then carry them out, in order."""
         if not self._committing and not any(type(item) is Append for item in items):
             self._carry_out(items)
             return
@@ -214,7 +214,7 @@ class StoredJournal:
                 item.call(told)
 
     def _unit(self, items: Sequence[Item]) -> Unit[None]:
-        """All of it as one transaction; the machine is now where these items bring it."""
+        """All items as one transaction; the machine is already past them."""
         machine, room_id = self._machine, self._room_id
         appends = [item for item in items if type(item) is Append]
         expelled = [item.account for item in items if type(item) is Expel]
@@ -270,7 +270,7 @@ class MemoryJournal:
         return len(self._items) + self._storing
 
     def perform(self, items: Sequence[Item]) -> None:
-        """Carry it out, after all that came before."""
+        """Carry items out, in order."""
         if not self._items:
             self._loop.call_soon(self._flush)
         self._items += items

@@ -1,4 +1,4 @@
-"""What is open in a room and who is there, as those who ask are shown it."""
+"""Lists of a room's open requests, proposals and participants, for one visitor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Listing(Directory):
     """The lists of one room."""
 
     async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
-        """Who is here, and whether they offer tools: of a visitor nobody knows, so it is None."""
+        """The participants, and whether they offer tools; unknown (None) for visitors."""
         record, _ = await self.find_in(visitor, name)
         room, visiting = await self._live.open(record), self._visiting(record.id)
         here = await room.participants()
@@ -55,7 +55,7 @@ class Listing(Directory):
         )
 
     async def rooms_of(self, visitor: Visitor) -> dict[RoomId, str]:
-        """The rooms that someone is in or invited to, with their names; a guest's is one.
+        """The rooms someone is in or invited to, with their names.
 
         A guest that was put out, or whose room is gone, has none.
         """
@@ -107,7 +107,7 @@ class Listing(Directory):
     async def waiting(
         self, visitor: Visitor, name: str, *, after: int = 0, limit: int = 100
     ) -> WaitingPage:
-        """What waits for someone: open requests to them, and open proposals they may decide on.
+        """Open requests to someone, and open proposals they may decide on.
 
         The oldest first, after a `seq`; the page ends early when it comes to many bytes.
         """
@@ -160,7 +160,7 @@ def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | No
 def request_view(
     request: OpenRequest, standing: Standing, message: bytes | None
 ) -> OpenRequestView:
-    """An open request, as the one who was asked sees it."""
+    """An open request for the participant who was asked."""
     return OpenRequestView(
         id=request.id,
         seq=request.seq,

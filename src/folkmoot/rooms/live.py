@@ -98,7 +98,7 @@ def audit_blocked(room: str, by: Principal, message: McpxMessage, error: Folkmoo
 
 
 class LiveRoom(RoomStream):
-    """One room while it is in use, in the process that owns it; a `RoomPort`."""
+    """One room in use, in the process that owns it; a `RoomPort`."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class LiveRoom(RoomStream):
 
     @property
     def outlets(self) -> Mapping[Outlet, Visitor]:
-        """The connections, and who is on each."""
+        """The connections and their visitors."""
         return self._outlets
 
     @property
@@ -351,11 +351,11 @@ class LiveRoom(RoomStream):
         self._expelled.discard(account)
 
     def rename(self, principal: Principal) -> None:
-        """Someone who may be here is called something else now."""
+        """Someone's name changed."""
         self.perform(self.machine.rename(principal, self._now()))
 
     def remove(self, account: str, code: CloseCode) -> None:
-        """Put someone out who may be here."""
+        """Put someone out."""
         self.perform(self.machine.remove(account, code, self._now()))
 
     def stop(self) -> None:
@@ -415,7 +415,7 @@ class LiveRoom(RoomStream):
             self._set_timer()
 
     def carry_out(self, items: Sequence[Item]) -> None:
-        """Carry out effects in their order; those that must be stored are."""
+        """Carry out effects in order, storing those that must be."""
         if self._ended is not None:
             _release_barriers(items, self._ended)
             return

@@ -79,7 +79,7 @@ class LiveRooms:
         return await self.load(record)
 
     async def load(self, record: RoomRecord) -> LiveRoom:
-        """The live room of a record, for who owns it; all who ask at the same time get the same."""
+        """The live room of a record; concurrent callers get the same one."""
         live = self._live.get(record.id)
         if live is None:
             live = await self._load_once(record)
@@ -217,7 +217,7 @@ class LiveRooms:
         self.end(room_id, error)
 
     def dropped(self, live: LiveRoom) -> None:
-        """A room has failed; whoever asks for it next gets it as it is stored."""
+        """Forget a failed room; the next caller loads it from the store."""
         if self._live.get(live.room_id) is live:
             del self._live[live.room_id]
 

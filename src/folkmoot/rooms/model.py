@@ -102,7 +102,7 @@ class RoomPolicy(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class RoomRecord(Struct, frozen=True):
-    """A room as it is stored, without its snapshot: `queries.snapshot_of` reads that.
+    """A room's row, without its snapshot, which `queries.snapshot_of` reads.
 
     `capabilities` are what everyone holds here, None for the defaults of their roles; `grants` are
     what single accounts hold beside them, by account id.
@@ -153,7 +153,7 @@ class Visitor(Struct, frozen=True, gc=False):
 
 
 class RoomView(Struct, frozen=True):
-    """A room as someone who may know of it sees it."""
+    """A room as someone who may see it sees it."""
 
     name: Annotated[str, told("The room's name.", pattern=ROOM_PATTERN)]
     access: Annotated[Access, told("Who may enter.")]
@@ -197,7 +197,7 @@ class RoomGrant(Struct, frozen=True):
 
 
 class RoomRights(Struct, frozen=True):
-    """Who holds what in a room, beside what its settings grant single people."""
+    """The rights in a room by role, and the grants."""
 
     roles: Annotated[dict[str, list[Held]], told("What everyone of a role holds, by role.")]
     grants: Annotated[list[RoomGrant], told("What was granted by messages, the oldest first.")]
@@ -220,7 +220,7 @@ class MessagePage(Struct, frozen=True):
 
 
 class ProposalView(Struct, frozen=True):
-    """A proposal and what has come of it so far."""
+    """A proposal and its state."""
 
     id: Annotated[str, told("The id of its message: what a decision correlates.")]
     seq: Annotated[int, place("Its place in the history of the room.")]

@@ -1,4 +1,4 @@
-"""What a hub says about all its rooms, and how one room is set within that."""
+"""The hub's settings for all rooms, and one room's settings within them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RoomOptions(Struct, frozen=True, kw_only=True):
 
 
 def rights_of_roles(capabilities: tuple[Source, ...] | None) -> dict[Role, tuple[Source, ...]]:
-    """What each role holds in a room that gives its members these; None for the defaults."""
+    """Each role's rights in a room with these member capabilities; None for the defaults."""
     rights = dict(DEFAULT_RIGHTS)
     if capabilities is not None:
         rights[Role.MEMBER] = rights[Role.GUEST] = capabilities

@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 
 class Outlet(Protocol):
-    """One connection, as a live room uses it; one is never mistaken for another."""
+    """One connection as a live room uses it; compared by identity."""
 
     def __hash__(self) -> int: ...
 
     @property
     def is_open(self) -> bool:
-        """Whether what it is told still goes somewhere."""
+        """Whether messages still reach the connection."""
         ...
 
     def tell(self, data: bytes) -> None:
@@ -50,11 +50,11 @@ class Outlet(Protocol):
         ...
 
     def hold(self) -> None:
-        """Take nothing more from it for now; who holds it releases it as often."""
+        """Stop reading from the connection; each hold needs one release."""
         ...
 
     def release(self) -> None:
-        """Go on taking what it sends."""
+        """Read from the connection again."""
         ...
 
     async def drained(self) -> None:
@@ -63,7 +63,7 @@ class Outlet(Protocol):
 
 
 class Crowd(Protocol):
-    """The connections that hear what is said in one room."""
+    """The connections that receive a room's messages."""
 
     def add(self, outlet: Outlet) -> None:
         """Let a connection hear what is said from now on."""
@@ -74,7 +74,7 @@ class Crowd(Protocol):
         ...
 
     def broadcast(self, messages: Sequence[bytes]) -> None:
-        """Tell all of them, in this order."""
+        """Send messages to all, in order."""
         ...
 
 
@@ -83,7 +83,7 @@ TellProgress: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What someone asks a backend in a room, where they may."""
+    """A request to a backend in a room."""
 
     room: str
     namespace: str
@@ -104,11 +104,11 @@ class Backends(Protocol):
         ...
 
     def may_bring(self, principal: Principal, namespace: str) -> bool:
-        """Whether there is such a backend and someone may use any of it at the hub."""
+        """Whether the backend exists and the principal may use any of it."""
         ...
 
     async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:
-        """What a backend answers someone who holds the room's right.
+        """A backend's answer to someone with the room's right to ask.
 
         Whether they hold the hub's, too, is judged here. Whatever keeps it from answering is
         raised; to cancel this cancels the request.
@@ -117,7 +117,7 @@ class Backends(Protocol):
 
 
 class Policy(Protocol):
-    """The hub's policy, as rooms ask it; what it refuses is raised as a `PolicyError`."""
+    """The hub's policy for rooms; a refusal is a `PolicyError`."""
 
     def check(
         self,
@@ -163,7 +163,7 @@ Enter: TypeAlias = Callable[[Said], Awaitable[Any]]
 
 
 class RoomStatus(NamedTuple):
-    """How far a room is, as far as is known here."""
+    """The position of a room, as far as known here."""
 
     epoch: str
     participants: int
@@ -175,7 +175,7 @@ class RoomStatus(NamedTuple):
 
 
 class WaitingItems(NamedTuple):
-    """What waits for someone in a room."""
+    """The open requests and proposals that wait for someone in a room."""
 
     requests: list[tuple[OpenRequest, Standing]]
     """What they were asked and have not answered."""
@@ -210,7 +210,7 @@ class RoomPort(Protocol):
 
     @property
     def outlets(self) -> Mapping[Outlet, Visitor]:
-        """The connections of this process, and who is on each."""
+        """The connections of this process and their visitors."""
         ...
 
     def join(
@@ -229,7 +229,7 @@ class RoomPort(Protocol):
         ...
 
     def decode(self, raw: bytes) -> McpxMessage:
-        """A message as the room reads it, or an error that says what is wrong with its bytes."""
+        """Decode a message, or raise an error that names the fault in its bytes."""
         ...
 
     def receive(self, outlet: Outlet, *messages: bytes | McpxMessage) -> None:
@@ -270,15 +270,15 @@ class RoomPort(Protocol):
         ...
 
     async def message(self, seq: int) -> bytes | None:
-        """The message with a `seq`, as long as the history has it."""
+        """The message with this `seq`, if the history still has it."""
         ...
 
     async def participants(self) -> list[dict[str, Any]]:
-        """Everyone who is here, as others are told of them, and whether they offer tools now."""
+        """All participants as others see them, and whether they offer tools."""
         ...
 
     async def rights(self) -> tuple[dict[str, list[Any]], list[Grant]]:
-        """What each role holds, and the grants that hold."""
+        """Each role's rights, and the valid grants."""
         ...
 
     async def proposals(self) -> list[Proposal]:
@@ -286,7 +286,7 @@ class RoomPort(Protocol):
         ...
 
     async def waiting(self, principal: Principal, role: Role) -> WaitingItems:
-        """What waits for someone."""
+        """The open requests and proposals that wait for someone."""
         ...
 
     async def request(self, id_: str) -> OpenRequest | None:
@@ -298,7 +298,7 @@ class RoomPort(Protocol):
         ...
 
     def seat(self) -> None:
-        """Let those backends of the room be here that the hub has."""
+        """Make the room's backends participants, as far as the hub has them."""
         ...
 
     def welcome_back(self, account: str) -> None:
@@ -306,9 +306,9 @@ class RoomPort(Protocol):
         ...
 
     def rename(self, principal: Principal) -> None:
-        """Someone who may be here is called something else now."""
+        """Someone's name changed."""
         ...
 
     def remove(self, account: str, code: CloseCode) -> None:
-        """Put someone out who may be here."""
+        """Put someone out."""
         ...

@@ -1,4 +1,4 @@
-"""Proposals over all rooms: those that someone may decide on, and deciding on one by its id.
+"""Proposals over all rooms: those someone may decide on, and deciding on one by id.
 
 They are found by one query over the index of stored rooms; no room is loaded for it. A decision is
 made of the proposer's own bytes, so nothing can differ from what was proposed.
@@ -63,7 +63,7 @@ _texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Decidable(Struct, frozen=True, kw_only=True):
-    """An open proposal that someone may decide on, without what it says."""
+    """An open proposal someone may decide on, without its content."""
 
     room_id: RoomId
     room: str
@@ -80,21 +80,21 @@ class Decidable(Struct, frozen=True, kw_only=True):
 
 
 class HeldRights(Struct, frozen=True):
-    """One of someone's rooms, and what they hold there."""
+    """One of someone's rooms, and their rights there."""
 
     name: str
     rights: Rights
 
 
 class OpenProposals(Struct, frozen=True):
-    """What waits for someone; `complete` unless so much is open that some was not looked at."""
+    """The proposals waiting for someone; not `complete` if too many are open to look at all."""
 
     proposals: list[Decidable]
     complete: bool
 
 
 class ProposalFinder:
-    """What waits in rooms for those who may decide."""
+    """Finds proposals for those who may decide on them."""
 
     def __init__(self, store: Store, clock: Clock, live: LiveRooms, policy: Policy | None) -> None:
         self._store = store
@@ -103,7 +103,7 @@ class ProposalFinder:
         self._policy = policy
 
     async def open_for(self, visitor: Visitor) -> OpenProposals:
-        """What someone may decide on in all their rooms, those that end soonest first."""
+        """The proposals someone may decide on in all rooms, soonest to expire first."""
         who, now = visitor.principal, self._clock.now()
 
         async def query(tx: Tx) -> tuple[list[Any], dict[RoomId, HeldRights], dict[str, str]]:
@@ -124,7 +124,7 @@ class ProposalFinder:
         return OpenProposals(found, complete=len(rows) <= MAX_DECIDABLE)
 
     async def message(self, one: Decidable) -> bytes | None:
-        """A proposal itself, as long as the history has it."""
+        """The message of a proposal, if the history still has it."""
         live = self._live.get(one.room_id)
         if live is not None:
             return await live.message(one.seq)
@@ -137,7 +137,7 @@ class ProposalFinder:
         return None if row is None else row[0]
 
     async def _in_memory(self, who: Principal) -> list[Decidable]:
-        """The same of rooms that are in memory alone: those there are, are live."""
+        """The same for memory-only rooms, which are live if they exist."""
         live = {one.room_id: one for one in self._live if not one.durable}
         if not live:
             return []
@@ -182,7 +182,7 @@ def _decidable(
 
 
 async def _places(tx: Tx, account: str, ids: Iterable[RoomId]) -> dict[RoomId, HeldRights]:
-    """Those of some rooms that an account may be in, and what it holds there."""
+    """Those rooms an account may be in, with its rights there."""
     places: dict[RoomId, HeldRights] = {}
     for some in chunks(sorted(ids)):
         for id_, name, capabilities, grants, role, granted in await tx.fetch(
@@ -246,7 +246,7 @@ ENDS: Final = ("mcp.response.", f"mcp.notification.{CANCELLED}")
 
 
 class DecisionMessage(Struct, frozen=True, gc=False):
-    """A stored message, as far as it matters here."""
+    """The members of a stored message that matter here."""
 
     seq: int
     id: str
@@ -257,7 +257,7 @@ class DecisionMessage(Struct, frozen=True, gc=False):
 
 
 class Proposed(Struct, frozen=True, gc=False):
-    """What a proposal asks for, in its proposer's own bytes: what fulfils it must be equal."""
+    """The content of a proposal in its proposer's own bytes; a fulfilment must equal it."""
 
     method: str
     params: Raw | UnsetType = UNSET
@@ -349,7 +349,7 @@ async def find(rooms: Rooms, visitor: Visitor, room: str, id_: str) -> ProposalV
 
 
 def target_of(view: ProposalView, to: str | None) -> str:
-    """Who is to do it: whom the proposal names, or else whom the caller does."""
+    """The participant to act: named by the proposal, or else by the caller."""
     if to is not None:
         return to
     if len(view.to) == 1:

@@ -38,7 +38,7 @@ _policy = msgspec.json.Decoder(RoomPolicy).decode
 
 
 class Seen(NamedTuple):
-    """A room in someone's list, and what they are to it."""
+    """A room in someone's list, with their membership."""
 
     room: RoomRecord
     membership: Membership | None
@@ -142,12 +142,12 @@ async def update_room(tx: Tx, room: RoomRecord) -> bool:
 
 
 def publish_change(tx: Tx, room_id: RoomId, by: str = "", *, gone: bool = False) -> None:
-    """Have every hub told that a room is not what it was; `by` is the one that knows already."""
+    """Publish that a room changed; `by` is the hub that knows already."""
     tx.publish(subject(ROOMS, str(room_id)), {"by": by, "gone": gone})
 
 
 async def lock_room(tx: Tx, room_id: RoomId) -> None:
-    """Hold a room's row until the commit, so that what is counted of it stays so."""
+    """Lock a room's row until the commit, so that counts stay true."""
     await tx.execute("UPDATE rooms SET created_at = created_at WHERE id = ?", (room_id,))
 
 
@@ -303,7 +303,7 @@ async def put_backends(
 
 
 async def forget_account_backends(tx: Tx, room_id: RoomId, account_id: str) -> None:
-    """Keep no longer that someone brought a room its backends; they stay."""
+    """Forget who brought a room its backends; they stay."""
     await tx.execute(
         "UPDATE room_backends SET added_by = NULL WHERE room_id = ? AND added_by = ?",
         (room_id, account_id),

@@ -132,7 +132,7 @@ async def remove(tx: Tx, guest_id: str) -> bool:
 
 
 async def remove_waiting(tx: Tx, room_id: RoomId, likeness: str, by: str, now: int) -> None:
-    """Forget one who has not come: whoever invited it does so anew, or its time is over."""
+    """Remove a guest who has not come, invited anew or expired."""
     await tx.execute(
         "DELETE FROM room_guests WHERE room_id = ? AND likeness = ? "
         "AND expires_at IS NOT NULL AND (invited_by = ? OR expires_at <= ?)",
@@ -141,7 +141,7 @@ async def remove_waiting(tx: Tx, room_id: RoomId, likeness: str, by: str, now: i
 
 
 async def remove_invitations_by(tx: Tx, inviter: str) -> int:
-    """Forget those whom someone invited and who have not come."""
+    """Remove the guests someone invited who have not come."""
     return await tx.execute(
         "DELETE FROM room_guests WHERE invited_by = ? AND expires_at IS NOT NULL", (inviter,)
     )

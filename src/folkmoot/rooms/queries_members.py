@@ -35,7 +35,7 @@ async def known_as(tx: Tx, room_id: RoomId, name: str) -> Known | None:
 
 
 async def put_membership(tx: Tx, member: Membership) -> None:
-    """Let an account be this to a room, whatever it was before."""
+    """Set an account's membership of a room."""
     await tx.execute(
         "INSERT INTO room_members (room_id, account_id, role, state) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (room_id, account_id) "
@@ -164,7 +164,7 @@ async def memberships_of(tx: Tx, account_id: str) -> list[tuple[str, Membership]
 
 
 async def lock_account(tx: Tx, account_id: str) -> None:
-    """Hold an account's row until the commit, so that what is counted of it stays so."""
+    """Lock an account's row until the commit, so that counts stay true."""
     await tx.execute("UPDATE users SET created_at = created_at WHERE id = ?", (account_id,))
 
 

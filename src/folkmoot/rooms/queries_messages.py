@@ -140,7 +140,7 @@ async def trim(tx: Tx, room_id: RoomId, first_seq: int, most: int) -> Share:
 
 
 async def remove(tx: Tx, room_id: RoomId, seqs: Sequence[int]) -> Share:
-    """Remove some messages; what it were."""
+    """Remove some messages, and return their share."""
     removed: list[Row] = []
     for some in chunks(seqs):
         removed += await tx.fetch(
@@ -213,7 +213,7 @@ async def said_in(
 
 
 async def add_shares(tx: Tx, room_id: RoomId, shares: Mapping[str, Share]) -> None:
-    """Note what was stored with these messages."""
+    """Add stored messages to their authors' shares."""
     for author, (messages, size) in shares.items():
         await tx.execute(
             "INSERT INTO room_shares (room_id, author, messages, bytes) VALUES (?, ?, ?, ?) "
@@ -225,7 +225,7 @@ async def add_shares(tx: Tx, room_id: RoomId, shares: Mapping[str, Share]) -> No
 
 
 async def subtract_shares(tx: Tx, room_id: RoomId, removed: list[Row]) -> Share:
-    """Note what was removed, given as author and size of each message; all of it together."""
+    """Subtract removed messages from their authors' shares; returns the sum."""
     shares: dict[str, Share] = {}
     for author, size in removed:
         shares[author] = shares.get(author, Share()).plus(size)
@@ -261,7 +261,7 @@ async def total_of_room(tx: Tx, room_id: RoomId) -> Share:
 
 
 async def window_of_sizes(tx: Tx, room_id: RoomId, after: int) -> list[Row]:
-    """Some messages after a `seq`: the `seq` of each, its author, and what it counts for."""
+    """Some messages after a `seq`: the seq, author and size of each."""
     return await tx.fetch(
         f"SELECT seq, {ROOM_AUTHOR}, {ROOM_SIZE} FROM room_messages "  # noqa: S608
         "WHERE room_id = ? AND seq > ? ORDER BY seq LIMIT ?",

@@ -134,7 +134,7 @@ class Requester:
         return found
 
     async def cancel(self, sent: Iterable[SentRequest]) -> None:
-        """Wait for these no longer, and say so to whoever was asked."""
+        """Stop waiting for these requests, and cancel them at the other side."""
         method = CANCELLED
         payload = {"jsonrpc": JSONRPC, "method": method, "params": {}}
         for request in sent:

@@ -1,4 +1,4 @@
-"""Rooms as transports and tools use them: who may come in, what is there, and what is said."""
+"""Rooms for transports and tools: entering, listing, posting and reading."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ logger = logging.getLogger("folkmoot.rooms")
 
 
 class Admission(NamedTuple):
-    """Someone may come in, as this."""
+    """An admitted visitor with their role."""
 
     room: RoomPort
     role: Role
@@ -184,7 +184,7 @@ class Rooms(Listing):
         return guest
 
     async def _guest_with(self, secret: str) -> Visitor | None:
-        """The guest that has this credential."""
+        """The guest with this credential."""
         hashed = invitations.hash_credential(secret)
         if hashed is None:
             return None
@@ -192,7 +192,7 @@ class Rooms(Listing):
         return None if found is None else guest_visitor(*found)
 
     async def authenticate_browser(self, secret: str) -> Visitor:
-        """Whose browser session has this secret; that of a guest is its credential."""
+        """The visitor of a browser session; a guest's session is its credential."""
         guest = await self._guest_with(secret)
         if guest is not None:
             return guest
@@ -210,7 +210,7 @@ class Rooms(Listing):
         return visitor, secret
 
     async def _endow(self, visitor: Visitor, name: str, guest: Guest) -> None:
-        """Let a guest hold what it was promised; its invitation is used up, so it comes anyway."""
+        """Give a guest the promised rights; a failure does not keep it out."""
         try:
             record, _ = await self.find_in(visitor, name)
             await (await self._live.open(record)).endow(visitor.principal, guest)
@@ -427,7 +427,7 @@ class Rooms(Listing):
         return self._revocation.changes
 
     def confirm(self, visitor: Visitor, changes: int) -> None:
-        """Someone came in who showed a token when there had been so many changes of accounts.
+        """Check someone who entered with a token that may have been revoked meanwhile.
 
         Where there were more meanwhile, one may have been theirs, and they were not here yet.
         """
@@ -436,12 +436,12 @@ class Rooms(Listing):
 
 
 def inviter(visitor: Visitor, role: Role) -> str | None:
-    """Whose invitations someone looks after: one's own, or everyone's as an owner."""
+    """Whose invitations someone manages: their own, or as an owner everyone's."""
     return None if role is Role.OWNER else visitor.principal.account_id
 
 
 async def _guarded(work: Coroutine[Any, Any, Any]) -> None:
-    """Run work that nobody waits for; what goes wrong with it is told in the log."""
+    """Run background work, logging its failure."""
     try:
         await work
     except FolkmootError as error:

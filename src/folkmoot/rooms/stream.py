@@ -69,7 +69,7 @@ class RoomStream(ABC):
         )
 
     def decode(self, raw: bytes) -> McpxMessage:
-        """A message as the room reads it, or an error that says what is wrong with its bytes."""
+        """Decode a message, or raise an error that names the fault in its bytes."""
         return self.machine.decode(raw)
 
     async def wait(self, after: int, seconds: float) -> None:
@@ -149,19 +149,19 @@ class RoomStream(ABC):
         )
 
     async def message(self, seq: int) -> bytes | None:
-        """The message with a `seq`, as long as the history has it."""
+        """The message with this `seq`, if the history still has it."""
         kept = seq >= self.machine.oldest_seq
         found = await self.history.after(seq - 1, seq, 1) if kept else []
         return found[0] if found else None
 
     async def participants(self) -> list[dict[str, Any]]:
-        """Everyone who is here, as others are told of them, and whether they offer tools now."""
+        """All participants as others see them, and whether they offer tools."""
         here = self.machine.participants()
         await self.flushed()
         return here
 
     async def rights(self) -> tuple[dict[str, list[Any]], list[Grant]]:
-        """What each role holds, and the grants that hold."""
+        """Each role's rights, and the valid grants."""
         granted = [*self.machine.grants()]
         roles = {role.value: list(held) for role, held in self.machine.settings.rights.items()}
         await self.flushed()
@@ -175,7 +175,7 @@ class RoomStream(ABC):
         return sorted(found, key=lambda one: one.seq, reverse=True)
 
     async def waiting(self, principal: Principal, role: Role) -> WaitingItems:
-        """What waits for someone."""
+        """The open requests and proposals that wait for someone."""
         asked, decidable = self.machine.waiting(principal, role)
         rights = self.machine.rights_of(principal, role)
         found = [msgspec.structs.replace(one) for one in decidable]

@@ -35,7 +35,7 @@ from folkmoot.settings.limits import MAX_BACKEND_NAME, MAX_VALUE
 
 
 class GatewayTables(Struct, kw_only=True):
-    """The gateway as far as it was read."""
+    """The gateway's tables, as far as they could be read."""
 
     backends: dict[str, BackendSpec] = msgspec.field(default_factory=dict)
     """By namespace."""
@@ -64,7 +64,7 @@ class GatewayTables(Struct, kw_only=True):
 
 
 class TablePlace(NamedTuple):
-    """One table in one file: what it is called in sentences, and where its keys stand."""
+    """One table in one file: its name in error messages, and the lines of its keys."""
 
     gathering: GatewayTables
     label: str

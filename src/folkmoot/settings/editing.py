@@ -114,7 +114,7 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Statement(NamedTuple):
-    """One statement or comment: its lines, counted from 0, and what it is about."""
+    """One statement or comment: its lines, counted from 0, and its key."""
 
     first: int
     after: int
@@ -164,7 +164,7 @@ def without_backend(text: str, name: str) -> str:
 
 
 def kept_lines(lines: list[str], gone: set[int]) -> list[str]:
-    """The other lines, without the blank ones that only kept apart what is gone."""
+    """The remaining lines, without blank lines that only separated the removed ones."""
     kept: list[str] = []
     behind = False
     for number, line in enumerate(lines):
@@ -196,7 +196,7 @@ def statements_of(text: str) -> Iterator[Statement]:
 
 
 def leaves(value: Mapping[str, Any]) -> Iterator[Key]:
-    """The innermost keys that one statement sets."""
+    """The innermost keys that a value sets."""
     for name, each in value.items():
         if isinstance(each, dict) and each:
             yield from ((name, *inner) for inner in leaves(each))
@@ -245,7 +245,7 @@ def block_begins(found: list[Statement], number: int) -> int:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """What a document says."""
+    """The values of a document."""
     return tomllib.loads(text)
 
 
@@ -263,7 +263,7 @@ def check_same(changed: str, wanted: dict[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value as reading it back gives it."""
+    """A value without tomlkit's types."""
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -62,7 +62,7 @@ URL_SECRET = re.compile(r"(?<=//)[^/@]*(?=@)|(?<=\?).+")
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """One setting: where it stands, what it may be, and what it is for."""
+    """One setting: its place, its type and bounds, and its description."""
 
     path: str
     section: str
@@ -79,17 +79,17 @@ class Field(Struct, frozen=True, kw_only=True):
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
+        """The environment variable of this setting."""
         return "FOLKMOOT_" + self.path.replace(".", "_").upper()
 
     @property
     def description(self) -> str:
-        """What it is for, as the text below its declaration says."""
+        """The description, from the docstring below its declaration."""
         return descriptions(self.table)[self.name]
 
     @property
     def option(self) -> str:
-        """The command-line option that sets it, where a command has one."""
+        """The command-line option of this setting, if a command has one."""
         return "--" + self.path.replace(".", "-").replace("_", "-")
 
 
@@ -194,7 +194,7 @@ def nearest(name: str, known: Iterable[str], spelled: str = "'{}'") -> str:
 
 
 def expectation(base: Any, arguments: tuple[Any, ...], meta: Mapping[str, Any]) -> str:
-    """What a value must be, in words, from its type, its bounds and its shape."""
+    """The allowed values in words, from type, bounds and shape."""
     low, high = meta.get("ge"), meta.get("le")
     if base is int or base is float:
         noun = "an integer" if base is int else "a number"
@@ -314,7 +314,7 @@ def in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:
 
 
 def masked(field: Field, value: Any) -> Any:
-    """A value as it may be shown."""
+    """A value for display, with secrets masked."""
     if field.secret:
         return value and MASK
     return types.without_password(value) if field.shape is types.database_url and value else value
@@ -350,7 +350,7 @@ def shown_value(name: str, value: Any) -> Any:
 
 
 def shown_secret(name: str, value: Value) -> Any:
-    """One variable or header."""
+    """One variable or header for display, masked if it is a secret."""
     if isinstance(value, str):
         return MASK if sounds_secret(name) else value
     return {key: told for key, told in msgspec.structs.asdict(value).items() if told}

@@ -1,4 +1,4 @@
-"""The settings file: where it is, who may write it, its values and the line of each key."""
+"""The settings file: its location, its owner, its values and the line of each key."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def is_private(group_id: int, user_id: int) -> bool:
 
 
 def read_only(path: Path) -> bool:
-    """Whether nobody here can write it, as where a container has it mounted read-only."""
+    """Whether the file cannot be written, as when a container mounts it read-only."""
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:
@@ -175,7 +175,7 @@ def read_only(path: Path) -> bool:
 
 
 def user(user_id: int) -> str:
-    """A user as people know them."""
+    """A user's name, or the number if there is no name."""
     import pwd
 
     try:
@@ -194,7 +194,7 @@ POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 class Problem(Struct, frozen=True, order=True):
-    """One thing wrong; problems sort by their source, then by line."""
+    """One problem; problems sort by source, then by line."""
 
     source: int
     line: int
@@ -202,7 +202,7 @@ class Problem(Struct, frozen=True, order=True):
 
 
 class SettingsDocument(Struct, frozen=True, kw_only=True):
-    """A parsed settings file: its name as the user knows it, its values, the line of each key."""
+    """A parsed settings file: its displayed name, its values, the line of each key."""
 
     name: str
     values: dict[str, Any]
@@ -308,7 +308,7 @@ def read_bytes(name: str, *, owned: bool | None = None) -> bytes:
 
 
 def read_start(path: Path, *, owned: bool | None) -> bytes:
-    """As much of a file as tells whether it is too large."""
+    """As much of a file as shows whether it is too large."""
     with path.open("rb") as file:
         if owned is not None:
             wrong = refusal(path, os.fstat(file.fileno()), owned=owned)
@@ -318,7 +318,7 @@ def read_start(path: Path, *, owned: bool | None) -> bytes:
 
 
 def read_pipe(path: Path) -> bytes:
-    """The same of a pipe, such as the shell makes of a command; nobody may ever write to it."""
+    """The same for a pipe, such as a shell's process substitution, with a time limit."""
     pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     raw, there = b"", select.poll()
     there.register(pipe, select.POLLIN)
@@ -336,12 +336,12 @@ def read_pipe(path: Path) -> bytes:
 
 
 def printable(name: str) -> str:
-    """A file name in one line, whatever it holds."""
+    """A file name in one printable line."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
 
 
 def syntax_problem(name: str, text: str, message: str) -> str:
-    """The parser's words with its position in front, as compilers put it."""
+    """The parser's message with its position in front, as compilers write it."""
     position = POSITION.search(message)
     if position is None:
         return f"{name}: a number has too many digits"

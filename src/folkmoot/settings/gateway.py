@@ -61,7 +61,7 @@ def refuse_nesting(name: str, members: object, place: TablePlace) -> None:
 
 
 def read_grants(table: object, place: TablePlace) -> None:
-    """Capabilities by handle or `@GROUP`, each compiled once to see that it is one."""
+    """Capabilities by handle or `@GROUP`, each compiled once to check it."""
     gathering = place.gathering
     for name, given in entries(table, place):
         who = holder(name, place)
@@ -75,7 +75,7 @@ def read_grants(table: object, place: TablePlace) -> None:
 
 
 def holder(name: str, place: TablePlace) -> str | None:
-    """Whom a key of `[grants]` means, as grants know them; None when it is nobody."""
+    """The account or group that a key of `[grants]` names; None if it names nobody."""
     groups = place.gathering.groups
     if name.startswith("@"):
         if name[1:] in groups:
@@ -175,7 +175,7 @@ def take_gateway(
     *,
     runs: bool = False,
 ) -> GatewayTables:
-    """The gateway as a settings file and the files that it imports describe it.
+    """The gateway as described by a settings file and the files it imports.
 
     `runs` refuses imported files that others may write.
     """

@@ -64,7 +64,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def advice(settings: Settings) -> Iterator[tuple[str, str]]:
-    """What someone who chose a setting should know, with its path and a sentence."""
+    """Warnings about chosen settings: the path of each, and a sentence."""
     if urlsplit(settings.public_url).path.strip("/"):
         yield "public_url", PATH
 
@@ -93,7 +93,7 @@ MCP_SERVERS = "gateway.mcp_servers"
 
 
 class LoadArguments(Struct, frozen=True, kw_only=True):
-    """What settings were loaded with, so that they can be loaded again."""
+    """The arguments with which settings were loaded, to load them again."""
 
     config: str | None = None
     environ: Mapping[str, str] | None = None
@@ -126,13 +126,13 @@ class Loaded(Struct, frozen=True, kw_only=True):
     given: LoadArguments = msgspec.field(default_factory=LoadArguments)
 
     def again(self) -> Loaded:
-        """The same, as the files are now."""
+        """Load the same settings from the present files."""
         given = self.given
         return load(given.config, environ=given.environ, options=given.options, runs=given.runs)
 
 
 class MergedValues(Struct, kw_only=True):
-    """The values found so far with their origins, and what is wrong with the others."""
+    """The values so far with their origins, and the problems."""
 
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     origins: dict[str, str] = msgspec.field(default_factory=dict)

@@ -117,7 +117,7 @@ class QuotaSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 class LimitSettings(SettingsTable, frozen=True, kw_only=True):
-    """What one message in a room, and one connection to it, may cost."""
+    """The limits of one message in a room, and of one connection to it."""
 
     message_bytes: Annotated[int, Meta(ge=1024, le=16_777_216)] = 1_048_576
     """The largest message a room accepts, in bytes; a WebSocket that sends a larger one is closed

@@ -133,7 +133,7 @@ def database_url(value: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """The address of a database as it may be shown: without its password and its parameters."""
+    """The URL of a database for display, without password and parameters."""
     found = DATABASE.fullmatch(url)
     if found is None:
         return f"{url.partition(':')[0]}://…" if "://" in url else "…"

@@ -91,7 +91,7 @@ def tell_unless_stopped(progress: Progress | None, stop: Event) -> Progress:
 
 
 def copy_view(source: Path, part: Path, progress: Progress, vfs: str | None) -> None:
-    """Copy one view of the source; again, if one that was nobody's is somebody's meanwhile."""
+    """Copy one view of the source; repeated if an unowned database got an owner meanwhile."""
     while True:
         at_rest = is_at_rest(source, vfs)
         before = source.stat()
@@ -117,7 +117,7 @@ def copy_pages(source: Path, part: Path, progress: Progress, vfs: str | None) ->
 
 
 def finish(part: Path, stop: Event) -> str | None:
-    """Make the copy one file, mark it as one, check it and have it on the disk."""
+    """Make the copy one file, mark it as a backup, check it and sync it."""
     with closing(apsw.Connection(str(part), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
         keep_one_file(connection)
         run(

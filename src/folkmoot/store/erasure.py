@@ -155,7 +155,7 @@ class PageCleaner:
             os.fdatasync(self._file)
 
     def _clean_run(self, number: int, count: int, size: int) -> None:
-        """Clean so many pages from one on; each call to the system lets others have their turn."""
+        """Clean a run of pages; each system call yields to other threads."""
         start = (number - 1) * size
         read = os.pread(self._file, count * size, start)
         for at in range(0, len(read), size):

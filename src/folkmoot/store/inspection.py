@@ -1,4 +1,4 @@
-"""Looking at a database without changing it: what it is, and whether it is whole."""
+"""Inspects a database without changing it: its identity and its integrity."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class DatabaseInfo(Struct, frozen=True):
 
 
 def write_ahead_log(path: Path) -> Path:
-    """The side file that is there as long as someone has the database open, or died with it."""
+    """The side file that exists while a process has the database open, or died with it."""
     return path.with_name(path.name + "-wal")
 
 
 def look_into(path: Path, vfs: str | None) -> apsw.Connection:
-    """Open a database to read it, and leave nothing beside one that nobody has open."""
+    """Open a database for reading, leaving no side files behind."""
     return connect(path, read_only=True, at_rest=is_at_rest(path, vfs), vfs=vfs)
 
 

@@ -38,12 +38,12 @@ class Answer(NamedTuple):
 
 
 def answer_all(jobs: Iterable[Job], error: FolkmootError) -> list[Answer]:
-    """The same error for each caller, as objects of their own: a traceback grows where it rises."""
+    """The same error for each caller, as separate objects, since tracebacks grow."""
     return [Answer(job.caller, error=type(error)(error.message, **error.data)) for job in jobs]
 
 
 def deliverable(error: BaseException) -> BaseException:
-    """What a unit raised, as its caller may get it: nothing that would end the caller's loop."""
+    """A unit's exception for its caller, wrapped if it would end the caller's loop."""
     if isinstance(error, apsw.Error):
         return translate(error)
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
@@ -129,7 +129,7 @@ class JobQueue:
         self.closed = True
 
     def end(self, threads: int = 1) -> None:
-        """Have each thread end after what was accepted."""
+        """End each thread after the accepted jobs."""
         self.refuse()
         for _ in range(threads):
             self._jobs.put(None)

@@ -63,7 +63,7 @@ def settle_identity(database_id: str, epoch: str, now: int) -> Unit[DatabaseIden
 
 
 async def read_identity(tx: Tx) -> DatabaseIdentity:
-    """Who this database is."""
+    """The identity of this database."""
     values: dict[str, str] = dict(await tx.fetch("SELECT key, value FROM meta"))
     return DatabaseIdentity(
         database_id=values[DATABASE_ID],
@@ -80,7 +80,7 @@ class Probe(NamedTuple):
     number: int
 
     def seen(self, found: str | None) -> bool:
-        """Whether this mark, or one that was made after it, was found."""
+        """Whether this mark, or a later one, was found."""
         opening, _, number = (found or "").partition(" ")
         return opening == self.opening and number.isdigit() and int(number) >= self.number
 

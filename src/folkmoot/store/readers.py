@@ -38,7 +38,7 @@ class Readers:
 
 
 class Reader:
-    """One thread with its connection."""
+    """A reading thread with its connection."""
 
     def __init__(self, connection: apsw.Connection, queue: JobQueue) -> None:
         self.reads = 0

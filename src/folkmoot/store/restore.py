@@ -48,14 +48,14 @@ def keep(database: Path) -> Path:
 
 
 def gather(database: Path) -> None:
-    """Make a database one file. A damaged one is not touched, so that nothing becomes worse."""
+    """Make a database one file; a damaged one is left untouched."""
     if any(beside(database, side).exists() for side in SIDES[1:]) and not find_faults(database):
         with suppress(apsw.Error, FolkmootError), closing(connect(database)) as connection:
             keep_one_file(connection)
 
 
 def remove_database(database: Path) -> None:
-    """Remove a database that nobody has open, and what SQLite left beside it, as far as can be."""
+    """Remove a closed database with SQLite's side files, as far as possible."""
     for side in SIDES:
         with suppress(OSError):
             beside(database, side).unlink()

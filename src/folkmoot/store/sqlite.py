@@ -84,7 +84,7 @@ def translate(error: apsw.Error, path: Path | None = None) -> StoreError:
 
 
 def engine_version() -> str:
-    """Which SQLite this is, and what brought it."""
+    """The version of SQLite, and of its package."""
     return f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
 
 
@@ -104,7 +104,7 @@ def make_private(path: Path) -> None:
 
 
 def open_private(path: Path, flags: int = 0) -> None:
-    """See that a file can be written, and close it to others."""
+    """Check that a file can be written, and make it private."""
     flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, PRIVATE)
     try:

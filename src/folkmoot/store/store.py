@@ -58,7 +58,7 @@ FileNumber: TypeAlias = tuple[int, int] | None
 
 
 class Connections(NamedTuple):
-    """One connection that writes, one that reads in the loop, and those that read in threads."""
+    """One writing connection, one for reads in the loop, and those of reading threads."""
 
     writer: apsw.Connection
     loop_reader: apsw.Connection
@@ -180,7 +180,7 @@ class SqliteStore:
             raise
 
     def _publish(self, event: Published) -> None:
-        """Publish what a unit said; it is committed, so a bus that fails is no error of its."""
+        """Publish a committed event; a failing bus is only logged."""
         try:
             self.bus.emit(*event)
         except BusClosed:
@@ -265,7 +265,7 @@ class SqliteStore:
         return await start(partial(inspect_database, self.path, vfs=self._vfs))
 
     def stats(self) -> StoreStats:
-        """What the store has done so far."""
+        """The store's counters since it was opened."""
         counts = self._writer.counts
         return StoreStats(
             units=counts.units,
@@ -335,12 +335,12 @@ def close_all(connections: list[apsw.Connection], cleaner: PageCleaner | None) -
 
 
 def file_numbers(path: Path) -> list[FileNumber]:
-    """What tells a database and its write-ahead log from others that took their names."""
+    """The device and inode of a database and its log, to notice replaced files."""
     return [file_number(path), file_number(write_ahead_log(path))]
 
 
 def file_number(path: Path) -> FileNumber:
-    """What tells a file from another that took its name."""
+    """The device and inode of a file, to notice that it was replaced."""
     try:
         status = path.stat()
     except OSError:

@@ -38,7 +38,7 @@ def check_target(source: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def taken(target: Path) -> BackupFailed:
-    """What is said of a name that somebody has."""
+    """The error for a name already in use."""
     return BackupFailed(f"{target}: already exists. --overwrite replaces it.")
 
 

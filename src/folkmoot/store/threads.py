@@ -1,4 +1,4 @@
-"""Work that blocks, each in a thread of its own, so that none waits for another's end."""
+"""Blocking work, each in its own thread, so that none waits for another."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class SqliteTx:
         return int(row[0])
 
     def publish(self, subject: str, event: Any = None) -> None:
-        """Have an event published once this unit is committed; what is wrong with it fails it."""
+        """Publish an event once this unit commits; an invalid one fails the unit."""
         if not self._publishes:
             raise StatementFailed("A query publishes nothing.")
         check_subject(subject)

@@ -69,7 +69,7 @@ class WriterCounts:
         self.wal_pages = 0
 
     def committed(self, units: int, seconds: float) -> None:
-        """Count one commit and the units it held."""
+        """Count one commit and its units."""
         self.commits += 1
         self.units += units
         self.commit_seconds += seconds
@@ -183,7 +183,7 @@ class Writer:
         return failed
 
     def _run_isolated(self, unit: Unit[T], *, alone: bool) -> T:
-        """Run a unit so that nothing of it remains if it raises; one alone needs no savepoint."""
+        """Run a unit so that nothing of it remains if it raises; a lone one needs no savepoint."""
         begin, keep, undo = ALONE if alone else SHARED
         if begin:
             self._connection.execute(begin)

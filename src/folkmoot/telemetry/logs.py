@@ -60,7 +60,7 @@ class PlainRecord(logging.LogRecord):
     """
 
     def __init__(self, name: str, level: int, message: str, values: Mapping[str, Any]) -> None:
-        """As the library makes one, without what it looks up."""
+        """A record as the library makes it, without the fields it would look up."""
         vars(self).update(_EMPTY)
         self.name = name
         self.levelno = level
@@ -196,7 +196,7 @@ class TextFormatter(logging.Formatter):
         self._colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line; a traceback follows, indented so that it cannot pose as one."""
+        """The record as one line; a traceback follows, indented, never at the start of a line."""
         seen = _Record(record, self)
         parts = [
             self._paint(_COLOURS.get(seen.level, "0"), f"{seen.level:<7}"),
@@ -237,7 +237,7 @@ def _shown(value: Any) -> str:
 
 
 class SafeHandler(logging.StreamHandler[TextIO]):
-    """Writes records without waiting; when that fails it says so without showing what failed."""
+    """Writes records without blocking; a failure is reported without the record's content."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

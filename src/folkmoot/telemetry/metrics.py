@@ -112,7 +112,7 @@ class Metrics:
         durations.total += seconds
 
     def _requests(self) -> Iterator[Metric]:
-        """The requests that were answered, as metrics."""
+        """The answered requests, as metrics."""
         labels = ("method", "route", "status")
         counted = CounterMetricFamily("folkmoot_http_requests", COUNTED, labels=labels)
         for (method, route, status), number in self._answered.items():
@@ -154,7 +154,7 @@ class _Watch(Collector):
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """What the watched part says at this moment."""
+        """The present metrics of the watched part."""
         return self._families()
 
 
@@ -270,7 +270,7 @@ def quota_families(
     refused: Mapping[str, int],
     disk_free: int | None,
 ) -> list[Metric]:
-    """The numbers of the quotas: what the hub uses of each with its limit, and who is near one."""
+    """The metrics of quotas: use and limit of each, and the accounts near a limit."""
     what = ("what",)
     amounts = {name: amount for name, (amount, _) in used.items()}
     limits = {name: limit for name, (_, limit) in used.items()}
@@ -368,7 +368,7 @@ def backend_families(
 def _outcome_families(
     backends: Sequence[Mapping[str, Any]], bounds: Sequence[float]
 ) -> list[Metric]:
-    """How long backends took, and what came of what they were asked."""
+    """The durations and outcomes of backends' calls, as metrics."""
     counts: dict[str, list[int]] = {}
     seconds: Counts[str] = Counts()
     outcomes: dict[str, Counts[str]] = {}

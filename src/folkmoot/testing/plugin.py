@@ -77,7 +77,7 @@ def _failing() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Fail a test that asked for what is not on its tape, also if its client made light of it."""
+    """Fail a test that made a request missing from its tape, even if its client hid the error."""
     made = getattr(item, "funcargs", {}).get("tape")
     missed = getattr(made, "missed", None)
     try:

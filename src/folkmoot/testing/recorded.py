@@ -52,7 +52,7 @@ class TapeUnusable(Exception):
 
 
 class Marked(NamedTuple):
-    """What a marker says."""
+    """The arguments of a marker."""
 
     path: Path
     command: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class RecordedServer:
         return "\n".join([head, *(f"  {each}" for each in dict.fromkeys(told)), foot])
 
     def stop(self) -> None:
-        """End what runs for the test here."""
+        """Stop the server of this test."""
         if self._background is not None:
             self._background.stop()
 
@@ -217,7 +217,7 @@ def recorded_in(folder: Path) -> list[Path]:
 
 
 def keep(tapes: Sequence[Path], path: Path) -> None:
-    """Write these tapes as one, whole or not at all, over the one that is there."""
+    """Write these tapes as one file, atomically replacing the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -271,7 +271,7 @@ class Background(Generic[T]):
         """What the context gave."""
 
     def stop(self) -> None:
-        """Leave the context; what goes wrong there is nobody's concern any more."""
+        """Leave the context, ignoring its errors."""
         if self._loop is not None and self._asked is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._asked.set)
         self._thread.join(STOP_SECONDS)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TurnedAway:
-    """Those that were answered 503, or not at all, because others were here before."""
+    """Connections answered 503, or not at all, because the hub was full."""
 
     def __init__(self, metrics: Metrics | None = None) -> None:
         self._metrics = metrics

@@ -1,4 +1,4 @@
-"""Where a request came from, as far as that can be believed."""
+"""The address a request came from, as far as proxies are trusted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Addresses:
 
     @property
     def believes_proxies(self) -> bool:
-        """Whether there are proxies whose word is taken."""
+        """Whether there are trusted proxies."""
         return bool(self._trusted)
 
     def of(self, scope: Scope) -> str:

@@ -50,14 +50,14 @@ class JsonResponse(Response):
 
 
 class FileResponse:
-    """A file as it is stored, up to the size that it had when it was asked for."""
+    """A file, up to the size it had when the request came."""
 
     def __init__(self, answer: FileAnswer, media: str) -> None:
         self._answer = answer
         self._media = media
 
     async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
-        """Send it, piece by piece, and close it."""
+        """Send the file in pieces, and close it."""
         file, left = self._answer.file, self._answer.size
         headers = {
             "content-type": self._media,
@@ -78,7 +78,7 @@ class FileResponse:
 
 
 def wants_page(scope: Scope) -> bool:
-    """Whether the one who asks is a browser that shows pages."""
+    """Whether the request is from a browser that shows pages."""
     return "text/html" in Headers(scope=scope).get("accept", "")
 
 

@@ -56,7 +56,7 @@ async def nobody(_: Scope) -> str:
 
 
 def nowhere(_: Scope) -> str:
-    """Locate no one: all come from one place."""
+    """Give all callers the same place."""
     return ""
 
 
@@ -150,13 +150,13 @@ class BodyLimit:
 
     @property
     def is_full_for_strangers(self) -> bool:
-        """Whether it holds as many bytes of strangers' bodies as it may."""
+        """Whether strangers' bodies use all of their share."""
         return bool(self.bounds.total_bytes) and (
             self.held.get("", 0) > self.bounds.total_bytes // BODY_STRANGERS_SHARE
         )
 
     def is_full_for(self, account: str) -> bool:
-        """Whether it holds as many bytes of one account's bodies as it may."""
+        """Whether one account's bodies use all of its share."""
         return bool(self.bounds.total_bytes) and self.held.get(account, 0) > self.account_bytes
 
     def hold(self, caller: str, size: int) -> None:
@@ -190,7 +190,7 @@ class _Body(Struct, eq=False):
     """Bytes that count against its account's rate."""
 
     async def receive(self) -> Message:
-        """The whole body as one message, and then what comes after it."""
+        """The whole body as one message, then later messages."""
         if self._read:
             return await self._receive()
         self._read = True
@@ -398,7 +398,7 @@ async def read_body(receive: Receive) -> bytes | None:
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """The body as if it had come at once, then what comes after it."""
+    """The body as one message, then later messages of the connection."""
     told = False
 
     async def replay() -> Message:

@@ -110,7 +110,7 @@ class BrowserCookies:
         return scheme == "https" or is_loopback(host_of(netloc))
 
     async def identity(self, secret: str) -> Identity | None:
-        """Whose session this is, if it is one that may be used."""
+        """The identity of a valid browser session."""
         found = await self._accounts.authentication.by_browser(secret) if secret else None
         account = None if found is None else found.account
         return None if account is None or account.suspended_at is not None else found

@@ -70,7 +70,7 @@ class Turns:
         self._forgotten = 0.0
 
     def begin(self, who: str, start: Callable[[], object]) -> None:
-        """Call `start` now, or as soon as it is its turn."""
+        """Call `start` now, or when its turn comes."""
         if self._begun < MIN_BEGUN_PER_TURN and not self._waiting:
             self._begun += 1
             start()
@@ -140,7 +140,7 @@ Coroutine.register(Metered)
 
 
 class WaitingConnection(Protocol):
-    """A connection as far as it must be known to be closed."""
+    """The part of a connection needed to close it."""
 
     transport: asyncio.Transport
 
@@ -150,7 +150,7 @@ class WaitingConnection(Protocol):
 
 
 class ConnectionPeer:
-    """The other end of one connection, for as long as that is open."""
+    """The other end of one open connection."""
 
     __slots__ = ("account", "address", "connection", "connections")
 

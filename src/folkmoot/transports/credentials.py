@@ -168,7 +168,7 @@ def is_direct(scope: Scope) -> bool:
 
 
 def operators_token(given: str, path: str) -> str:
-    """The token as it was given, or as a file holds it; what cannot be one is a `SettingsError`."""
+    """The operator's token, given directly or in a file; an invalid one is a `SettingsError`."""
     name, token = "telemetry.token", given
     if path and not given:
         name = "telemetry.token_file"

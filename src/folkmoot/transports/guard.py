@@ -1,4 +1,4 @@
-"""What a request must satisfy before any route sees it: its host and its origin."""
+"""Checks before routing: the host and the origin of a request."""
 
 from __future__ import annotations
 

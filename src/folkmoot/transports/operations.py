@@ -69,7 +69,7 @@ class Operations:
         judged: bool = True,
         transport: TransportContext = UNKNOWN,
     ) -> T:
-        """Have an operation performed that someone asks for.
+        """Perform an operation for a principal.
 
         With `judged` off, policy is asked by whoever performs it.
         """
@@ -127,7 +127,7 @@ class Operations:
         return answer
 
     async def enter(self, said: Said) -> Any:
-        """Have a message accepted by its room; if need be, as the operation that it is as well."""
+        """Have a room accept a message, also as an operation if it is one."""
         call = call_in_room(said.operation_in, said.message) if said.operation_in else None
         if call is None:
             return await self._enter(said)

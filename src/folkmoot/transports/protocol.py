@@ -54,7 +54,7 @@ LENGTH: Final = b"\r\ncontent-length: "
 
 
 class JoinedWrites(Struct, eq=False):
-    """The connection as uvicorn sees it while it writes one answer.
+    """The connection for uvicorn, joining the writes of one answer.
 
     The head leaves with the first part of the body, in one packet instead of two. A head that
     announces no length is that of a stream, whose first part may be long in coming: it leaves at
@@ -322,7 +322,7 @@ class HubProtocol(HttpToolsProtocol):
         self._see_off()
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is answered."""
+        """The client reads more slowly than we write."""
         super().pause_writing()
         self._watch()
 
@@ -333,7 +333,7 @@ class HubProtocol(HttpToolsProtocol):
         self._see_off()
 
     def shutdown(self) -> None:
-        """Finish what is in flight, for a client that reads it.
+        """Finish the request in flight, then close.
 
         A WebSocket that is being opened closes at once.
         """

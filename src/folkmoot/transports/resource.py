@@ -69,7 +69,7 @@ BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
 
 
 class WaitingCallers:
-    """The callers that wait for something to happen, so that a stopping hub can end that."""
+    """Callers that wait for an event, so that a stopping hub can release them."""
 
     def __init__(self) -> None:
         self._callers: dict[int, Caller] = {}
@@ -250,7 +250,7 @@ class Resource:
     async def _caller(
         self, scope: Scope, endpoint: Endpoint, token: str
     ) -> tuple[Caller, Callable[[], Awaitable[None]]]:
-        """Who asks, and what refuses them once that was taken from them while they waited."""
+        """The caller, and a check that refuses them if they lost access while waiting."""
         caller = Caller(
             address=self._addresses.of(scope),
             base_url=self._public_url or _base_url(scope),
@@ -299,7 +299,7 @@ async def nothing_to_confirm() -> None:
 def read_arguments(
     endpoint: Endpoint, scope: Scope, query: dict[str, Any], raw: bytes
 ) -> dict[str, Any]:
-    """All that a request gives, as its operation takes it."""
+    """The arguments of a request from path, query and body."""
     route, given = endpoint.route, dict(query)
     if endpoint.in_room and ROOM.fullmatch(scope["path_params"]["room"]) is None:
         raise RoomNotFound("There is no such room.")
@@ -320,7 +320,7 @@ def read_arguments(
 
 
 def named_in(endpoint: Endpoint, scope: Scope) -> dict[str, Any]:
-    """The arguments that the path names; what is no number there is refused as any other value."""
+    """The arguments in the path; an invalid number is refused like any other value."""
     named: dict[str, Any] = dict(scope["path_params"])
     for each in endpoint.path_parameters:
         if each.schema["type"] == "integer" and WHOLE.fullmatch(named[each.name]):

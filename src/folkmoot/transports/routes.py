@@ -38,11 +38,11 @@ class MessageId(Convertor[str]):
     regex = "(?s:.+)"
 
     def convert(self, value: str) -> str:
-        """As it stands in the path."""
+        """The value as in the path."""
         return value
 
     def to_string(self, value: str) -> str:
-        """As it is written there."""
+        """The value as written into a path."""
         return value
 
 
@@ -109,7 +109,7 @@ class Routes:
         return [self._route(path, endpoints) for path, endpoints in ordered]
 
     def stop(self) -> None:
-        """End what only waits."""
+        """End requests that only wait."""
         self._waiting.stop()
 
     def _route(self, path: str, endpoints: dict[str, Endpoint]) -> Route:

@@ -113,7 +113,7 @@ class Client(Struct, frozen=True, kw_only=True):
         return {self.member: {name: self.entry(name, endpoint, token)}}
 
     def snippet(self, endpoint: str, token: str = "") -> str:
-        """The same as text to paste."""
+        """The client's configuration as text to paste."""
         return self.text(self.settings(endpoint, token))
 
     def text(self, settings: dict[str, Any]) -> str:

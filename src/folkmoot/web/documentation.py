@@ -42,7 +42,7 @@ OLDER: Final = ("decisions/", "changelog")
 
 
 class DocsPage(msgspec.Struct, frozen=True):
-    """One page as `make docs` rendered it."""
+    """One page rendered by `make docs`."""
 
     path: str
     title: str
@@ -51,7 +51,7 @@ class DocsPage(msgspec.Struct, frozen=True):
 
 
 class DocsSection(msgspec.Struct, frozen=True):
-    """What stands below one heading, as text."""
+    """The text below one heading."""
 
     page: DocsPage
     anchor: str
@@ -226,7 +226,7 @@ def counted(number: int) -> str:
 
 
 def listed(navigation: Navigation, page: DocsPage | None, base: str) -> Iterable[str]:
-    """The groups of pages; below the one that is open, what is on it."""
+    """The navigation: groups of pages, with the headings of the open page."""
     yield entry(base, "", "Overview", page)
     for title, pages in navigation:
         entries = "\n".join(entry(base, path, name, page) for name, path in pages)

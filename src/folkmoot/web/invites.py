@@ -102,7 +102,7 @@ async def none_known(_code: str) -> HubInvitation:
 
 
 async def look_up(invitations: Invitations, code: str) -> HubInvitation:
-    """What there is to know of a code."""
+    """What an invite's code shows."""
     return await (invitations if CODE.fullmatch(code) else none_known)(code)
 
 
@@ -121,7 +121,7 @@ def closed_note(invitation: HubInvitation) -> str:
 
 
 def words_of(invitation: HubInvitation) -> str:
-    """The inviter's words, as far as the page shows them."""
+    """The inviter's message, as far as the page shows it."""
     words = (invitation.message or "").strip()
     return words if len(words) <= MAX_INVITE_MESSAGE else f"{words[:MAX_INVITE_MESSAGE].rstrip()}…"
 

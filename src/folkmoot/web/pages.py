@@ -66,7 +66,7 @@ SignedIn: TypeAlias = Callable[["Scope"], Awaitable[bool]]
 
 
 def never(_: Scope) -> bool:
-    """Nobody reads metrics where there are none."""
+    """Nobody may read metrics where there are none."""
     return False
 
 
@@ -152,7 +152,7 @@ class Built:
         }
 
     def answer(self, request: Request) -> Response:
-        """The page, compressed for whoever takes that."""
+        """The page, compressed if the browser accepts it."""
         if "gzip" not in request.headers.get("accept-encoding", ""):
             return HTMLResponse(self.plain, 200, self._headers)
         return HTMLResponse(self._zipped, 200, {**self._headers, "content-encoding": "gzip"})
@@ -219,7 +219,7 @@ class Pages:
         )
 
     async def app(self, request: Request) -> Response:
-        """One's mail and account: the same page for everyone, it asks who is signed in."""
+        """The single page of mail and account; it finds out by itself who is signed in."""
         return self._built(self._app, request)
 
     async def console(self, request: Request) -> Response:
@@ -231,7 +231,7 @@ class Pages:
         return self.error_page(404, BELOW, NOT_BELOW) if self._path else page.answer(request)
 
     async def landing(self, request: Request) -> Response:
-        """MMP §9.1: what this is, that it runs, and how to connect to it.
+        """MMP §9.1: what this hub is, that it runs, and how to connect.
 
         Whoever is signed in has the console here instead. A link on another site comes without the
         cookie, so this page leads there as well.
@@ -367,7 +367,7 @@ class Pages:
         return self._public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
 
     def error_page(self, status: int, phrase: str, sentence: str) -> Response:
-        """What went wrong, for someone with a browser."""
+        """An error as a page."""
         body = fill(
             self._bodies["error"],
             status=str(status),

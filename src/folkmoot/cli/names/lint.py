@@ -233,7 +233,7 @@ def asked_server(targets: Sequence[str], command: tuple[str, ...]) -> str | tupl
 def ask(
     server: str | tuple[str, ...], wishes: LintOptions, headers: dict[str, str], seconds: int
 ) -> tuple[Project, list[LintFinding]]:
-    """What a running server lists, and what is found about it."""
+    """List a running server, and the findings about its names."""
     import asyncio
 
     from folkmoot.names.lint.project import Config
@@ -263,7 +263,7 @@ def ask(
 
 
 def mend(linting: Any) -> None:
-    """Write what can be mended, and say so."""
+    """Write the fixes that can be made automatically, and list them."""
     plan = linting.fixes()
     plan.apply()
     for change in plan.changes:

@@ -107,7 +107,7 @@ def report(
 def show_findings(
     project: Project, findings: Sequence[LintFinding], *, each_missing: bool = False
 ) -> None:
-    """Each finding with its place, and the sum of it all."""
+    """Print each finding with its place, and a summary."""
     paper = Paper()
     shown_first = sorted(findings, key=lambda each: not comes_first(each))
     ordered = shown_first if each_missing else with_missing_summed_up(project, shown_first)
@@ -135,7 +135,7 @@ def comes_first(each: LintFinding) -> bool:
 
 
 def with_missing_summed_up(project: Project, findings: Sequence[LintFinding]) -> list[LintFinding]:
-    """The findings with those of missing namespaces as one at the end, where there are several."""
+    """The findings, with several missing namespaces joined into one at the end."""
     missing = [each for each in findings if each.rule == MISSING]
     others = [each for each in findings if each.rule != MISSING]
     if len(missing) < 2:

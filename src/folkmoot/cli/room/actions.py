@@ -78,7 +78,7 @@ class RoomActions:
         self._screen.print(lambda screen: draw(screen, seen, self._room.me.id, raw=self._raw))
 
     def note(self, text: str) -> None:
-        """Let it go on with something nobody said."""
+        """Add a note of the program itself to the conversation."""
         told = note(text, present_moment())
         self._screen.print(lambda screen: draw(screen, told, ""))
 
@@ -210,7 +210,7 @@ class RoomActions:
         self._send(partial(self._call, slash.read_asked("call", rest)))
 
     async def _call(self, asked: slash.TypedCall) -> None:
-        """Call a tool; whoever may only propose it proposes it."""
+        """Call a tool; without the right to call it, propose the call."""
         to, schema = await self.toolbox.find(asked.name, asked.to)
         arguments = read_arguments(asked.words, schema)
         made = slash.as_message("mcp.request", TOOLS_CALL, asked.name, arguments)
@@ -316,7 +316,7 @@ CHOICES: Final[dict[str, Callable[[RoomActions, WaitingProposal], None]]] = {
 
 
 def draw_tools(screen: Console, offers: Sequence[OfferedTool]) -> None:
-    """Tools by whose they are, each as it is called and with what it does."""
+    """Print the tools by participant, each with its arguments and description."""
     for by, each in groupby(offers, key=lambda offer: offer.by):
         screen.print(participant(by))
         for offer in each:
@@ -332,12 +332,12 @@ def purpose(definition: Mapping[str, Any]) -> str:
 
 
 def present_moment() -> str:
-    """Now, as messages have it."""
+    """The present time in the format of messages."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def refusal(error: FolkmootError) -> dict[str, Any]:
-    """A refusal as the hub tells it."""
+    """An error as the payload of the hub's `system.error`."""
     payload = {**error.data, "error": error.code, "message": error.message}
     moment = present_moment()
     return {"kind": "system.error", "from": "gateway", "ts": moment, "payload": payload}

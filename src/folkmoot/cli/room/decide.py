@@ -225,7 +225,7 @@ def where(it: Ask) -> str:
 
 
 def id_of(it: Ask) -> str:
-    """What the commands take that decide about it."""
+    """The id that the approve and decline commands take."""
     if it.proposal is not None:
         return it.proposal.id
     return it.id.partition(":")[2]
@@ -233,7 +233,7 @@ def id_of(it: Ask) -> str:
 
 @account_command
 def decisions(hub: HubClient, last: LastOption = 50) -> Output:
-    """List what you decided, and what came of it."""
+    """List your decisions and their outcomes."""
     page = hub.list_decisions(limit=last)
     rows = [
         (moment(it.at), word(it.decision), word(it.what), word(it.by), word(it.room or it.server),

@@ -41,7 +41,7 @@ def draw(screen: Console, look: Look, me: str, *, raw: bool = False) -> None:
 
 
 def drawn(screen: Console, look: Look, me: str, *, raw: bool = False) -> Text:
-    """One message in lines; all but its first are indented, so that nobody writes another's."""
+    """One message in lines, all but the first indented, so that no text can pose as a message."""
     raw = raw or look.words is None
     lines = look.text if raw else look.brief
     head = heading(look) if raw else sentence(look)
@@ -77,14 +77,14 @@ def hung(screen: Console, text: Text, margin: Text, *, first: Text | None = None
 
 
 def joined(first: Text, second: Text, between: str) -> Text:
-    """Two texts as one; an empty one is as if it were not there."""
+    """Two texts with a separator between them, left out when either is empty."""
     if not first.plain or not second.plain:
         return second if second.plain else first
     return Text.assemble(first, between, second)
 
 
 def heading(look: Look) -> Text:
-    """Who, to whom, what kind, and which messages it is about."""
+    """The sender, recipients, kind and related messages of a message."""
     head = Text()
     if look.who and not (look.tone is Tone.ASIDE and not look.chip):
         head.append_text(participant(look.who))
@@ -102,7 +102,7 @@ def heading(look: Look) -> Text:
 
 
 def sentence(look: Look) -> Text:
-    """Who does what, in words."""
+    """The sentence that tells a message in words."""
     head = Text() if look.nameless or not look.who else participant(look.who)
     words = filled(look.words or "", look)
     if look.tone is Tone.FAILED:

@@ -127,7 +127,7 @@ class Company:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def until_one_ends(self, *works: Coroutine[Any, Any, None]) -> None:
-        """Do several things until one is done; what one of them raises is raised as it is."""
+        """Run the tasks until one ends; its exception is raised unchanged."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 tasks = [self._start(self._group, work) for work in works]

@@ -124,7 +124,7 @@ POLICY: dict[str, tuple[str, Callable[[Any], str]]] = {
 
 
 def span(first: int, last: int) -> str:
-    """Which messages there are, by their numbers."""
+    """The range of message numbers in words."""
     return "none" if last < first else f"{first} to {last}"
 
 

@@ -145,7 +145,7 @@ def shown_lines(text: str) -> tuple[str, ...]:
 
 
 def note(text: str, ts: str) -> Look:
-    """Something the reader should know that nobody said."""
+    """A line of the program itself, which nobody in the room said."""
     return Look(
         seq=None,
         ts=ts,
@@ -207,6 +207,6 @@ NAMED: Final = re.compile(r"(?<![\w@])@([\w-]+)")
 
 
 def mentioned(text: str, present: Container[str]) -> list[str] | None:
-    """Those of the room whom a text names, each once; None where it names nobody."""
+    """The participants a text mentions, each once; None without a mention."""
     names = (name.lower() for name in NAMED.findall(text))
     return [name for name in dict.fromkeys(names) if name in present] or None

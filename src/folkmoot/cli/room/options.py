@@ -270,7 +270,7 @@ def without_none(**members: Any) -> dict[str, Any]:
 
 
 class Entrance(NamedTuple):
-    """As whom, and with what, someone uses the rooms of a hub."""
+    """The account or guest pass with which a command uses a hub's rooms."""
 
     hub: str
     name: str
@@ -283,7 +283,7 @@ class Entrance(NamedTuple):
 
     @property
     def client(self) -> HubClient:
-        """The hub, as this one uses it."""
+        """A hub client with this account or guest pass."""
         return hub_at(self.hub, self.token, guest=self.guest)
 
 
@@ -295,7 +295,7 @@ def entrance(room: str | None, url: str | None, name: str | None) -> Entrance:
 def entrance_from(
     keyring: Keyring, room: str | None, url: str | None, name: str | None
 ) -> Entrance:
-    """The same, from what is kept."""
+    """An entrance from the saved accounts and guest passes."""
     try:
         login = keyring.find(url, name)
     except NotSignedIn:
@@ -319,7 +319,7 @@ POLICY: Final = {
 
 
 def with_policy(function: Command) -> Command:
-    """A function that gets the `policy` of a room, as far as options set it."""
+    """A command that gets the room `policy` set by its options."""
     return with_options(
         function, POLICY, ("policy",), lambda chosen, _: {"policy": without_none(**chosen)}
     )

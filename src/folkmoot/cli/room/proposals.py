@@ -59,7 +59,7 @@ class Holder:
 
 
 def doer(proposal: Mapping[str, Any], chosen: str | None) -> str | None:
-    """Who is to do it: the one chosen, or the only one the proposal names."""
+    """The participant to fulfil a proposal: the chosen one, or the only one it names."""
     named = words(proposal.get("to"))
     return chosen or (named[0] if len(named) == 1 else None)
 
@@ -102,7 +102,7 @@ class WaitingProposal(Struct, frozen=True):
 
 
 class WaitingProposals:
-    """The proposals of others that wait, in the order they came, and the one that is shown.
+    """The open proposals of others in order of arrival, and the one being shown.
 
     Only those that one may approve or reject count, as `holder` holds rights at the moment.
     """
@@ -124,7 +124,7 @@ class WaitingProposals:
 
     @property
     def all(self) -> Iterable[WaitingProposal]:
-        """All proposals of others that wait, whoever may decide on them."""
+        """All open proposals of others, whether or not the user may decide on them."""
         return self._waiting.values()
 
     def may_approve(self, proposal: WaitingProposal) -> bool:
@@ -139,11 +139,11 @@ class WaitingProposals:
 
     @property
     def mine(self) -> Iterable[WaitingProposal]:
-        """One's own proposals that wait for others."""
+        """The user's own open proposals."""
         return self._mine.values()
 
     def see(self, envelope: Mapping[str, Any]) -> None:
-        """Take note of a message, whatever it is."""
+        """Update the proposals from one message of the room."""
         kind = str(envelope.get("kind", ""))
         if kind.startswith(PROPOSAL):
             self._add(envelope)

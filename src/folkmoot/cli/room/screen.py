@@ -44,7 +44,7 @@ LEAST_ROWS: Final = 4
 
 
 class Situation(Struct):
-    """What is so at the moment."""
+    """The state in the status line: room, user, participants, connection, unsent messages."""
 
     room: str
     me: str
@@ -55,7 +55,7 @@ class Situation(Struct):
 
 
 def status_line(now: Situation, deciding: WaitingProposals, width: int) -> StyleAndTextTuples:
-    """The room, who one is, how many are here and how the connection is, as far as it fits.
+    """The room, the user, the number of participants and the connection, as far as they fit.
 
     What must not be missed stands last on the left and at the right: it is kept longest.
     """
@@ -84,7 +84,7 @@ def to_decide(count: int) -> str:
 
 
 def card(deciding: WaitingProposals, width: int, height: int) -> StyleAndTextTuples:
-    """The proposal that is shown, with its arguments and the keys that decide on it."""
+    """The proposal being shown, with its arguments and the keys that decide on it."""
     shown = deciding.shown
     if shown is None:
         return []
@@ -117,7 +117,7 @@ def offered_keys(deciding: WaitingProposals, shown: WaitingProposal) -> list[str
 
 
 def asked(shown: WaitingProposal) -> str:
-    """Who asks whom for what."""
+    """Who proposes what to whom, in words."""
     look = shown.look
     whom = f" asks {', '.join(look.to)}" if look.to else " asks"
     return f"{look.who}{whom} for {look.what}"
@@ -141,7 +141,7 @@ def rows(line: str, width: int) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """As much of a text as fits."""
+    """A text cut to a width."""
     while get_cwidth(text) > width:
         text = text[:-1]
     return text
@@ -171,7 +171,7 @@ STYLES: Final = Style.from_dict({"status": "reverse", "card": "", "card.keys": "
 
 
 class ScreenUser(Protocol):
-    """Who is behind the screen: what it is told, and what it says is to be seen."""
+    """The program behind the screen: it gets the typed lines and gives what is shown."""
 
     def prompt(self) -> str:
         """What stands before the input."""

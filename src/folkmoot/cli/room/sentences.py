@@ -1,4 +1,4 @@
-"""What each kind of message says, in words: one small function each, and the table of them."""
+"""Sentences for messages: one small function for each kind, and the table of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Teller: TypeAlias = Callable[[Kind, Payload], Sentence]
 
 
 def sentence_for(kind: Kind | None, payload: Payload) -> Sentence:
-    """What a message says; one of a kind that is not known says its payload."""
+    """The sentence for a message; an unknown kind shows its payload."""
     if kind is None:
         return Sentence(spelled(payload), "unknown kind")
     near = f"{kind.protocol}.{kind.operation}"
@@ -63,12 +63,12 @@ def sentence_for(kind: Kind | None, payload: Payload) -> Sentence:
 
 
 def spelled(value: Any) -> str:
-    """A value as JSON in one line, with room between its parts to break it."""
+    """A value as JSON in one line, with spaces where it may wrap."""
     return _value(value) if value not in ({}, None) else ""
 
 
 def named(kind: Kind) -> str:
-    """A kind as its chip says it; that MCP is spoken goes without saying."""
+    """The short name of a kind, without the word `mcp`."""
     parts = [kind.operation] if kind.protocol == "mcp" else [kind.protocol, kind.operation]
     if kind.method:
         parts.append(kind.method if kind.context is None else f"{kind.method}:{kind.context}")
@@ -233,14 +233,14 @@ def _error(_: Kind, payload: Payload) -> Sentence:
 
 
 def may_instead(code: Any, told: Mapping[str, Any]) -> list[str]:
-    """What someone may do, where it was a right that they lacked."""
+    """The rights someone has, to show beside a refusal for a missing one."""
     if code not in LACKING or "your_capabilities" not in told:
         return []
     return [f"you may: {allowed(told['your_capabilities'])}"]
 
 
 def allowed(capabilities: Any) -> str:
-    """What someone may do, in a line."""
+    """Capabilities in one line."""
     if type(capabilities) is not list or not capabilities:
         return "nothing"
     return ", ".join(it if type(it) is str else spelled(it) for it in capabilities)

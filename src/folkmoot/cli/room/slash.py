@@ -61,7 +61,7 @@ class Sending(Struct, frozen=True):
 
 
 class Slash(Struct, frozen=True):
-    """One command: how it is written, what it does, and what it sends if that is all it does."""
+    """One slash command: its usage, its help, and the message it sends, if that is all it does."""
 
     usage: str
     what: str
@@ -71,7 +71,7 @@ class Slash(Struct, frozen=True):
 
 
 class TypedCall(Struct, frozen=True):
-    """A call as it was typed: a tool or a method, what is given to it, and whom it is for."""
+    """A tool call as typed: tool or method, arguments and participant."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -266,7 +266,7 @@ ABOUT_TAB: Final = "Tab shows the proposals that you can decide on."
 
 
 def offered(holder: Holder) -> dict[str, Slash]:
-    """The commands that someone may use."""
+    """The slash commands that a participant's rights allow."""
 
     def may(need: str) -> bool:
         return holder.may_some(need) if "*" in need else holder.may(need)
@@ -305,7 +305,7 @@ class Toolbox:
         self._known: dict[str, list[dict[str, Any]]] = {}
 
     def see(self, envelope: Mapping[str, Any]) -> None:
-        """Forget the tools of someone who left, came back, or says that they changed."""
+        """Forget the cached tools of a participant who left, returned or announced a change."""
         kind = str(envelope.get("kind", ""))
         if kind == CHANGED:
             self._known.pop(str(envelope.get("from")), None)
@@ -379,7 +379,7 @@ class Toolbox:
 
 
 def definitions(listed: Any) -> list[dict[str, Any]]:
-    """The tools of an answer, as far as they have a name."""
+    """The tools of a `tools/list` answer that have a name."""
     found = listed if isinstance(listed, list) else []
     return [it for it in found if isinstance(it, dict) and isinstance(it.get("name"), str)]
 

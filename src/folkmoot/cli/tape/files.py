@@ -215,7 +215,7 @@ def redact_file(
 
 
 def key_of(file: Path) -> Path:
-    """The key of the folder that a tape is in, if it has one, so that its tapes stay alike."""
+    """The key file in a tape's folder, if any, so that all its tapes use one key."""
     beside = file.absolute().parent / FOLDER_KEY
     return beside if beside.exists() else own_key_file(os.environ, Path.home())
 

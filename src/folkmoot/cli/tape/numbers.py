@@ -91,7 +91,7 @@ def drawn(told: TapeNumbers, paper: Paper) -> Iterator[str]:
 
 
 def facts(told: TapeNumbers, paper: Paper) -> Iterator[str]:
-    """What there is in all."""
+    """The totals of a tape."""
     stats, glyphs = told.stats, paper.glyphs
     verdicts = ", ".join(f"{count:,} {one_line(name)}" for name, count in stats.verdicts.items())
     latency = stats.latency
@@ -118,7 +118,7 @@ def facts(told: TapeNumbers, paper: Paper) -> Iterator[str]:
 
 
 def failures(stats: Stats) -> Iterator[str]:
-    """What went wrong, each kind counted."""
+    """The failures of a tape, counted by kind."""
     if stats.errors:
         yield number(stats.errors, "error")
     if stats.tool_errors:
@@ -164,7 +164,7 @@ def listed(shown: Sequence[CallStats], paper: Paper) -> Iterator[str]:
 
 
 def called(each: CallStats, paper: Paper) -> str:
-    """What is called; an arrow says so where it is the server that calls."""
+    """The name of what was called, with an arrow where the server is the caller."""
     arrow = "" if each.from_client else f"{paper.glyphs.to_client} "
     return f"{arrow}{label(each.method, each.name)}"
 
@@ -246,7 +246,7 @@ class ComparedAnswer(msgspec.Struct, frozen=True):
 
 
 def show_differences(a: Path, b: Path, ignore: Sequence[str], *, as_json: bool) -> bool:
-    """Tell in what two tapes differ; whether they are the same."""
+    """Print the differences of two tapes; returns whether they are equal."""
     first, second = ComparedTape(follow_lines(a)), ComparedTape(follow_lines(b))
     changes = list(compare(first, second, ignore))
     took = latencies(first, second)

@@ -328,7 +328,7 @@ def show_report(report: PlayReport) -> None:
 
 
 def show_call(call: PlayedCall) -> None:
-    """One request whose answer is not the same."""
+    """Print one request whose answer differs from the tape."""
     from folkmoot.proxy.replay.playing import PlayOutcome
 
     if call.outcome is PlayOutcome.SAME:
@@ -345,7 +345,7 @@ def show_call(call: PlayedCall) -> None:
 
 
 def shown(difference: Difference, side: str) -> str:
-    """What stands on one side, in a line."""
+    """One side of a difference, in a line."""
     import msgspec
 
     value = getattr(difference, side)

@@ -124,7 +124,7 @@ DONE: Final = {
 
 
 def rows(moment: Moment, paper: Paper, *, full: bool) -> Iterator[str]:
-    """A message as it is shown: its line, and all of it below where that is wanted."""
+    """The lines of a message: its summary, and its content where asked for."""
     head, rest = list(_head(moment, paper)), list(_marks(moment))
     if not full:
         rest += _said(moment)
@@ -179,7 +179,7 @@ def _id(moment: Moment) -> str:
 
 
 def _marks(moment: Moment) -> Iterator[tuple[str, str]]:
-    """What an interceptor did, and what was redacted."""
+    """The marks of interceptors and of redaction on a message."""
     line = moment.line
     if line.verdict is not None:
         by = f" by {one_line(line.by)}" if line.by else ""
@@ -263,7 +263,7 @@ class Reel:
 
 
 def chosen(timeline: Iterable[Moment], wanted: MessageFilter, *, pairs: bool) -> Iterator[Moment]:
-    """The messages that are wanted, each with its other half where pairs are."""
+    """The selected messages, with the other half of each call where `pairs` is set."""
     if not pairs:
         for moment in timeline:
             if wanted.meets(moment):
@@ -295,7 +295,7 @@ def show_moments(picked: Iterable[Moment], reel: Reel, *, full: bool) -> int:
 
 
 def about(header: Header, paper: Paper) -> str:
-    """Which tape this is."""
+    """The heading that names a tape."""
     sides = f"{side(header.client)} {paper.glyphs.between} {side(header.server)}"
     return paper.fitted([(clock(header.started), "bold"), ("  ", ""), (sides, "")])
 
@@ -309,7 +309,7 @@ def ending(reel: Reel) -> str:
 
 
 def show_json(picked: Iterable[Moment], reel: Reel) -> int:
-    """Messages as JSON, one in a line."""
+    """Print messages as JSON, one a line."""
     paper = Paper()
     count = 0
     for moment in picked:

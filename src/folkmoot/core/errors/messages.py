@@ -1,4 +1,4 @@
-"""What is wrong with a message: with its bytes, its kind or its session."""
+"""Errors of a message: of its bytes, its kind or its session."""
 
 from __future__ import annotations
 

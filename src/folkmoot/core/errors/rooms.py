@@ -1,4 +1,4 @@
-"""What a room refuses: a message that does not fit what is so there, or someone at its door."""
+"""Errors of rooms: a message that does not fit the room's state, or a refused join."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _REASONS: Final = {
 
 
 class Child(asyncio.SubprocessProtocol):
-    """A process in a group of its own, so that one signal reaches its children too."""
+    """A process in its own process group, so that one signal reaches its children too."""
 
     def __init__(self, on_exit: Callable[[], object]) -> None:
         self.process_id = 0
@@ -84,22 +84,22 @@ class Child(asyncio.SubprocessProtocol):
         self.process_id = self._transport.get_pid()
 
     def process_exited(self) -> None:
-        """It has ended, whatever its children do."""
+        """The process has ended, whatever its children do."""
         self._exited.set()
         self._on_exit()
 
     @property
     def returncode(self) -> int | None:
-        """How it ended: None while it runs, negative for the signal that ended it."""
+        """The exit code: None while running, negative for the signal that ended it."""
         return None if self._transport is None else self._transport.get_returncode()
 
     async def code_within(self, seconds: float) -> int | None:
-        """How it ended, if it has ended or does so soon."""
+        """The exit code, if the process ends within some seconds."""
         await waited(self._exited, seconds)
         return self.returncode
 
     async def end(self, grace: float) -> None:
-        """Wait for its end; then ask for it, then force it. Nothing of it is left afterwards."""
+        """Wait for the process to end; then ask it to, then kill the whole group."""
         gone = False
         try:
             for order in (None, signal.SIGTERM, signal.SIGKILL):

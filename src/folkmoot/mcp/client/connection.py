@@ -92,12 +92,12 @@ class HttpAnswer(Struct, eq=False):
 
     @property
     def headers(self) -> Headers:
-        """What its head says."""
+        """The headers of the answer."""
         pairs = [(name.decode("latin-1"), text_of(value)) for name, value in self._pairs]
         return Headers(tuple(pairs))
 
     async def read(self) -> bytes:
-        """All of its body that has come meanwhile; nothing at its end."""
+        """The next part of the body, or nothing at its end."""
         while not self.parts:
             if self.error is not None:
                 raise self.error
@@ -203,7 +203,7 @@ class HttpConnection(asyncio.Protocol):
             (self.transport.pause_reading if held else self.transport.resume_reading)()
 
     def close(self) -> None:
-        """End it, and whatever is under way on it."""
+        """Close the connection, and end the exchange on it."""
         self.usable = False
         self.transport.abort()
 
@@ -227,7 +227,7 @@ class HttpConnection(asyncio.Protocol):
             self._fail(NotHttp("its answer has too long a head"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let whoever waits know."""
+        """Fail the exchange that waits."""
         self.usable = False
         self._pool.lost(self)
         if self._writable is not None and not self._writable.done():
@@ -239,7 +239,7 @@ class HttpConnection(asyncio.Protocol):
         self._fail(HttpFailure("its answer broke off" if begun else "it broke the connection"))
 
     def pause_writing(self) -> None:
-        """The server does not read as fast as it is told."""
+        """The server reads more slowly than we write."""
         self._writable = self._loop.create_future()
 
     def resume_writing(self) -> None:
@@ -249,7 +249,7 @@ class HttpConnection(asyncio.Protocol):
         self._writable = None
 
     def on_message_begin(self) -> None:
-        """An answer begins; one that nobody asked for is the last."""
+        """An answer begins; an unrequested one closes the connection."""
         if self._asked is None:
             self.usable = False
 
@@ -361,7 +361,7 @@ class HttpConnections:
     def ask(
         self, method: str, head: bytes, body: bytes | None, patience: float | None
     ) -> Awaitable[HttpAnswer]:
-        """One exchange, over a connection that is open or a new one."""
+        """One exchange over an idle or a new connection."""
         while self.idle:
             connection = self.idle.pop()
             if connection.usable and not connection.transport.is_closing():
@@ -397,7 +397,7 @@ class HttpConnections:
             self.idle.remove(connection)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         if self.sweep is not None:
             self.sweep.cancel()
             self.sweep = None

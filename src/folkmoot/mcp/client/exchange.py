@@ -78,7 +78,7 @@ class HttpExchange:
         self._stream: ServerStream | None = None
 
     async def run(self) -> None:
-        """Ask, and see to it that there is an answer, be it an error."""
+        """Send the request, and make sure that an answer or an error comes of it."""
         try:
             broken = await self._post()
             while not (self.settled or self.cancelled):
@@ -164,7 +164,7 @@ class HttpExchange:
             self._limit.reschedule(asyncio.get_running_loop().time() + LINGER_SECONDS)
 
     async def _whole(self, answer: HttpAnswer) -> None:
-        """Take an answer that is one message."""
+        """Take an answer of one JSON message."""
         empty = answer.whole and not answer.parts
         if answer.content_type != JSON or empty:
             raise ServerAnswerInvalid(
@@ -191,7 +191,7 @@ class HttpExchange:
         await self._deliver(message, len(body))
 
     async def _refused(self, answer: HttpAnswer) -> None:
-        """Take an answer that says by its status that there is none."""
+        """Take an answer whose status is an error."""
         in_session = SESSION_HEADER in self._headers
         error = refusal_of(answer.status, in_session=in_session)
         if answer.content_type != JSON:
@@ -229,7 +229,7 @@ class GetStream:
         )
 
     async def run(self) -> None:
-        """Take what comes, over as many connections as it takes."""
+        """Read the stream, over as many connections as it needs."""
         try:
             while True:
                 if not await self._connect():
@@ -272,7 +272,7 @@ Unreadable: TypeAlias = Callable[[bytes, MessageError], Awaitable[None]]
 
 
 class ServerStream:
-    """One stream: its name, and what is needed to resume it."""
+    """One stream: its name, and the event id to resume it."""
 
     def __init__(self, name: str, limits: Limits, take: Take, unreadable: Unreadable) -> None:
         self.name = name
@@ -299,7 +299,7 @@ class ServerStream:
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
 
     async def read(self, answer: HttpAnswer) -> None:
-        """Take every message that comes over one connection, until it ends."""
+        """Take every message of one connection until it ends."""
         reader = EventReader(self._limits.message_bytes)
         now = asyncio.get_running_loop().time
         began = now()
@@ -319,7 +319,7 @@ class ServerStream:
                 self.barren = 0
 
     async def take(self, event: SseEvent, answer: HttpAnswer) -> None:
-        """Take one event; of what kind it is decides whether there is a message in it."""
+        """Take one event, which may hold a message."""
         if event.event_id is not None:
             self.last_event_id = event.event_id or None
         if event.retry is not None:

@@ -97,7 +97,7 @@ ANSWER_HEADERS: Final = Allowlist(
 def allowed(
     pairs: Iterable[tuple[str, str]], table: Allowlist, extra: Iterable[str] = ()
 ) -> Headers:
-    """The headers that pass, in their order; `extra` names more of them."""
+    """The headers that may pass, in order; `extra` names more of them."""
     names = table.names
     more = {name.lower() for name in extra}
     if more:
@@ -120,7 +120,7 @@ def text_of(value: bytes) -> str:
 
 
 def without(headers: Headers, names: Iterable[str]) -> Headers:
-    """The headers but these, such as an authorization that is not to be passed on."""
+    """The headers except these, such as an authorization that must not be passed on."""
     held = {name.lower() for name in names}
     return Headers(tuple(pair for pair in headers.pairs if pair[0] not in held))
 
@@ -207,7 +207,7 @@ class Mirror:
                 self._tools[name] = marked
 
     def marked(self, tool: str) -> dict[Path, str]:
-        """The arguments of a tool that headers repeat: where they are, and as what."""
+        """The arguments of a tool that headers repeat: their paths and header names."""
         return self._tools.get(tool, {})
 
     def _params(self, tool: str, arguments: Any) -> dict[str, str]:
@@ -247,7 +247,7 @@ def _written(value: Any) -> str | None:
 
 
 def marked_in(schema: Any) -> Iterator[tuple[Path, str]]:
-    """Where a schema marks properties, and as what; each name counts once."""
+    """The properties a schema marks for headers, with their names; each name once."""
     seen: set[str] = set()
     open_: list[tuple[Path, Any]] = [((), schema)]
     while open_ and len(seen) < MOST_PARAMS:

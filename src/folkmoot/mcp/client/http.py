@@ -248,7 +248,7 @@ class HttpLink(WebLink):
         return self.in_session(sender | SAYS)
 
     def in_session(self, headers: dict[str, str]) -> dict[str, str]:
-        """Headers, and those that say which session it is about."""
+        """The headers, with those of the session."""
         if self.server_session is not None:
             headers[SESSION] = self.server_session
         if self.version is not None:

@@ -70,7 +70,7 @@ class OpenRequests:
 
     @property
     def only(self) -> MessageId | None:
-        """The only one there is."""
+        """The id of the only open request; None with none or several."""
         return next(iter(self._ids)) if len(self._ids) == 1 else None
 
     def add(self, request: Request) -> None:
@@ -80,7 +80,7 @@ class OpenRequests:
         self._ids[request.id] = None
 
     def answered(self, message_id: MessageId | None) -> None:
-        """The answer is there, or nobody waits for it any more."""
+        """Remove a request that was answered or is no longer waited for."""
         if message_id is not None:
             self._ids.pop(message_id, None)
 
@@ -100,11 +100,11 @@ class Strays:
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """The number of stray messages."""
         return self._seen.total()
 
     def note(self, error: FolkmootError) -> None:
-        """Count one more; its content is nobody's business."""
+        """Count a stray message; its content is not logged."""
         self._seen[error.code] += 1
         if self._seen[error.code] == 1:
             logger.warning(

@@ -159,7 +159,7 @@ class StdioLink(ServerLink):
         return f"The server was ended by {name}."
 
     def _next(self) -> MessageEnvelope[Any] | None:
-        """The next message of those that are there already."""
+        """The next message already read."""
         while True:
             try:
                 line = self._lines.take()

@@ -1,4 +1,4 @@
-"""What the links over HTTP have in common: their tasks, what came in, and what they say of us."""
+"""What links over HTTP share: their tasks, their inbox and their own headers."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class WebLink(ServerLink):
 
 
 def as_carry_error(error: Exception) -> CarryError:
-    """An error about one answer as one about carrying."""
+    """An error of one answer as an error of the transport."""
     if isinstance(error, CarryError):
         return error
     return ServerAnswerInvalid(str(error), **getattr(error, "data", {}))

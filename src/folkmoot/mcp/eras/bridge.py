@@ -71,14 +71,14 @@ class EraBridge:
         return part.server_id(message_id) if isinstance(part, StatelessClient) else None
 
     def from_client(self, message: ProtocolMessage) -> list[Step]:
-        """What to send because the client said this."""
+        """The steps that follow a message of the client."""
         part = self._part
         if part is None:
             return self._open(message)
         return part.from_client(message) + self._settle()
 
     def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
-        """What to send because the server said this; `about` is the request it said it during."""
+        """The steps that follow a message of the server; `about` is its request."""
         if self._part is None:
             late = isinstance(message, Response) and self._ids.made(message.id)
             return [] if late else [ToClient(message)]
@@ -89,7 +89,7 @@ class EraBridge:
         return self._part.from_server(message) + self._settle()
 
     def listen(self) -> list[Step]:
-        """The client listens now for what it did not ask for, such as changes of lists."""
+        """The client now listens for unrequested messages, such as changed lists."""
         self._listening = True
         if isinstance(self._part, HandshakeOpening):
             self._part.listening = True
@@ -114,7 +114,7 @@ class EraBridge:
         return part.expire(now) if isinstance(part, HandshakeClient | StatelessClient) else []
 
     def _open(self, message: ProtocolMessage) -> list[Step]:
-        """Recognise the client's era by what it says."""
+        """Recognise the client's era by its first message."""
         if self.transparent or not isinstance(message, Request):
             return [ToServer(message)]
         if message.method == INITIALIZE:

@@ -38,7 +38,7 @@ class ForwardedCall:
         self.take(request)
 
     def take(self, request: Request) -> None:
-        """Have this request be the one that gets the answer."""
+        """Make this request the one that gets the answer."""
         meta = meta_of(request)
         self.client_id = request.id
         self.client_token = meta.get("progressToken")
@@ -50,7 +50,7 @@ class ForwardedCall:
         return self.level is not None and self.level <= place
 
     def send(self, server_id: MessageId) -> None:
-        """Note that the server has it now."""
+        """Note that the request was sent to the server."""
         self.server_id = server_id
         self.server_token = self.client_token
 

@@ -79,7 +79,7 @@ class HandshakeClient:
         return [ToClient(Response(id=request.id, result=result))]
 
     def from_client(self, message: ProtocolMessage) -> list[Step]:
-        """What to do because the client said this."""
+        """The steps that follow a message of the client."""
         if isinstance(message, Response):
             return self._input(message)
         if isinstance(message, Notification):
@@ -93,7 +93,7 @@ class HandshakeClient:
         return handle(message) if handle is not None else self._call(message)
 
     def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
-        """What to do because the server said this; `about` is the request it said it during."""
+        """The steps that follow a message of the server; `about` is its request."""
         if isinstance(message, Response):
             return self._answer(message)
         if isinstance(message, Notification):

@@ -59,7 +59,7 @@ def answer_to_initialize(answer: Response) -> Evidence:
 
 
 def answer_to_discover(answer: Response) -> Evidence:
-    """Every server of the stateless era answers this; what is no such answer shows the other."""
+    """The era shown by an answer to `server/discover`: stateless, unless it is no such answer."""
     if isinstance(answer.error, ErrorObject):
         shown = _shown_by(answer.error)
         return Evidence.HANDSHAKE if shown is Evidence.NONE else shown
@@ -80,7 +80,7 @@ def answer_to_stateless(answer: Response) -> Evidence:
 
 
 def supported_versions(error: ErrorObject) -> list[str]:
-    """The versions that a server names when it refuses one."""
+    """The versions a server names in its refusal of one."""
     if error.code != wire.VERSION_UNSUPPORTED:
         return []
     return strings_of(members_of(error.data).get("supported"))
@@ -108,7 +108,7 @@ Outcome: TypeAlias = NothingToBridge | HandshakeClient | StatelessClient
 
 
 class _Opening:
-    """What both openings have: an outcome, and what the client said before there was one."""
+    """The base of both openings: an outcome, and the client's messages before it."""
 
     def __init__(self, ids: OwnIds) -> None:
         self._ids = ids
@@ -253,7 +253,7 @@ class StatelessOpening(_Opening):
         return self._judge(Evidence.HANDSHAKE)
 
     def _late(self, answer: Response) -> bool:
-        """Whether an answer is to what was thought to have none, which then has this one."""
+        """Whether an answer belongs to a request that was given up, and now completes it."""
         for place, (request, _) in enumerate(self._kept):
             if same_id(request.id, answer.id):
                 self._kept[place] = (request, answer)

@@ -37,7 +37,7 @@ class InputQuestion(NamedTuple):
     params: dict[str, Any]
 
     def request(self, message_id: str) -> Request:
-        """The question as a handshake client gets it."""
+        """The question as a request to a handshake client."""
         params = self.params
         if self.method == ELICIT and params.get("mode") == "url":
             # Handshake clients want an id of it; stateless servers give none.

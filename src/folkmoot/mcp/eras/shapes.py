@@ -125,7 +125,7 @@ def initialize_request(message_id: str, meta: dict[str, Any]) -> Request:
 
 
 def as_handshake(request: Request, server_id: MessageId) -> Request:
-    """A stateless client's request, without what only its era puts into one."""
+    """A stateless client's request without the members of its era."""
     if type(request.params) is not dict:
         return request if same_id(request.id, server_id) else replace(request, id=server_id)
     params = {name: value for name, value in request.params.items() if name not in ROUND_PARAMS}

@@ -98,7 +98,7 @@ class StatelessClient:
         self._calls.adopt(request)
 
     def from_client(self, message: ProtocolMessage) -> list[Step]:
-        """What to do because a client said this."""
+        """The steps that follow a message of the client."""
         if isinstance(message, Response):
             return []
         if isinstance(message, Notification):
@@ -114,7 +114,7 @@ class StatelessClient:
         return handle(message) if handle is not None else self._call(message)
 
     def from_server(self, message: ProtocolMessage, about: MessageId | None = None) -> list[Step]:
-        """What to do because the server said this; `about` is the request it said it during."""
+        """The steps that follow a message of the server; `about` is its request."""
         if isinstance(message, Response):
             return self._answer(message)
         if isinstance(message, Request):

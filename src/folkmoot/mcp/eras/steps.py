@@ -41,5 +41,5 @@ class OwnIds:
         return f"{self._prefix}{next(self._count)}"
 
     def made(self, message_id: MessageId | None) -> bool:
-        """Whether an id is one of these."""
+        """Whether this object created an id."""
         return type(message_id) is str and message_id.startswith(self._prefix)

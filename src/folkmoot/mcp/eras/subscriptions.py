@@ -232,7 +232,7 @@ MOST_LISTENS: Final = 256
 
 
 class _Listen:
-    """One open listen: what it wants to hear, and what of that the server has not agreed to yet."""
+    """One open listen: its subscriptions, and those the server has not confirmed yet."""
 
     def __init__(self, lists: list[str], uris: list[str]) -> None:
         self.lists = lists
@@ -260,7 +260,7 @@ class _Topic:
 
 
 class StatelessSubscriptions:
-    """Subscribes with the server to what listens name, and gives each what it wants."""
+    """Subscribes at the server to what the listens name, and gives each its notifications."""
 
     def __init__(self, ids: OwnIds, capabilities: dict[str, Any]) -> None:
         self._ids = ids
@@ -276,7 +276,7 @@ class StatelessSubscriptions:
         """The ids of our subscriptions that the server has not answered, and their resources."""
 
     def open(self, request: Request) -> list[Step]:
-        """Open a listen, and acknowledge it as soon as the server agreed to all of it."""
+        """Open a listen, acknowledged once the server has confirmed all of it."""
         wanted = params_of(request).get("notifications")
         if type(wanted) is not dict:
             told = '"notifications" must be an object.'
@@ -329,7 +329,7 @@ class StatelessSubscriptions:
         return steps
 
     def tell(self, notice: Notification) -> list[Step]:
-        """A notice of the server's, for each listen that wants it."""
+        """Pass a notification of the server to each listen that wants it."""
         return [
             ToClient(replace(notice, params=_stamped(notice, listen_id)))
             for listen_id, listen in self._listens.items()

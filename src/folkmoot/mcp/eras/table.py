@@ -22,7 +22,7 @@ class ToldSide(Enum):
 
 
 class EraRefusal(Enum):
-    """Each thing that cannot be said in the other era: the sentence, and who is told it."""
+    """What cannot be expressed in the other era: the sentence, and who gets it."""
 
     TASKS = ("Tasks cannot be carried from one era to the other.", ToldSide.CLIENT)
     VERSIONS = ("The server speaks no version of the stateless era that is known.", ToldSide.CLIENT)

@@ -75,7 +75,7 @@ CARRIED: Final = strict.Limits(message_bytes=64 * 1024 * 1024, nesting=256)
 
 
 class UsualCall(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A request as nearly all are written; what is not read as one is read as any message."""
+    """A request in the usual form; any other form is decoded as a general message."""
 
     jsonrpc: Literal["2.0"]
     id: str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -87,7 +87,7 @@ _usual = msgspec.json.Decoder(UsualCall).decode
 
 
 class ServedRequest(Protocol):
-    """One HTTP request whose sender was made out."""
+    """One HTTP request whose sender is known."""
 
     @property
     def scope(self) -> Scope:
@@ -99,7 +99,7 @@ class ServedRequest(Protocol):
 
     @property
     def session(self) -> HandshakeSession | None:
-        """The session that it belongs to."""
+        """The session of the request."""
 
     @property
     def handshake(self) -> bool:
@@ -115,18 +115,18 @@ class ServedRequest(Protocol):
 
 
 class SessionHost(Protocol):
-    """What a server asks of whoever runs it."""
+    """What a server needs from the endpoint that runs it."""
 
     async def open_session(
         self, visit: Any, version: str, capabilities: dict[str, Any]
     ) -> HandshakeSession:
-        """A new session for whoever sent this request."""
+        """Open a session for the sender of this request."""
 
     async def session_changed(self, session: Any) -> None:
         """Keep what a session has agreed on or chosen since it was opened."""
 
     async def end_session(self, session: Any) -> None:
-        """Forget a session whose client has ended it."""
+        """Remove a session that its client ended."""
 
     def deliver(self, visit: Any, after: After) -> None:
         """Do what follows an answer, beside everything else."""
@@ -164,7 +164,7 @@ class DirectServer:
     async def serve(
         self, visit: ServedRequest, body: bytes | None, receive: Receive, send: Send
     ) -> None:
-        """Answer one HTTP request, whose body, if it has one, was read."""
+        """Answer one HTTP request, with its body already read."""
         message_id: MessageId | None = None
         try:
             if body is None:
@@ -290,7 +290,7 @@ class DirectServer:
     async def answer(
         self, asked: McpRequest, answer: McpAnswer, result: Any, receive: Receive, status: int = OK
     ) -> None:
-        """Write an answer, and have done what follows it if its client was there to get it."""
+        """Write an answer, and run what follows its delivery."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.request.id}
         if answer.error is UNSET:
             message["result"] = result
@@ -336,7 +336,7 @@ def check_version(version: str | None) -> None:
 
 
 def error_members(error: Any) -> dict[str, Any]:
-    """An error as it is written."""
+    """An error as members of a JSON object."""
     told: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not UNSET:
         told["data"] = error.data

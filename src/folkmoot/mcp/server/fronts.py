@@ -151,7 +151,7 @@ class FrontCarrier(Carrier):
         self.end()
 
     def _ended(self) -> None:
-        """Let go of whatever else there is."""
+        """Release what else the carrier holds."""
         return
 
 

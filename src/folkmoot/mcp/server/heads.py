@@ -81,7 +81,7 @@ _WRAPPED: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What the headers of a request say, by one look at them."""
+    """The headers of a request, read in one pass."""
 
     pairs: Sequence[tuple[bytes, bytes]]
     first: dict[bytes, bytes]
@@ -114,7 +114,7 @@ class Head(msgspec.Struct, frozen=True):
         return not TAKES_EVENTS.isdisjoint(self._taken())
 
     def _taken(self) -> set[str]:
-        """The media types that a client takes, however little it likes them."""
+        """The media types a client accepts, at any quality."""
         accept = b",".join(value for name, value in self.pairs if name == b"accept")
         parts = accept.decode("latin-1").split(",")
         return {part.partition(";")[0].strip().lower() for part in parts}
@@ -130,7 +130,7 @@ def read_head(pairs: Sequence[tuple[bytes, bytes]]) -> Head:
 
 
 class CarriedHead(Head, frozen=True):
-    """The same, with what is passed on of it."""
+    """The head, with the headers that are passed on."""
 
     headers: Headers
     transport: TransportContext
@@ -189,7 +189,7 @@ def check_answerable(head: Head, *, both: bool) -> None:
 
 
 def check_listener(head: Head) -> None:
-    """Who listens takes events."""
+    """Refuse a listener that does not accept events."""
     if not head.events:
         raise NotAcceptable(f"The client must accept {EVENTS}.")
 
@@ -221,7 +221,7 @@ def check_repeated(
 def check_marked(
     marked: Mapping[Path, str], arguments: Any, headers: Iterable[tuple[str, str]]
 ) -> None:
-    """The headers repeat the arguments that are marked so, each under its token."""
+    """Check that the headers repeat the marked arguments, each under its name."""
     given: dict[str, list[str]] = {}
     for named, each in headers:
         given.setdefault(named, []).append(each)
@@ -239,7 +239,7 @@ def check_marked(
 
 
 def claimed(capabilities: Any, client: Any) -> dict[str, Any]:
-    """What a client declares that it can be asked for; what nobody asks for is left out."""
+    """The capabilities a client declares, as far as they are used."""
     if type(capabilities) is not dict:
         raise ParamsInvalid("The client's capabilities must be an object.")
     for name, value in capabilities.items():
@@ -304,7 +304,7 @@ async def read_limited(receive: Receive, most: int) -> bytes | None:
 
 
 def request_of(scope: Scope, headers: Headers) -> HttpMetadata:
-    """What a request says of itself, with its headers as far as they are kept."""
+    """The metadata of a request, with the headers that are kept."""
     query = scope["query_string"].decode("latin-1")
     uri = f"{scope['path']}?{query}" if query else scope["path"]
     return HttpMetadata(headers, scope["method"], uri)

@@ -132,7 +132,7 @@ VERSION: Final = "2024-11-05"
 
 
 class OldSseCarrier(FrontCarrier):
-    """One stream, and what is posted beside it."""
+    """One SSE stream, and the messages posted beside it."""
 
     def __init__(
         self, session_id: str, clock: Clock, limits: Limits, context: TransportContext
@@ -144,7 +144,7 @@ class OldSseCarrier(FrontCarrier):
 
     @property
     def attended(self) -> bool:
-        """Its one stream is open for as long as the client is there."""
+        """Its one stream is open as long as the client is there."""
         return not self.over
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:

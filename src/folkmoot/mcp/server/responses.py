@@ -128,7 +128,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class HttpReply(Struct, eq=False):
-    """One response. `tasks` owns whoever writes it as a stream; `headers` are added to its head.
+    """One response. `tasks` owns the task that writes it as a stream; `headers` are added.
 
     `new_stream` makes the stream, if it is one that its client can come back to.
     """
@@ -146,7 +146,7 @@ class HttpReply(Struct, eq=False):
     """Whether the client is known to have left."""
 
     def open(self) -> Stream | None:
-        """The stream that the response is; it begins if it has not. None if nobody hears it."""
+        """The response as a stream, begun if needed; None if the client has left."""
         if self.stream is None and not self._done and not self.lost:
             self.follow(Stream(lossy=True) if self._new_stream is None else self._new_stream())
         return self.stream
@@ -244,7 +244,7 @@ class WatchedRequest(Struct, eq=False):
 
 
 class DisconnectWatch:
-    """All requests: those that are new, in the order they came, and those that take longer.
+    """Watches requests for disconnects: new ones in order of arrival, and long ones.
 
     `tasks` owns whoever waits for clients to leave.
     """

@@ -115,7 +115,7 @@ class StreamBudget:
                 session.forget(stream)
 
     def share_of(self, account_id: str) -> MemoryShare:
-        """What an account has, or all those together who have none."""
+        """The share of an account, or the one share of all strangers."""
         share = self._of_account.get(account_id)
         if share is None:
             share = self._of_account[account_id] = MemoryShare(self._most_of_account)
@@ -142,7 +142,7 @@ class StreamRecord:
 
 
 class ResumableStreams:
-    """Those of one session; they count for the account that it has when they are opened."""
+    """The streams of one session, counted for the account it has when they open."""
 
     def __init__(self, budget: StreamBudget, account_id: str = "") -> None:
         self.account_id = account_id
@@ -156,7 +156,7 @@ class ResumableStreams:
         return len(self._named)
 
     def resume(self, event_id: str) -> tuple[Stream, int]:
-        """The stream that an event belongs to, and its number there."""
+        """The stream an event belongs to, and the event's number there."""
         stream = self._named.get(event_id.rpartition("-")[0])
         for each in self._named.values() if stream is None else (stream,):
             place = each.place_of(event_id) if each.begun else None

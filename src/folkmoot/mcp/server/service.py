@@ -1,4 +1,4 @@
-"""A server behind its edge: one service of stateless requests, whatever era its clients speak.
+"""A server behind its edge: one service of stateless requests, whatever its clients' era.
 
 The edge reads a request, makes it an `McpRequest` and writes the `McpAnswer`. The service knows
 nothing of HTTP, sessions or eras. `Stopped` is how it ends a request that nobody waits for any
@@ -48,7 +48,7 @@ class Stopped(Exception):
 
 
 class McpRequest(Struct, kw_only=True, eq=False, weakref=True):
-    """One request, and what its client said beside it."""
+    """One request, with its client's metadata."""
 
     request: Request
     params: dict[str, Any]
@@ -93,7 +93,7 @@ class McpRequest(Struct, kw_only=True, eq=False, weakref=True):
         return self.era is Era.STATELESS
 
     def tell(self, notification: Notification) -> None:
-        """Say what belongs to this request before its answer, if its client wants to hear it."""
+        """Send a notification about this request before its answer, if the client wants it."""
         if notification.method == wire.PROGRESS:
             if self.token is not None:
                 params = {**members_of(notification.params), "progressToken": self.token}
@@ -143,7 +143,7 @@ def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_wanted(notification: Notification, level: str | None) -> bool:
-    """Whether a log message is as important as someone wants to hear."""
+    """Whether a log message has at least the wanted level."""
     given = members_of(notification.params).get("level")
     if level is None or given not in wire.LEVELS:
         return False
@@ -151,7 +151,7 @@ def is_wanted(notification: Notification, level: str | None) -> bool:
 
 
 def written(notification: Notification, params: Any = UNSET) -> dict[str, Any]:
-    """A notification as it is written, with its own params or with others."""
+    """A notification as JSON members, with its own params or others."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "method": notification.method}
     told = notification.params if params is UNSET else params
     if told is not UNSET:

@@ -57,7 +57,7 @@ LOSSES: Final = {PROGRESS: Weight.PROGRESS, LOGGED: Weight.LOG}
 
 
 class SessionCarrier(FrontCarrier):
-    """What one session looks like to the relay."""
+    """One session as a carrier for the relay."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class SessionCarrier(FrontCarrier):
                 loop.call_later(CANCEL_SECONDS, partial(self._give_up, asked))
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
-        """Say a message in the stream it belongs to, or keep it until there is one."""
+        """Send a message in the stream it belongs to, or keep it until there is one."""
         self.check_way(envelope)
         self.check_open()
         message = envelope.message

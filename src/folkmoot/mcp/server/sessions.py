@@ -72,7 +72,7 @@ ENDED: Final = "The session has ended."
 
 
 class HandshakeSession(Struct, eq=False, kw_only=True):
-    """One session as the edge knows it."""
+    """One session at the edge."""
 
     id: str
     version: str = ""
@@ -96,12 +96,12 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
     ended: bool = False
 
     def __repr__(self) -> str:
-        """Without its id, which opens it."""
+        """Without the id, which is a secret."""
         return f"{type(self).__name__}(version={self.version!r})"
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """What every response in it says."""
+        """The headers of every response in the session."""
         return [(wire.SESSION_HEADER.encode(), self.id.encode())]
 
     @property
@@ -115,7 +115,7 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
         return self.stream is not None and not self.stream.done
 
     def end(self) -> None:
-        """Let everyone go who waits in it."""
+        """Release everyone who waits in the session."""
         self.ended = True
         for asked in tuple(self.requests.values()):
             cancel(asked)
@@ -135,7 +135,7 @@ class SessionServer:
     async def ask(
         self, visit: ServedRequest, request: Request, receive: Receive, send: Send
     ) -> None:
-        """A request in a session, or the one that opens it."""
+        """Serve a request in a session, or the one that opens it."""
         if request.method == wire.INITIALIZE:
             await self._initialize(visit, request, receive, send)
             return
@@ -270,7 +270,7 @@ class SessionServer:
 
 
 def known(visit: ServedRequest) -> HandshakeSession:
-    """The session of a request that needs one."""
+    """The session of a request, which must have one."""
     session = visit.session
     if session is None:
         raise SessionRequired("The request names no session; initialize opens one.")

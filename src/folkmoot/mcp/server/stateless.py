@@ -151,7 +151,7 @@ class StatelessCarrier(FrontCarrier):
         call.stream.put(raw, said, last=True, status=status_of(response))
 
     def _tell(self, message: Notification, said: TransportContext, about: MessageId | None) -> None:
-        """Find the request that a notification is about; there is no other place to say it."""
+        """Send a notification in the stream of its request; there is no other stream."""
         late = False
         for path in (TOLD_TOKEN, SUBSCRIPTION):
             named = found(message, path)

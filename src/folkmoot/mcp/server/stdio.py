@@ -31,7 +31,7 @@ TURN: Final = 128
 
 
 class StdioFront(Carrier):
-    """The client that started this process, or whoever else holds the other ends.
+    """The client at the other ends of our standard input and output.
 
     While it is open, standard output carries messages alone: what anything else in the process
     prints there goes to standard error.
@@ -100,7 +100,7 @@ class StdioFront(Carrier):
                 await self._reader.more()
 
     def _next(self) -> MessageEnvelope[Any] | None:
-        """The next message of those that are there already, unless there is too much to refuse."""
+        """The next message already read, unless too many refusals wait."""
         while True:
             line: bytes | None = b""
             try:

@@ -48,7 +48,7 @@ DROPPED: Final = (Weight.PROGRESS, Weight.LOG)
 
 
 class KeptEvent(NamedTuple):
-    """One event as it is written."""
+    """One event as written."""
 
     number: int
     event_id: str | None
@@ -124,12 +124,12 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """The bytes that are kept of it."""
+        """The kept bytes of the stream."""
         return self._bytes
 
     @property
     def resumable(self) -> bool:
-        """Whether its client can come back for what it has not read."""
+        """Whether the client can resume the stream."""
         return self._keeper is not None and bool(self.name)
 
     def put(
@@ -161,14 +161,14 @@ class Stream:
         self._tell_keeper()
 
     def discard(self) -> None:
-        """Close it, and have nobody keep it."""
+        """Close the stream without keeping it."""
         if self._keeper is not None and self.name:
             self._keeper.forget(self)
         else:
             self.close()
 
     def close(self) -> None:
-        """Keep nothing of it any more; whoever reads it, or works for it, is let go."""
+        """Drop all kept events, and release readers and writers."""
         unfinished, self.done, self._keeper = not self.done, True, None
         self._events.clear()
         self._bytes = self.unsent = 0
@@ -206,13 +206,13 @@ class Stream:
         return count
 
     def drop_waiting(self) -> None:
-        """Drop what nobody has begun to write: nobody can go on before what comes next."""
+        """Drop the events not yet being written: a client could not resume before them."""
         while self._events and self._events[-1].number > self._taken:
             self._lost = max(self._lost, self._events[-1].number)
             self._drop(len(self._events) - 1)
 
     def place_of(self, event_id: str) -> int | None:
-        """After which event of this stream a client goes on that has this one as its last.
+        """The place to resume after the event with this id.
 
         None if it is no event of this stream, or what follows it cannot be had any more.
         """
@@ -272,7 +272,7 @@ class Stream:
         self._wake_senders()
 
     def read(self) -> None:
-        """All of it was written to a client that is there."""
+        """Everything was written to a connected client."""
         self.arrived = True
         delivered, self.delivered = self.delivered, None
         if delivered is not None:
@@ -328,7 +328,7 @@ class Stream:
         self._resize(len(data))
 
     def _trim(self, more: int = 0) -> None:
-        """Drop what is too much: what was written first, then what may be missed."""
+        """Drop events over the budget: written ones first, then those that may be missed."""
         if self._keeper is None:
             self.give_way()
         count = MOST_EVENTS - bool(more)
@@ -413,7 +413,7 @@ class StreamReader:
         return None
 
     def wake(self) -> None:
-        """There is something new."""
+        """There are new events."""
         self._news.set()
 
     def leave(self) -> None:

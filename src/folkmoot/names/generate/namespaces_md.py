@@ -141,7 +141,7 @@ class Registry(Struct, kw_only=True):
 
 
 def registry_of(project: Project, before: Registry | None = None) -> Registry:
-    """The register as a project's names make it.
+    """The register of a project's names.
 
     A tool keeps the version under which it was first written down. What is hidden by now, a
     release after its deprecation, is left out.
@@ -197,7 +197,7 @@ def full_name(declared: Declared, namespace: str) -> str:
 
 
 def merged_rows(name: str, rows: Iterable[Row], before: Registry | None) -> list[Row]:
-    """The rows by name, each once, as their cells read, with what is kept of the former ones."""
+    """The rows by name, each once, with the hand-written columns of the earlier ones."""
     section = SECTIONS[name]
     found: dict[str, Row] = {}
     for row in rows:
@@ -208,7 +208,7 @@ def merged_rows(name: str, rows: Iterable[Row], before: Registry | None) -> list
 
 
 def keep(section: Section, row: Row, former: Row | None) -> Row:
-    """The row, with the columns that stay as someone wrote them."""
+    """The row, with the columns someone wrote by hand."""
     if former is None:
         return row
     stays = {at for at in section.kept if former[at] and (section.what == "tool" or not row[at])}

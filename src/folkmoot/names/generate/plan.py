@@ -23,7 +23,7 @@ UNENDED = "\\ No newline at end of file"
 
 
 class Change(NamedTuple):
-    """One file before and after; None for one that is not there."""
+    """One file before and after; None where it does not exist."""
 
     path: Path
     before: str | None
@@ -57,7 +57,7 @@ class Plan:
         return [it for _, it in sorted(self._planned.items()) if it.before != it.after]
 
     def shown(self, path: Path) -> str:
-        """A path as people say it: within the root where it is there."""
+        """A path relative to the root, if it is inside."""
         real = Path(os.path.realpath(self.root))
         return path.relative_to(real).as_posix() if path.is_relative_to(real) else str(path)
 
@@ -118,14 +118,14 @@ def read_text(path: Path) -> str | None:
 
 
 def make_folders(folder: Path, made: list[Path]) -> None:
-    """Make a folder and those above it; those that were not there are added to `made`."""
+    """Make a folder and its parents; new ones are added to `made`."""
     for path in reversed([it for it in (folder, *folder.parents) if not it.exists()]):
         path.mkdir()
         made.append(path)
 
 
 def mode_of(change: Change) -> int:
-    """The permissions of a file: as they were, or as any new file has them."""
+    """The permissions of a file: unchanged, or those of any new file."""
     if change.before is not None:
         return stat.S_IMODE(change.path.stat().st_mode)
     mask = os.umask(0)
@@ -141,7 +141,7 @@ def check_unchanged(staged: list[tuple[Change, Path]]) -> None:
 
 
 def undo(staged: list[tuple[Change, Path]], done: list[Change], made: list[Path]) -> None:
-    """Put things back as they were, as far as the system lets us."""
+    """Restore the files as far as the system allows."""
     for _, part in staged:
         with suppress(OSError):
             part.unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def undo(staged: list[tuple[Change, Path]], done: list[Change], made: list[Path]
 
 
 def with_ends_of(before: str, after: str) -> str:
-    """A text whose lines end as those of another do."""
+    """A text with the line endings of another."""
     plain = after.replace("\r\n", "\n")
     return plain.replace("\n", "\r\n") if "\r\n" in before else plain
 

@@ -56,7 +56,7 @@ def mixed_namespaces(project: Project) -> Iterator[RuleFinding]:
 
 
 def reserved_namespace(project: Project) -> Iterator[RuleFinding]:
-    """Namespaces that nobody can take, each once."""
+    """Reserved namespaces in use, each once."""
     seen: set[str] = set()
     for constant in project.constants:
         if constant.value in RESERVED_NAMES and constant.value not in seen:
@@ -95,14 +95,14 @@ def safe_collision(project: Project) -> Iterator[RuleFinding]:
 
 
 def spelled(each: Declared) -> str:
-    """A tool's or a prompt's name as clients see it; a URI stays as it is."""
+    """A tool's or prompt's name as clients see it; a URI unchanged."""
     if each.kind in {"resource", "template"}:
         return each.name
     return snake_case(each.name.replace(":", "_"))
 
 
 def pairs(project: Project, key: Callable[[Declared], str]) -> Iterator[tuple[Declared, Declared]]:
-    """Each name with the first one before it that has the same key and can be there as well."""
+    """Each name with the first earlier one of the same key that can be registered beside it."""
     groups: dict[tuple[str, ...], list[Declared]] = {}
     for each in project.declared:
         what = "resource" if each.kind == "template" else each.kind
@@ -115,7 +115,7 @@ def pairs(project: Project, key: Callable[[Declared], str]) -> Iterator[tuple[De
 
 
 def exclusive(one: Declared, other: Declared) -> bool:
-    """Whether the two are in different branches of one statement, so that only one is there."""
+    """Whether two registrations are in different branches of one statement."""
     if one.place is None or other.place is None or one.place.path != other.place.path:
         return False
     branches = dict(one.branches)
@@ -172,7 +172,7 @@ def past_removal(project: Project) -> Iterator[RuleFinding]:
 
 
 def removal_missing(project: Project) -> Iterator[RuleFinding]:
-    """Deprecations that do not say when they end."""
+    """Deprecations without a version or date of removal."""
     for each, going in deprecated(project):
         # A live server has no way to say it.
         if going.removed_in is None and not project.live:

@@ -1,4 +1,4 @@
-"""One registration as a name that is declared, or a note that its name cannot be known."""
+"""One registration as a declared name, or a note that its name cannot be known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFINITION: Final = re.compile(r"(?:async[ \t]+)?def[ \t]+")
 
 
 class WrittenName(Struct, frozen=True):
-    """What a name is, where it stands, and how it is written."""
+    """A name, its place in the source, and how it is written there."""
 
     text: str
     span: TextSpan
@@ -90,7 +90,7 @@ class Declarations:
         server: str,
         branches: tuple[tuple[int, int], ...],
     ) -> Declared | LintNote | None:
-        """What a call registers; `function` is the one it is given."""
+        """The name a call registers; `function` is the function it is given."""
         position = style.position
         if function is not None and position == 0:
             position = None

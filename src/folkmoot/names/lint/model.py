@@ -1,4 +1,4 @@
-"""The nouns: names as a project declares them, and what is found about them."""
+"""The nouns: the names a project declares, and the findings about them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Declared(Struct, frozen=True, kw_only=True):
 
 
 class Constant(Struct, frozen=True, kw_only=True):
-    """The namespace of a project as one of its files says it: `NAMESPACE = "myproject"`."""
+    """The namespace constant of a project's file: `NAMESPACE = "myproject"`."""
 
     name: str
     value: str
@@ -141,7 +141,7 @@ class LintNote(Struct, frozen=True):
 
 
 class Project(Struct, kw_only=True):
-    """Everything that is known of a server: its names, and what surrounds them."""
+    """A server's names, with the files and configuration around them."""
 
     root: Path
     name: str = ""

@@ -1,4 +1,4 @@
-"""Parsed modules: what each binds, what a name in it stands for, and small AST helpers."""
+"""Parsed modules: their bindings, the meaning of a name in them, and AST helpers."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class SourceUnreadable(Exception):
 
 
 class FileText(Struct, kw_only=True):
-    """The text of one file, with where each of its lines begins."""
+    """The text of one file, with the offset of each line."""
 
     path: str
     """As in `Place`."""
@@ -140,7 +140,7 @@ Value: TypeAlias = str | bool | list[str]
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """What a project says of its names."""
+    """A project's configuration of its names."""
 
     namespace: str | None = None
     """The namespace of all its names; found in the sources where it is not given."""
@@ -223,7 +223,7 @@ def read_config(file: Path) -> FoundProject:
 
 
 def check_key(key: str, value: object) -> list[str]:
-    """What is wrong with one key, a sentence each."""
+    """The problems of one key, a sentence each."""
     kind = KEYS.get(key)
     if kind is None:
         near = difflib.get_close_matches(key, KEYS, 1)

@@ -35,7 +35,7 @@ Branches: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class Registrations:
-    """Walks one module; what it finds is in `declared` and `notes`."""
+    """Walks one module and collects `declared` names and `notes`."""
 
     def __init__(self, module: Module, values: Values, servers: ServerObjects) -> None:
         self.module = module
@@ -150,7 +150,7 @@ class Registrations:
         server: str,
         branches: Branches,
     ) -> None:
-        """A decorator that is called: with the function, or with what it then decorates."""
+        """A decorator that is called, with the function or before decorating it."""
         call = node if inner is None else inner
         function: ast.expr | None = None
         if inner is not None:

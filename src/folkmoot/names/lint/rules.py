@@ -1,4 +1,4 @@
-"""The rules, as a table: how severe each is, what it says, an example, and how to mend it."""
+"""The rules, as a table: severity, sentence, example and fix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Check: TypeAlias = Callable[[Project], Iterator[RuleFinding]]
 
 
 class LintRule(NamedTuple):
-    """One rule: its sentence says what must be so."""
+    """One rule; its sentence says what must hold."""
 
     severity: Severity
     sentence: str

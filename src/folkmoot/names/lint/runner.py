@@ -36,7 +36,7 @@ COMMENT: Final = re.compile(r"#\s*folkmoot:\s*ignore(?:\[([^\]\r\n]*)\])?")
 
 
 def unknown_rule(name: str) -> str | None:
-    """What to say of a rule that is none; None for one that is."""
+    """The error for an unknown rule; None for a known one."""
     if name in RULES:
         return None
     near = difflib.get_close_matches(name, RULES, 1)
@@ -46,7 +46,7 @@ def unknown_rule(name: str) -> str | None:
 def selected(
     findings: Iterable[LintFinding], project: Project, select: Sequence[str], ignore: Sequence[str]
 ) -> list[LintFinding]:
-    """The findings without those that nobody wants to hear of.
+    """The findings without those the configuration ignores.
 
     What could not be read is always told: nobody knows what is in it.
     """
@@ -159,7 +159,7 @@ def write_register(plan: Plan, project: Project) -> None:
 
 
 class LintOptions(Struct, frozen=True, kw_only=True):
-    """What whoever runs it asked for, over what is configured."""
+    """The options of one run, over the configuration."""
 
     namespace: str | None = None
     version: str | None = None
@@ -356,7 +356,7 @@ def sarif_location(place: SourcePlace) -> dict[str, Any]:
 
 
 def fingerprint(each: LintFinding, seen: Counter[str]) -> str:
-    """The same for the same finding when lines move: it counts those that are alike."""
+    """A fingerprint that stays when lines move; equal findings are numbered."""
     path = "" if each.place is None else each.place.path
     key = "\0".join((each.rule, path, each.name or each.message))
     seen[key] += 1

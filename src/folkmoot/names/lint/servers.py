@@ -96,7 +96,7 @@ UNKNOWN: Final = "?"
 
 
 class ServerObject(Struct, frozen=True):
-    """A server: where it is made, and whether it surely is one."""
+    """A server object: where it is created, and whether it certainly is one."""
 
     key: str
     sure: bool
@@ -150,7 +150,7 @@ class ServerObjects:
                 return False
 
     def _origin(self, site: Site, node: ast.expr) -> str:
-        """The last part of what a name stands for, whatever it is called here."""
+        """The last part of the original name behind a local one."""
         dotted = site.dotted(node)
         return last_part(node) if dotted is None else dotted.rpartition(".")[2]
 

@@ -162,7 +162,7 @@ def _constants(modules: Modules) -> Iterable[Constant]:
 
 
 def _version(modules: Modules, found: FoundProject) -> str | None:
-    """What the project's package calls its version, for those that take it from there."""
+    """The version constant of the project's package, for names built from it."""
     package = found.name.replace("-", "_").replace(".", "_").lower()
     for module in modules.all:
         if module.name.lower() == package:

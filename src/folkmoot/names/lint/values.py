@@ -62,7 +62,7 @@ class Values:
                 return None
 
     def text(self, site: Site, node: ast.expr | None, depth: int = 0) -> str | None:
-        """The same without how it is written."""
+        """The text of a value, without its place in the source."""
         found = self.value(site, node, depth)
         return None if found is None else found.text
 
@@ -207,7 +207,7 @@ class Values:
         args: list[ast.expr],
         depth: int,
     ) -> Value | None:
-        """What one of the conventions' helpers answers."""
+        """The result of one of the conventions' helper functions."""
         named = {each.arg: each.value for each in node.keywords if each.arg}
         wanted = ("tool",) if what == "tool" else ("resource_type", "resource_id")
         given = [*args, *(named[key] for key in wanted[len(args) :] if key in named)]
@@ -273,7 +273,7 @@ SAID: Final = re.compile(
 
 
 def of_function(values: Values, site: Site, function: Function) -> DeclaredDeprecation | None:
-    """What a function's decorators, its docstring or what it logs say about its end."""
+    """The deprecation declared by a function's decorators, docstring or log calls."""
     for decorator in function.decorator_list:
         found = of_marker(values, site, decorator)
         if found is not None:
@@ -301,7 +301,7 @@ def of_marker(values: Values, site: Site, node: ast.expr) -> DeclaredDeprecation
 
 
 def said(text: str) -> bool:
-    """Whether a description says that what it describes is deprecated."""
+    """Whether a description says that its subject is deprecated."""
     return SAID.search(text) is not None
 
 

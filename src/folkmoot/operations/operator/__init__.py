@@ -1,4 +1,4 @@
-"""What an operator does: the hub itself, its people and their rights, its servers, what is held.
+"""The operations of operators: the hub, people and grants, servers, held messages.
 
 Each module has its rows. They are served on the operator's socket, and by commands where no hub
 runs; a hub, a stopped hub and a proxy have those whose services they have.

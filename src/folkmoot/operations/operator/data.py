@@ -44,7 +44,7 @@ class MakeBackup(Arguments, frozen=True, kw_only=True):
 
 
 class BackedUp(Struct, frozen=True):
-    """A backup, and what whoever keeps it must know."""
+    """A finished backup, with a warning about its key."""
 
     path: str
     size: int
@@ -130,7 +130,7 @@ async def backup(call: Call[MakeBackup]) -> BackedUp:
 
 
 def key_warning(key_id: str | None) -> str:
-    """What whoever keeps a backup must know."""
+    """The warning that a backup opens only with this key."""
     named = f" (id {key_id})" if key_id else ""
     return (
         f"The master key{named} is not in the backup, and mail in it cannot be read without the "

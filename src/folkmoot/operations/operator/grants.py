@@ -35,14 +35,14 @@ CAPABILITIES: Final = (
 
 
 class GrantCapabilities(Arguments, frozen=True, kw_only=True):
-    """To whom, and what."""
+    """The handle and the capabilities to grant."""
 
     handle: Handle
     patterns: Annotated[list[str], says(CAPABILITIES, min_length=1)]
 
 
 class Revoke(Arguments, frozen=True, kw_only=True):
-    """From whom, and what; or everything that was granted."""
+    """The handle and the capabilities to revoke, or all of them."""
 
     handle: Handle
     patterns: Annotated[list[str], says(CAPABILITIES)] | None = None
@@ -95,7 +95,7 @@ async def revoke(call: Call[Revoke]) -> Revoked:
 
 
 async def grants_of(call: Call[GrantsOf]) -> PersonView:
-    """What one handle holds."""
+    """The grants of one handle."""
     return await call.services.grant_views.person(call.arguments.handle)
 
 

@@ -107,7 +107,7 @@ class HeldList(Struct, frozen=True):
 
 
 class HeldMessage(Struct, frozen=True):
-    """One held message, whole."""
+    """One held message in full."""
 
     message: dict[str, Any]
     held: HeldView
@@ -120,7 +120,7 @@ class Released(Struct, frozen=True):
 
 
 class DroppedView(Struct, frozen=True):
-    """What goes no further."""
+    """A held message that was dropped."""
 
     dropped: HeldView
 
@@ -133,7 +133,7 @@ async def held_list(call: Call[ListHeld]) -> HeldList:
 
 
 async def everything_held(call: Call[Any]) -> HeldList:
-    """What is held here and, as far as the caller may see them, by proxies on this machine."""
+    """The messages held by this hub and by the proxies on this machine the caller may see."""
     own, proxies = call.services.held.list(), proxies_of(call)
     if proxies is None:
         return HeldList(own)
@@ -191,7 +191,7 @@ async def remember_held(call: Call[Any], decision: Verdict, view: HeldView, **mo
 
 
 async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = None) -> Any:
-    """What a proxy on the hub's machine answers, to someone who may ask it."""
+    """Ask a proxy on the hub's machine, if the caller may."""
     proxies = proxies_of(call)
     if proxies is None:
         raise CommandInvalid(

@@ -1,4 +1,4 @@
-"""The hub itself: how it is, whether its database is whole, what its settings are, what was done.
+"""The hub itself: its state, its database check, its settings and its audit log.
 
 Metrics and readiness stay where monitoring expects them: at `/metrics` and `/health/ready`.
 """
@@ -81,7 +81,7 @@ class ListAllRooms(Arguments, frozen=True, kw_only=True):
 
 
 class RoomOfHub(RoomRow, frozen=True, kw_only=True):
-    """A room as its hub's operator sees it."""
+    """A room as the operator sees it."""
 
     present: int = 0
     """How many are in it now."""
@@ -119,7 +119,7 @@ class ReadAudit(Arguments, frozen=True, kw_only=True):
 
 
 class AuditLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who did what, and what came of it; what is not known is left out."""
+    """One line of the audit log; unknown fields are left out."""
 
     id: int
     at: float

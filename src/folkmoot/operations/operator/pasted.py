@@ -30,7 +30,7 @@ ENTRY: Final = frozenset({"command", "url", "serverUrl", "httpUrl"})
 
 
 class Described:
-    """One server: its name, its table in the settings, and what should be said of it."""
+    """One server: its name, its settings table, and notes about it."""
 
     def __init__(self, name: str, table: dict[str, Any], notes: list[str]) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class Described:
         self.notes = notes
 
     def checked(self, folder: Path, **flags: bool) -> BackendSpec:
-        """The backend that it is, with what else was wanted; what is wrong is raised."""
+        """The backend from the table and the other arguments; problems are raised."""
         self.table |= {key: True for key, wanted in flags.items() if wanted}
         spec, problems, notes = check_table(self.name, self.table, folder)
         if spec is None:
@@ -79,7 +79,7 @@ def from_command(text: str) -> dict[str, Any]:
 
 
 def from_json(text: str, name: str, environ: Mapping[str, str]) -> Described:
-    """One server of `mcpServers`, of a table without that word around it, or a single one."""
+    """One server from JSON: from `mcpServers`, from a bare table of servers, or a single entry."""
     servers = {server.name: server for server in read(wrapped(text, name), environ)}
     if not servers:
         raise CommandInvalid("The JSON describes no server.")

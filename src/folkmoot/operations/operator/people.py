@@ -168,7 +168,7 @@ async def set_suspended(call: Call[OnePerson], *, suspended: bool) -> SuspendedP
 
 
 async def remove_person(call: Call[OnePerson]) -> RemovedPerson:
-    """Delete an account as its owner would: with its mail and its place in every room."""
+    """Delete an account as its owner would, with its mail and its memberships of rooms."""
     from folkmoot.rooms.access import leave_all_rooms
 
     services, reason = call.services, call.arguments.reason

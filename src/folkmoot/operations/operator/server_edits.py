@@ -77,7 +77,7 @@ Name = Annotated[
 
 
 class TestServer(Arguments, frozen=True, kw_only=True):
-    """What describes a server, or the name of one that is there."""
+    """The description of a server to test, or the name of a configured one."""
 
     __test__ = False
 
@@ -94,7 +94,7 @@ class TestServer(Arguments, frozen=True, kw_only=True):
 
 
 class AddServer(Arguments, frozen=True, kw_only=True):
-    """What describes a server, and who may use it."""
+    """The description of a server, and who may use it."""
 
     text: Annotated[
         str,
@@ -286,7 +286,7 @@ async def edited(
 
 
 def settings(call: Call[Any]) -> Reloading:
-    """What reads the settings file, and writes it."""
+    """The part that reads and writes the settings file."""
     assert call.services.reloading is not None  # noqa: S101 - see `needs`
     return call.services.reloading
 

@@ -1,4 +1,4 @@
-"""One server behind the hub, for operators: its tools, its calls over time, and who may use it."""
+"""One server behind the hub, for operators: its tools, its calls over time, its users."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Namespace = Annotated[str, says("The server, by its namespace.", max_length=64)]
 
 
 class ServerTool(Struct, frozen=True, kw_only=True):
-    """A tool of a server, as it is shown here."""
+    """A tool of a server, with its name on this hub."""
 
     name: str
     """The canonical name."""

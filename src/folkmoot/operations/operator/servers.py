@@ -39,7 +39,7 @@ class ServerLinks(Protocol):
     """The links to the servers."""
 
     def views(self) -> Sequence[Struct]:
-        """How it is with each of them."""
+        """The state of each server."""
         ...
 
     async def settled(self, seconds: float, namespace: str = "") -> list[str]:
@@ -47,7 +47,7 @@ class ServerLinks(Protocol):
         ...
 
     def histories(self) -> list[ServerHistory]:
-        """What came of the calls of each of them, minute by minute."""
+        """The outcomes of each server's calls, minute by minute."""
         ...
 
     async def restart(self, namespace: str) -> None:
@@ -55,7 +55,7 @@ class ServerLinks(Protocol):
         ...
 
     async def test(self, spec: BackendSpec, progress: Callable[[str], None]) -> TestReport:
-        """Reach a server once that need not be one of them."""
+        """Connect once to a server, configured or not."""
         ...
 
 
@@ -68,7 +68,7 @@ class Reloading(Protocol):
 
     @property
     def loaded(self) -> Loaded:
-        """The settings as they were last read."""
+        """The settings as last read."""
         ...
 
     async def edit(self, change: Callable[[str], str], *, pretend: bool = False) -> Struct | None:
@@ -143,7 +143,7 @@ class ChangedTool(Struct, frozen=True, kw_only=True):
 
 
 class ChangedTools(Struct, frozen=True):
-    """Those of one answer, how many there are, and the servers that were not reached yet."""
+    """A page of changed tools, their number, and the servers not reached yet."""
 
     tools: list[ChangedTool]
     count: int

@@ -1,4 +1,4 @@
-"""Tools of participants: listing and calling them, and answering as one who was called."""
+"""Tools of participants: listing them, calling them, and answering a call."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Tools(Arguments, frozen=True, kw_only=True):
 
 
 class OfferedTools(Struct, frozen=True, kw_only=True):
-    """The tools of participants, each with whose it is in `to`."""
+    """The tools of participants; `to` names whose each one is."""
 
     room: str
     tools: list[dict[str, Any]]
@@ -94,7 +94,7 @@ async def tools(call: Call[Tools]) -> OfferedTools:
 
 
 class CallRoomTool(Arguments, frozen=True, kw_only=True):
-    """One tool of a participant, and what to call it with."""
+    """A participant's tool, and the arguments of the call."""
 
     room: RoomName
     tool: Annotated[str, says("Name of the tool, as room_tools lists it")]
@@ -161,7 +161,7 @@ async def call_tool(call: Call[CallRoomTool]) -> Called:
 
 
 async def proposed(call: Call[CallRoomTool], to: str, params: dict[str, Any]) -> Called:
-    """The call as a proposal: someone who may can approve it."""
+    """Propose the call, for someone with the right to approve it."""
     given = call.arguments
     asked = Propose(room=given.room, method=TOOLS_CALL, params=params, to=to, reason=given.reason)
     made = await propose(

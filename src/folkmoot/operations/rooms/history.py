@@ -108,18 +108,18 @@ async def messages(call: Call[ReadHistory]) -> MessagePage:
 
 
 class Post(Arguments, frozen=True, kw_only=True):
-    """A message, as its sender wrote it."""
+    """A message as its sender gives it."""
 
     room: RoomName
     message: Annotated[Raw, says("The message.", shown=ref("Envelope"))]
 
 
 class PostedMessage(Struct, frozen=True):
-    """A message as everyone gets it."""
+    """A message as everyone in the room receives it."""
 
 
 async def post(call: Call[Post]) -> Any:
-    """The message as everyone gets it."""
+    """Post a message, and return it as everyone receives it."""
     from folkmoot.rooms.machine.wire import readable
 
     given = call.arguments

@@ -65,7 +65,7 @@ async def list_rooms(call: Call[ListRooms]) -> ListedRooms:
 
 
 class PolicyArguments(Arguments, frozen=True, kw_only=True):
-    """What a room decides for itself, as far as it is given; the room checks it."""
+    """The parts of a room's policy that are given; the room checks them."""
 
     quorum: (
         Annotated[int, says("How many must reject a proposal to close it. Default 1.")] | None
@@ -231,7 +231,7 @@ async def leave(call: Call[InRoom]) -> LeftRoom:
 
 
 class InviteToRoom(Arguments, frozen=True, kw_only=True):
-    """Whom to ask in."""
+    """The handle to invite."""
 
     __exactly_one__ = ("handle", "guest")
 

@@ -118,7 +118,7 @@ class ShownMessage(Struct, frozen=True, kw_only=True):
 
 
 def shown(message: HistoryMessage) -> ShownMessage:
-    """A message as a model is shown it."""
+    """A message as a model sees it."""
     said: dict[str, Any] = {"payload": message.payload}
     if group_of(message.kind) == "chat":
         payload = _object(message.payload)
@@ -257,7 +257,7 @@ async def read(call: Call[Read]) -> RoomMessages:
 
 
 class Reading:
-    """One call that reads, on behalf of one visitor."""
+    """One read of a room's history for one visitor."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Wording(Struct, frozen=True):
-    """What a proposal asks for, in its proposer's own bytes: what fulfils it must be equal."""
+    """The content of a proposal in its proposer's own bytes; a fulfilment must equal it."""
 
     method: str
     params: Raw | UnsetType = UNSET
@@ -44,7 +44,7 @@ _proposed = msgspec.json.Decoder(Wording).decode
 
 
 class Propose(Arguments, frozen=True, kw_only=True):
-    """What someone is asked to do."""
+    """The content of a proposal, and to whom it goes."""
 
     room: RoomName
     method: Annotated[str, says("The MCP method, such as tools/call")]
@@ -122,7 +122,7 @@ class ListProposals(Arguments, frozen=True, kw_only=True):
 
 
 class ListedProposal(Struct, frozen=True, kw_only=True):
-    """A proposal as a model needs it, and what has come of it."""
+    """A proposal with its outcome, as a model sees it."""
 
     proposal: str
     seq: int
@@ -147,7 +147,7 @@ class ListedProposals(Struct, frozen=True):
 
 
 async def proposals(call: Call[ListProposals]) -> ListedProposals:
-    """What was proposed in a room, and what came of it."""
+    """The proposals of a room and their outcomes."""
     given = call.arguments
     found = await call.services.rooms.proposals(
         call.visitor,
@@ -160,7 +160,7 @@ async def proposals(call: Call[ListProposals]) -> ListedProposals:
 
 
 def shown(view: ProposalView) -> ListedProposal:
-    """A proposal as it is listed; what it asks for, as long as the history has it."""
+    """A proposal as it is listed; its content as long as the history has it."""
     asked = Wording("") if view.message is UNSET else _proposed(read_stored(view.message).payload)
     return ListedProposal(
         proposal=view.id,
@@ -278,7 +278,7 @@ async def post(
     to: str | None = None,
     about: str | None = None,
 ) -> HistoryMessage:
-    """Send a message as the caller; what is stored of it."""
+    """Post a message as the caller, and return the stored message."""
     raw = envelope(kind, payload, to=() if to is None else (to,), about=about)
     return read_stored(await call.services.rooms.post(call.visitor, room, raw))
 

@@ -35,7 +35,7 @@ Reason = Annotated[str, says("Why; everyone in the room reads it.", max_length=4
 
 
 class GrantInRoom(OneRoom, frozen=True, kw_only=True):
-    """What someone shall hold."""
+    """The participant and the capabilities to grant."""
 
     recipient: Name
     capabilities: Held
@@ -43,7 +43,7 @@ class GrantInRoom(OneRoom, frozen=True, kw_only=True):
 
 
 class RevokeInRoom(OneRoom, frozen=True, kw_only=True):
-    """What someone shall no longer hold."""
+    """The participant and the capabilities to revoke."""
 
     recipient: Name | UnsetType = UNSET
     grant_id: (
@@ -65,7 +65,7 @@ class Kick(OneRoom, frozen=True, kw_only=True):
 
 
 async def rights(call: Call[OneRoom]) -> RoomRights:
-    """Who holds what in a room."""
+    """The rights of everyone in a room."""
     return await call.services.rooms.rights(call.visitor, call.arguments.room)
 
 
@@ -85,7 +85,7 @@ async def kick(call: Call[Kick]) -> Any:
 
 
 async def post_change(call: Call[Any], kind: str) -> Any:
-    """The message that says so, as it is stored."""
+    """Post a change of rights, and return the stored message."""
     raw = envelope(kind, given_settings(call.arguments))
     return Raw(await call.services.rooms.post(call.visitor, call.arguments.room, raw))
 

@@ -1,4 +1,4 @@
-"""A room itself: making, showing, changing and deleting it, who is in it, and its guests."""
+"""A room itself: create, show, change and delete it, its participants and guests."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class RoomPatch(OneRoom, frozen=True, kw_only=True):
 
 
 async def change(call: Call[RoomPatch]) -> RoomView:
-    """One room, set anew."""
+    """Change a room, and return it."""
     from folkmoot.rooms.spec import read_patch
 
     given = call.arguments
@@ -193,7 +193,7 @@ async def delete(call: Call[OneRoom]) -> NoContent:
 
 
 class Participants(OneRoom, frozen=True, kw_only=True):
-    """A page of those who are here."""
+    """A page of the participants."""
 
     limit: Annotated[int, says("How many at most.", ge=1, le=1000)] = 100
     cursor: PageCursor | None = None
@@ -215,14 +215,14 @@ class ParticipantView(Struct, frozen=True):
 
 
 class ParticipantPageView(Struct, frozen=True):
-    """Some of those who are here."""
+    """A page of the participants."""
 
     participants: Annotated[list[ParticipantView], told("By id.")]
     next_cursor: Annotated[str | None, NEXT_CURSOR]
 
 
 async def participants(call: Call[Participants]) -> dict[str, Any]:
-    """Who is here, by name."""
+    """The participants by name."""
     given = call.arguments
     after = "" if given.cursor is None else read_cursor(given.cursor)
     everyone = await call.services.rooms.participants(call.visitor, given.room)

@@ -1,4 +1,4 @@
-"""What every built-in interceptor is, and a message as it looks at it.
+"""The base of the built-in interceptors, and their view of a message.
 
 A response says neither method nor tool; both are those of the request it answers. Tools go by their
 canonical names, so that no spelling slips past a rule.
@@ -60,7 +60,7 @@ class AskedRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class MessageView:
-    """One message, and what it answers. What is asked of it often is found once."""
+    """One message and the request it answers; costly look-ups are cached."""
 
     __slots__ = ("_body", "_context", "asked", "canonical", "envelope", "key", "message")
 
@@ -219,7 +219,7 @@ class Action(ABC):
         """What is to become of the message."""
 
     def look_again(self, _view: MessageView) -> Verdict:
-        """What it says, as a guard, of a message that was changed after it looked."""
+        """A guard's verdict on a message changed after it looked."""
         return CONTINUE
 
 
@@ -233,7 +233,7 @@ class Guard(Action):
         return self.check(view)
 
     def look_again(self, view: MessageView) -> Verdict:
-        """The same, of a message that was changed."""
+        """The verdict on a changed message: the same check again."""
         return self.check(view)
 
     @abstractmethod

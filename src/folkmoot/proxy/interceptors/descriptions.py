@@ -189,7 +189,7 @@ def poisons_in(text: str, *, hidden_only: bool = False) -> list[str]:
 
 
 def scrubbed(text: str) -> tuple[str, list[str]]:
-    """The text with each poison marked instead, and the names of those that were there."""
+    """The text with each finding replaced by a mark, and the findings' names."""
     cut, rest = text[:LONGEST], text[LONGEST:]
     marked, found = cut, Counter[str]()
     for poison in POISONS:
@@ -254,7 +254,7 @@ MOST_TOLD: Final = 1_024
 
 
 class ScrubOptions(Options, frozen=True, kw_only=True):
-    """What becomes of a description that holds what it should not."""
+    """What happens to a description with a finding."""
 
     mode: Literal["mark", "drop", "report"] = "mark"
 
@@ -291,7 +291,7 @@ class Scrub(Action):
         return view.with_member("result", {**result, member: kept})
 
     def _item(self, item: Any) -> Any:
-        """What is left of one thing that is listed; None if it is left out."""
+        """One listed item after scrubbing; None if it is removed."""
         cleaned, names, broken = clean(item)
         if not names:
             return item

@@ -55,7 +55,7 @@ class RateLimit(Action):
         return key.root != RESPONSE
 
     async def look(self, view: MessageView) -> Verdict:
-        """Count one more, or refuse it."""
+        """Count the message, or refuse it at the limit."""
         caller = view.envelope.context.caller
         # Without a session one caller must not use up what another may.
         session = view.session or ("" if caller is None else caller.account_id)

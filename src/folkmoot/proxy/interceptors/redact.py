@@ -1,4 +1,4 @@
-"""Redact: values that are not to reach the other side, by where they are or what they look like."""
+"""Redact: values hidden from the other side, by their place or their form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORD = re.compile(r"[^\s\"'`,;<>()\[\]{}=&?|]+")
 
 
 class RedactOptions(Options, frozen=True, kw_only=True):
-    """Where secrets are, what their members are called, and what they look like."""
+    """The paths, member names and forms of secrets."""
 
     paths: tuple[str, ...] = ()
     names: tuple[str, ...] = ()

@@ -117,7 +117,7 @@ class SchemaOptions(Options, frozen=True, kw_only=True):
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """What a server said of one tool."""
+    """A server's definition of one tool."""
 
     takes: Schema | None
     gives: Schema | None
@@ -166,7 +166,7 @@ class SchemaCheck(Guard):
                 promises[name] = Promise(takes, self._schemas.of(tool.get("outputSchema")))
 
     def check(self, view: MessageView) -> Verdict:
-        """Whether the call, or its answer, is as it should be."""
+        """Check a call or its answer against the tool's schemas."""
         promise = self._sessions.get(view.session, {}).get(view.context)
         if view.key.root == RESPONSE:
             return self._check_result(view, promise) if self._options.results else CONTINUE

@@ -51,7 +51,7 @@ class Placeholders:
         self.id = blake2b(_ID_LABEL, key=key, digest_size=8, person=b"key id").hexdigest()
 
     def of(self, secret: str, kind: str) -> str:
-        """The placeholder of a secret; one that is a placeholder already stays what it is."""
+        """The placeholder of a secret; a placeholder stays unchanged."""
         if PLACEHOLDER.fullmatch(secret):
             return secret
         data = secret.encode("utf-8", "surrogatepass")
@@ -109,7 +109,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _make(file: Path) -> bytes:
-    """Put a new key there whole, or take the one that another process put there meanwhile."""
+    """Write a new key file atomically, or use the one another process wrote meanwhile."""
     file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part")
     descriptor = os.open(part, _NEW, MODE)

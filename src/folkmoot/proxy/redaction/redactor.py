@@ -125,7 +125,7 @@ class TapeRedactor:
             self._text.noticed = None
 
     def recall(self, secrets: Secrets) -> None:
-        """Have these be found wherever they stand, as if they had just been met."""
+        """Find these secrets everywhere, as if just seen."""
         self._text.recall(secrets)
 
     def uri(self, uri: str) -> str:
@@ -159,7 +159,7 @@ class TapeRedactor:
 
 
 def _unwrapped(value: str) -> str:
-    """What a header says that had to be wrapped to be one."""
+    """The value of a header without its encoded-word wrapping."""
     wrapped = _BASE64.fullmatch(value)
     if wrapped is None:
         return value

@@ -37,7 +37,7 @@ def may_hold_secret(raw: bytes, known: tuple[str, ...] = ()) -> bool:
 
 
 def folded(raw: bytes) -> str:
-    """Bytes in small letters; as Latin-1, so that each is one character and nothing can fail."""
+    """Bytes in lower case, as Latin-1: one character a byte, which cannot fail."""
     return raw.lower().decode("latin-1")
 
 
@@ -90,7 +90,7 @@ class TextRedactor:
             self.known = tuple(self._folded.values())
 
     def recall(self, secrets: Secrets) -> None:
-        """Remember what was remembered once, whatever came since."""
+        """Remember these secrets again."""
         for secret, kind in secrets:
             if secret in self._known:
                 self._known.move_to_end(secret)
@@ -105,7 +105,7 @@ class TextRedactor:
         also: Collection[str] = (),
         known: bool = True,
     ) -> str:
-        """The text with a placeholder for each secret in it, and for these others as well.
+        """The text with a placeholder for each secret, and for these further values.
 
         Credentials that were seen before are secrets, too, unless they are not to be `known`.
         """
@@ -196,7 +196,7 @@ def _counts(text: str, span: Span, held: list[Span]) -> bool:
 
 
 def _joined(spans: list[Span]) -> Iterator[Span]:
-    """Spans in their order, those that overlap as one."""
+    """Spans in order, with overlapping ones merged."""
     joined: Span | None = None
     for span in sorted(spans):
         if joined is not None and span[0] < joined[1]:

@@ -39,7 +39,7 @@ from folkmoot.telemetry.redaction import MASK, Redactor
 
 
 class Mode(Enum):
-    """What makes a live request the same as a recorded one."""
+    """When a live request equals a recorded one."""
 
     EXACT = "exact"
     """All params are equal, but for the progress token."""
@@ -69,7 +69,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class RequestSubject(msgspec.Struct, frozen=True):
-    """What is compared of a request, and the same as bytes that are equal where it is."""
+    """The compared part of a request, and its canonical bytes."""
 
     method: str
     value: Any
@@ -86,7 +86,7 @@ class RequestSubject(msgspec.Struct, frozen=True):
 
 
 def subject_of(request: Request, mode: Mode, ignore: Sequence[JsonPath] = ()) -> RequestSubject:
-    """What a request asks for, as a mode sees it; what is ignored is left out."""
+    """The compared part of a request in a mode, without the ignored paths."""
     if mode is Mode.ORDER or request.method in GREETINGS:
         value: Any = None
     elif mode is Mode.EXACT:
@@ -236,7 +236,7 @@ def _short(text: str) -> str:
 
 
 class _Group(msgspec.Struct):
-    """Calls that ask for one thing, in their order."""
+    """Calls with the same subject, in order."""
 
     subject: RequestSubject
     calls: list[RecordedCall]

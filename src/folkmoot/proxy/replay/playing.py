@@ -1,4 +1,4 @@
-"""A tape seen from its server: what each client said there, and how a live server answers it.
+"""Plays the clients of a tape against a live server, and compares its answers.
 
 Cursors, states and task ids that the live server made up are put where the recorded client said
 those of its own server; placeholders of a redacted tape get the values that someone gives.
@@ -54,7 +54,7 @@ class RecordedReply(msgspec.Struct, frozen=True):
 
 
 class RecordedClient(msgspec.Struct):
-    """All that one client said in one conversation."""
+    """One client's messages in one conversation."""
 
     steps: list[ClientStep] = []
     replies: list[RecordedReply] = []
@@ -70,7 +70,7 @@ def parts_of(entries: Iterable[TapeEntry]) -> list[RecordedClient]:
 
 
 class _Talk:
-    """One conversation while it is read."""
+    """One conversation while being read."""
 
     def __init__(self) -> None:
         self.part = RecordedClient()
@@ -135,7 +135,7 @@ class _Talks:
         return talk
 
     def _name(self, session: str) -> _Talk:
-        """The oldest conversation that waits for its session is the one that gets it."""
+        """Give the session to the oldest conversation that waits for one."""
         waiting = (talk for talk in self.all if talk.session is None and talk.greeted)
         talk = next(waiting, None)
         if talk is None:
@@ -173,7 +173,7 @@ class Echoes:
                 self._live[member, was] = is_now
 
     def put(self, message: M) -> M:
-        """The message as the live server understands it."""
+        """The message with the live server's values in place of recorded ones."""
         params = getattr(message, "params", None)
         if not self._live or not isinstance(params, dict):
             return message
@@ -216,7 +216,7 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
 
 
 class PlayOutcome(Enum):
-    """What became of one recorded request."""
+    """The outcome of one recorded request."""
 
     SAME = "same"
     DIFFERS = "differs"
@@ -229,7 +229,7 @@ class PlayOutcome(Enum):
 
 
 class PlayedCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One recorded request, and how its answers compare."""
+    """One recorded request, and the comparison of its answers."""
 
     seq: int
     method: str
@@ -241,7 +241,7 @@ class PlayedCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PlayReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All of them, and what the server asked that nobody on the tape had answered."""
+    """The outcomes of all requests, and the server's questions without a recorded answer."""
 
     calls: tuple[PlayedCall, ...]
     unexpected: tuple[str, ...] = ()

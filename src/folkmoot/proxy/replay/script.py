@@ -78,7 +78,7 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 class RecordedCall(msgspec.Struct, frozen=True):
-    """One thing the client said, and what the server said to it."""
+    """One message of the client, and the server's messages in answer."""
 
     seq: int
     message: Any

@@ -35,7 +35,7 @@ class NoOptions(Options, frozen=True, kw_only=True):
 
 
 class Exempts(Guard):
-    """`continue`: the rules after this one are not for these messages."""
+    """`continue`: later rules do not apply to these messages."""
 
     def __init__(self, _options: NoOptions, _rule: str) -> None:
         pass
@@ -46,7 +46,7 @@ class Exempts(Guard):
 
 
 class BlockOptions(Options, frozen=True, kw_only=True):
-    """What whoever waits for an answer is told."""
+    """The error for the caller of a blocked request."""
 
     message: Annotated[str, Meta(min_length=1, max_length=1000)] = "This is not allowed here."
     code: int | None = None
@@ -126,7 +126,7 @@ class Modifies(Action):
             raise OptionInvalid("a path must lead into $.params, $.result or $.error")
 
     async def look(self, view: MessageView) -> Verdict:
-        """Change it, where it has what is to be changed."""
+        """Change the message, if it has the member to change."""
         body = view.body
         creates = not isinstance(view.message, Response)
         for path, change in self._edits:

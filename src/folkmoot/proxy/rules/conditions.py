@@ -32,7 +32,7 @@ class Wrong(Exception):
 
 
 def converted(values: Any, shape: type[T], what: str) -> T:
-    """Values in the shape they must have; `what` names them where they do not."""
+    """Values converted to a type; `what` names them in the error."""
     try:
         return msgspec.convert(values, shape)
     except msgspec.ValidationError as error:
@@ -129,7 +129,7 @@ COMPARISONS: Final[dict[str, tuple[str, Callable[[Any], Test]]]] = {
 
 
 class Condition(ABC):
-    """One thing that must be so."""
+    """One condition of a rule."""
 
     methods: frozenset[str] | None = None
     """The only methods it can hold for; None where there is no telling."""
@@ -171,7 +171,7 @@ class OfTool(Condition):
         return self if key.method == CALL else False
 
     def holds(self, view: MessageView) -> bool:
-        """Whether it is one of these tools."""
+        """Whether the call is of one of these tools."""
         return view.key.method == CALL and view.context in self._names
 
 
@@ -202,7 +202,7 @@ class OfContext(Condition):
         self._context = context
 
     def for_key(self, _key: MessageKey) -> Condition:
-        """It is never known."""
+        """A key alone never decides it."""
         return self
 
     def holds(self, view: MessageView) -> bool:
@@ -217,7 +217,7 @@ class OfSession(Condition):
         self._globs = globs
 
     def for_key(self, _key: MessageKey) -> Condition:
-        """It is never known."""
+        """A key alone never decides it."""
         return self
 
     def holds(self, view: MessageView) -> bool:
@@ -226,17 +226,17 @@ class OfSession(Condition):
 
 
 class OfCaller(Condition):
-    """Who asks; it never holds where nobody knows."""
+    """A condition on the caller; it never holds for an unknown caller."""
 
     def __init__(self, test: Callable[[Principal], bool]) -> None:
         self._test = test
 
     def for_key(self, _key: MessageKey) -> Condition:
-        """It is never known."""
+        """A key alone never decides it."""
         return self
 
     def holds(self, view: MessageView) -> bool:
-        """Whether it is someone who is meant."""
+        """Whether the caller is one of those named."""
         caller = view.envelope.context.caller
         return caller is not None and self._test(caller)
 
@@ -253,7 +253,7 @@ class OfValue(Condition):
         self._exists = exists
 
     def for_key(self, _key: MessageKey) -> Condition:
-        """It is never known."""
+        """A key alone never decides it."""
         return self
 
     def holds(self, view: MessageView) -> bool:
@@ -276,7 +276,7 @@ class All(Condition):
         self.methods = frozenset.intersection(*told) if told else None
 
     def for_key(self, key: MessageKey) -> bool | Condition:
-        """False as soon as one is."""
+        """False as soon as one condition is false."""
         left = [part.for_key(key) for part in self._parts]
         open_ = [part for part in left if not isinstance(part, bool)]
         if False in left:
@@ -289,7 +289,7 @@ class All(Condition):
 
 
 class AnyOf(Condition):
-    """At least one of these."""
+    """At least one of these conditions."""
 
     def __init__(self, parts: Sequence[Condition]) -> None:
         self._parts = tuple(parts)
@@ -297,7 +297,7 @@ class AnyOf(Condition):
         self.methods = frozenset.union(*told) if len(told) == len(parts) else None
 
     def for_key(self, key: MessageKey) -> bool | Condition:
-        """True as soon as one is."""
+        """True as soon as one condition is true."""
         left = [part.for_key(key) for part in self._parts]
         open_ = [part for part in left if not isinstance(part, bool)]
         if True in left:

@@ -42,7 +42,7 @@ from folkmoot.proxy.rules.when import compiled
 
 
 class BuiltIn(msgspec.Struct, frozen=True):
-    """One interceptor that comes with the program."""
+    """One built-in interceptor."""
 
     name: str
     does: str
@@ -92,7 +92,7 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*[\"']?rule[\"']?[ \t]*\]\]", re.MULTILIN
 
 
 def read_rules(path: Path, means: Means, before: Sequence[Rule] = ()) -> list[Rule]:
-    """The rules of a file, in order; those that are as they were before are the same objects."""
+    """The rules of a file, in order; unchanged rules keep their objects and state."""
     text = _text(path)
     try:
         document = tomllib.loads(text)
@@ -275,7 +275,7 @@ class Rules:
 
 
 def stamp(path: Path) -> Stamp:
-    """What tells that a file is another one; None where there is no file."""
+    """A stamp that changes with the file; None without a file."""
     try:
         status = path.stat()
     except OSError:

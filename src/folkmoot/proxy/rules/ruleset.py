@@ -1,4 +1,4 @@
-"""RuleSet: all rules in their order, as one interceptor.
+"""RuleSet: all rules in order, as one interceptor.
 
 Rules are found by direction, type and method: a message that no rule is about costs one look into
 a table, however many rules there are. Which rules those are is worked out once for each direction,
@@ -34,7 +34,7 @@ from folkmoot.proxy.rules.conditions import Condition
 
 
 class RuleStep:
-    """A rule as it is for messages of one key: what is known of them is not asked again."""
+    """A rule for messages of one key, without the conditions the key already decides."""
 
     __slots__ = ("_condition", "action", "acts", "guards", "learns", "name")
 
@@ -60,7 +60,7 @@ class RuleStep:
 
 
 class Rule:
-    """One rule. Its state, such as what it has counted, lives as long as its source is the same."""
+    """One rule; its state, such as counters, lives as long as its source is unchanged."""
 
     def __init__(
         self, name: str, source: dict[str, Any], condition: Condition, action: Action
@@ -74,7 +74,7 @@ class Rule:
 
     @property
     def guards(self) -> bool:
-        """Whether it only checks."""
+        """Whether the rule only checks."""
         return self._action.guards
 
     def for_key(self, key: MessageKey) -> RuleStep | None:
@@ -84,13 +84,13 @@ class Rule:
 
 
 class Plugin(Action):
-    """An interceptor of someone else's, as what a rule does."""
+    """A third-party interceptor as the action of a rule."""
 
     def __init__(self, interceptor: Interceptor) -> None:
         self._interceptor = interceptor
 
     async def look(self, view: MessageView) -> Verdict:
-        """Ask it; it sees the whole envelope."""
+        """Ask the plugin, which sees the whole envelope."""
         return await self._interceptor.intercept(view.envelope)
 
 
@@ -169,7 +169,7 @@ class RuleSet(Nested):
         return Modify(ruling.envelope.message) if passes and ruling.changed else ruling.verdict
 
     async def judge(self, envelope: MessageEnvelope[Any]) -> Ruling:
-        """Show a message to the rules that are about it, until one stops it or has it wait."""
+        """Show a message to the rules that concern it, until one stops or holds it."""
         program = self._program
         if not program.rules:
             return Ruling(envelope)
@@ -248,7 +248,7 @@ class RuleSet(Nested):
 
 
 def shown(bucket: Bucket, view: MessageView) -> Ruling | None:
-    """What the rules that only check say of a message that was changed, if they stop it."""
+    """The ruling of the checking rules on a changed message, if they stop it."""
     for step in bucket:
         if step.guards and step.is_about(view):
             verdict = step.action.look_again(view)

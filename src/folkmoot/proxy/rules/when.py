@@ -1,4 +1,4 @@
-"""`when`: the conditions of a rule as its file says them."""
+"""`when`: the conditions of a rule, read from its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tapes: recorded conversations, one JSON line for each thing that happened.
+"""Tapes: recorded conversations, a JSON line for each event.
 
 `TapeRecorder` writes them, `read_tape` and `follow_lines` read them, `lines` says what is in them.
 """

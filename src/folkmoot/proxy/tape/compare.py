@@ -32,7 +32,7 @@ VOLATILE: Final = ("$.result.requestState", "$.result._meta.progressToken")
 
 
 class ComparedCall(msgspec.Struct):
-    """A request and its answer, as far as they are compared."""
+    """The compared parts of a request and its answer."""
 
     seq: int
     from_client: bool
@@ -73,7 +73,7 @@ class ComparedCall(msgspec.Struct):
 
 
 class AnswerChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is not the same on both tapes."""
+    """One difference between two tapes."""
 
     what: What
     method: str
@@ -129,7 +129,7 @@ class ComparedTape:
         return redaction.key if redaction else None
 
     def tools(self) -> dict[str, Any]:
-        """The tools that the server offered, by name, as it described them last."""
+        """The server's tools by name, as last listed."""
         found: dict[str, Any] = {}
         for call in self.calls:
             if call.method == TOOLS_LIST and isinstance(call.said, dict):
@@ -142,7 +142,7 @@ class ComparedTape:
 
 
 def compare(a: ComparedTape, b: ComparedTape, ignore: Sequence[str] = ()) -> Iterator[AnswerChange]:
-    """What is not the same, in the order of the first tape; then what only the second one has."""
+    """The differences in the order of the first tape, then what only the second has."""
     one_key = a.key == b.key
     comparison = _Comparison((*ignore, *VOLATILE), one_key=one_key)
     yield from comparison.tools(a.tools(), b.tools())
@@ -256,7 +256,7 @@ def _alike(a: Iterable[ComparedCall], b: Iterable[ComparedCall]) -> dict[int, Co
 
 
 def _alone(a: Iterable[ComparedCall], b: Iterable[ComparedCall]) -> dict[int, ComparedCall]:
-    """What is the only one left of its method and name on both: its arguments changed."""
+    """Calls that are the only ones left of their method and name on both tapes."""
     ours, theirs = _single(a), _single(b)
     return {call.seq: theirs[about] for about, call in ours.items() if about in theirs}
 

@@ -135,7 +135,7 @@ def _at(items: list[Any], number: int) -> Any:
 
 
 def _opened(text: str) -> Any:
-    """The object or array that a text is, if it is one."""
+    """The object or array a text encodes, if it does."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:

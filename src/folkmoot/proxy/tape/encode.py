@@ -1,4 +1,4 @@
-"""Encodes messages as lines. What nobody has to redact is put into its line as the bytes it is."""
+"""Encodes messages as lines; bytes without secrets are copied as they are."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class LineEncoder:
     def _others(
         self, parts: list[bytes], carried: Carried, asked: Request | None
     ) -> tuple[RedactedPlace, ...]:
-        """What few messages have."""
+        """The members that few messages have."""
         places: tuple[RedactedPlace, ...] = ()
         if carried.at_server is not None:
             raw, found = self._message(carried.at_server, asked)
@@ -234,7 +234,7 @@ class LineEncoder:
     def _tie(
         self, head: _LineHead, correlation: str | None
     ) -> tuple[bytes, tuple[RedactedPlace, ...]]:
-        """What ties a request and its answer, which is another one for each of them."""
+        """The members that tie a request and its answer."""
         if correlation is None:
             return b"", ()
         places: tuple[RedactedPlace, ...] = ()
@@ -272,7 +272,7 @@ def _timing(timing: TimingContext) -> bytes:
 
 
 def _member(name: bytes, raw: bytes) -> bytes:
-    """A message as a member of a line, and beside it as text where it cannot stand as it is.
+    """A message as a member of a line, or as text where its bytes cannot stand there.
 
     Outside of strings line ends are mere white space, and inside of them JSON has none.
     """

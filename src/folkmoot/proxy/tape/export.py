@@ -48,7 +48,7 @@ def as_har(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def _calls(timeline: Iterable[Moment]) -> Iterator[tuple[Moment, Moment | None]]:
-    """Each request with its answer, once it came; each notification by itself."""
+    """Each request with its answer, if any; each notification alone."""
     waiting: dict[int, Moment] = {}
     for moment in timeline:
         if moment.shape == "request":
@@ -215,7 +215,7 @@ def _told(moment: Moment) -> str:
 
 
 def block(raw: msgspec.Raw) -> str:
-    """JSON as a block of code that nothing in it can end."""
+    """JSON as a fenced code block that its content cannot end."""
     text = msgspec.json.format(bytes(raw), indent=2).decode("utf-8", "replace")
     note = ""
     if len(text) > LONGEST:
@@ -241,7 +241,7 @@ def _fence(text: str, least: int) -> str:
 
 
 def as_json(lines: Iterable[Line]) -> Iterator[str]:
-    """One document: the header, the messages, what ties them, and the end."""
+    """One document: header, messages, correlations and end."""
     end: EndLine | None = None
     ties: list[CorrelationLine] = []
     between = ""

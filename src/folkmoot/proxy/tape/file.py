@@ -44,7 +44,7 @@ def new_id() -> str:
 
 
 def rfc3339(seconds: float) -> str:
-    """A moment as people and programs read it."""
+    """A time in RFC 3339."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -62,7 +62,7 @@ class BrokenStream(Exception):
 
 
 class PlainFile:
-    """Writes lines as they are."""
+    """Writes lines uncompressed."""
 
     def pack(self, lines: bytes) -> bytes:
         """The bytes to write for these lines."""
@@ -74,7 +74,7 @@ class PlainFile:
 
 
 class Zstandard:
-    """Writes lines compressed; each pack can be read without those that follow."""
+    """Writes lines compressed, in packs that can be read one by one."""
 
     def __init__(self) -> None:
         try:

@@ -148,7 +148,7 @@ class TapeFolder:
         return await self.in_thread(self._read, name, offset_of(cursor), limit)
 
     async def open(self, name: str) -> tuple[int, IO[bytes]]:
-        """The size of a tape, and its file as it is stored; whoever takes it closes it."""
+        """The size of a tape, and its file, which the caller closes."""
         return await self.in_thread(self._whole, name)
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:

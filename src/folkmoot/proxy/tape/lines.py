@@ -1,4 +1,4 @@
-"""The lines of a tape: what each of them says, as docs/reference/tape-format.md tells it.
+"""The lines of a tape, as docs/reference/tape-format.md defines them.
 
 A tape is JSON Lines. Members and types of lines that a reader does not know are passed over, so a
 format grows without a new number; the number changes when an old reader would be misled.
@@ -95,7 +95,7 @@ TransportPart: TypeAlias = UnknownPart | StdioPart | HttpPart | SsePart | WebSoc
 
 
 class TapeSide(_Part, frozen=True, gc=False):
-    """One side of the conversation: how it is reached, and what it is."""
+    """One side of the conversation: its address and its name."""
 
     transport: str
     target: str = ""
@@ -128,7 +128,7 @@ class Header(_Line, frozen=True, tag="header"):
 
 
 class MessageLine(_Line, frozen=True, tag="message"):
-    """One message with its context, as its client sent or got it."""
+    """One message with its context, as its client sent or received it."""
 
     seq: int
     timing: TimingContext
@@ -183,7 +183,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def decode_line(raw: bytes) -> Line | None:
-    """What a line says, or None where its type is one that came later.
+    """Decode a line; None for a type this version does not know.
 
     Raises `msgspec.DecodeError`, or `UnicodeDecodeError`, for what is no line.
     """

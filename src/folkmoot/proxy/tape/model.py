@@ -65,7 +65,7 @@ _METADATA: Final[dict[type, Callable[[Any], TransportMetadata | None]]] = {
 
 
 def session_part(session: SessionContext) -> SessionPart:
-    """A session as it is written."""
+    """A session as written on a tape."""
     identity = None if session.session_id is None else session.session_id.value
     return SessionPart(
         identity, session.protocol_version.value, session.state, session.correlation_id
@@ -81,7 +81,7 @@ def session_from(part: SessionPart) -> SessionContext:
 
 
 def transport_part(transport: TransportContext) -> TransportPart:
-    """A transport as it is written."""
+    """A transport as written on a tape."""
     known, connection = transport.connection, None
     if known is not None:
         connection = ConnectionPart(
@@ -105,7 +105,7 @@ TAPE_LIMITS = Limits(message_bytes=256 * 1024 * 1024, nesting=512)
 
 
 class TapeEntry(msgspec.Struct, frozen=True):
-    """One message of a tape, as its client sent or got it."""
+    """One message of a tape, as its client sent or received it."""
 
     seq: int
     envelope: MessageEnvelope[ProtocolMessage]
@@ -123,7 +123,7 @@ class TapeEntry(msgspec.Struct, frozen=True):
 
     @property
     def context(self) -> MessageContext:
-        """What is known about it."""
+        """The context of the message."""
         return self.envelope.context
 
 

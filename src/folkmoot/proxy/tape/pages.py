@@ -1,4 +1,4 @@
-"""Pages of a tape for people: its timeline, one message with its other half, and its calls.
+"""Pages of a tape for people: its timeline, one message with its pair, and its calls.
 
 Each answer reads a bounded part of the tape, wherever in it that is. What is looked for may lie
 beyond: then the answer says where to go on.
@@ -78,7 +78,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 class Half(Struct, frozen=True, kw_only=True):
-    """One message, the request it answers or the answer it got."""
+    """One message with its pair: the request it answers, or its answer."""
 
     line: Raw
     other: Raw | None = None

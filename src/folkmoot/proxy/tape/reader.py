@@ -36,7 +36,7 @@ SCAN: Final = 4 * 1024 * 1024
 
 
 class LineSpan(NamedTuple):
-    """One line: where it begins, where the next one does, and what it says."""
+    """One line: its offset, the offset of the next, and its content."""
 
     start: int
     end: int
@@ -183,7 +183,7 @@ def read_tape(path: Path) -> Tape:
 
 
 def follow_lines(path: Path) -> Iterator[Line]:
-    """The lines of a tape one after the other, in the memory that one of them takes."""
+    """The lines of a tape one by one, in the memory of one line."""
     return iter(TapeLines(path))
 
 

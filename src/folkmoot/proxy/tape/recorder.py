@@ -71,7 +71,7 @@ class Open(msgspec.Struct, frozen=True, gc=False):
     """The method and the name as they are on the tape, where something was left out of it."""
 
     def asked(self) -> Request:
-        """The request as far as it is remembered: what was asked, not with what."""
+        """The remembered part of a request: its method and name, without arguments."""
         return _asked(self.method, self.name)
 
 
@@ -109,7 +109,7 @@ class Correlations:
             self._take(next(iter(self._open)))
 
     def answered(self, response: Response, context: MessageContext) -> Open | None:
-        """The request this answers, which is then answered."""
+        """The request that a response answers, removed from the open ones."""
         identity = response.id
         if identity is None:
             return None
@@ -122,7 +122,7 @@ class Correlations:
         return found
 
     def elsewhere(self) -> Correlations:
-        """The same requests as those of an earlier tape: on the next one they have no number."""
+        """The open requests carried over to the next tape, where they have no number."""
         others = Correlations()
         others._open = {
             key: [msgspec.structs.replace(each, seq=0) for each in waiting]
@@ -171,7 +171,7 @@ def name_of(request: Request) -> str:
 
 
 def told_of(method: str, redacted: bytes) -> Told:
-    """What a request asked for, as its line says it; by its true method it is known where."""
+    """The subject of a request as its line has it, found by its true method."""
     value = msgspec.json.decode(redacted)
     written, params = value.get("method"), value.get("params")
     name = params.get(NAMED.get(method)) if isinstance(params, dict) else None

@@ -34,7 +34,7 @@ MOST_GATHERED: Final = 1024 * 1024
 
 
 class RedactionCounts(msgspec.Struct):
-    """What a redaction did."""
+    """The counts of one redaction."""
 
     messages: int = 0
     redacted: int = 0
@@ -72,7 +72,7 @@ def redact_tape(tape_path: Path, out_path: Path, redactor: TapeRedactor) -> Reda
 
 
 class _Masked:
-    """The lines of one tape, without its secrets."""
+    """The lines of one tape with secrets masked."""
 
     def __init__(self, redactor: TapeRedactor) -> None:
         self.counts = RedactionCounts()
@@ -148,7 +148,7 @@ class _Masked:
             self._told[seq] = told_of(request.method, redacted)
 
     def _answered(self, entry: TapeEntry) -> Request | None:
-        """The request that a message answers, as far as it is needed."""
+        """The request that a message answers, if it is needed."""
         if not isinstance(entry.message, Response):
             return None
         answered = self._correlations.answered(entry.message, entry.context)

@@ -63,7 +63,7 @@ class CallStats(msgspec.Struct, frozen=True):
 
 
 class SlowCall(msgspec.Struct, frozen=True):
-    """One of the calls whose answer took longest."""
+    """One of the slowest calls."""
 
     request: int
     method: str
@@ -72,7 +72,7 @@ class SlowCall(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """Everything about one tape."""
+    """The statistics of one tape."""
 
     messages: int
     to_server: int
@@ -127,7 +127,7 @@ class _Count:
 
 
 class Counting:
-    """Counts lines as they are given."""
+    """Counts lines one by one."""
 
     def __init__(self) -> None:
         self.header: Header | None = None
@@ -191,7 +191,7 @@ class Counting:
         push(self._slowest, slow)
 
     def stats(self) -> Stats:
-        """The numbers so far."""
+        """The statistics so far."""
         first, last = self._times or (0.0, 0.0)
         total, numbers = self._total, self._numbers
         return Stats(

@@ -55,7 +55,7 @@ def result(method: str, value: Any) -> str:
 
 
 def error(value: Any) -> str:
-    """What an error says: its number and its words."""
+    """An error in words: its code and message."""
     if not isinstance(value, dict):
         return compact(value)
     return f"{compact(value.get('code'))}: {_text(value.get('message'))}"
@@ -135,7 +135,7 @@ def _counted(member: str, noun: str, name: str = "name") -> Callable[[dict[str, 
 
 
 def content(value: Any) -> str:
-    """One piece of content: its text, or what it is where it is no text."""
+    """One piece of content: its text, or its type."""
     kind = _within(value, "type")
     if not isinstance(value, dict):
         return compact(value)

@@ -29,7 +29,7 @@ Shape: TypeAlias = Literal["request", "response", "notification"]
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """One message in its place in the conversation."""
+    """One message at its place in the conversation."""
 
     line: MessageLine
     members: dict[str, Any]
@@ -143,7 +143,7 @@ def grouped(timeline: Iterable[Moment]) -> Iterator[tuple[Moment, ...]]:
 
 
 class MessageFilter(msgspec.Struct, frozen=True):
-    """Conditions that a message must meet, all of those that are set."""
+    """Conditions on a message; all that are set must hold."""
 
     methods: tuple[Glob, ...] = ()
     kinds: tuple[Capability, ...] = ()
@@ -172,7 +172,7 @@ class MessageFilter(msgspec.Struct, frozen=True):
         last: int | None = None,
         slower: float | None = None,
     ) -> MessageFilter:
-        """Conditions as people write them. Raises `CapabilityError` for what is no kind."""
+        """A filter from what people write; an invalid kind raises `CapabilityError`."""
         return cls(
             tuple(map(glob, methods)), tuple(map(capability, kinds)), direction, text.lower(),
             errors, session, first, last, slower,

@@ -107,7 +107,7 @@ class LiveBackend:
 
     @property
     def state(self) -> BackendState:
-        """How it is with it now."""
+        """The present state of the backend."""
         return self.health.state
 
     @property
@@ -117,7 +117,7 @@ class LiveBackend:
 
     @property
     def inventory(self) -> Inventory | None:
-        """Its lists as they were read last."""
+        """The lists as last read."""
         return self.taking.last
 
     def view(self) -> BackendView:
@@ -241,7 +241,7 @@ class LiveBackend:
         return conversation
 
     async def _conversation(self, wanted: UpstreamRequest) -> BackendConversation:
-        """The conversation to ask on: the one that knows of it, or the one for such callers."""
+        """The conversation for a request: the one that knows its subject, or one for its caller."""
         known = self._affinity.of(wanted) if wanted.tasks or STATE in wanted.params else None
         if known is not None and known.over is None and (known.replaced or not known.doubtful):
             return known
@@ -262,7 +262,7 @@ class LiveBackend:
         return await pool.of(PoolKey(person))
 
     def _offer(self, wanted: UpstreamRequest, first: BackendConversation) -> Offer | None:
-        """What a handshake for such callers offers; None if they need no other than the first.
+        """The capabilities to offer for such callers; None if the first conversation will do.
 
         On standard input and output there is no other: it would be another process.
         """
@@ -296,7 +296,7 @@ class LiveBackend:
             await self.health.changed(left)
 
     async def _primary(self) -> BackendConversation:
-        """The conversation that the hub itself uses, once there is one."""
+        """The hub's own conversation, once open."""
         while True:
             for line in self.lines:
                 if line.conversation is not None and not line.conversation.ended.is_set():

@@ -1,4 +1,4 @@
-"""Connecting: how one server is reached, by its settings, and what it writes to its log."""
+"""Connecting: reaching one server by its settings, and the log of its stderr."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Connecting:
             return "an address that is no URL"
 
     def confirm(self) -> None:
-        """The server was reached as what it was taken for."""
+        """Remember that the server has the assumed era and transport."""
         self._kind = self._kind or self._found
         self._log.forget()
 

@@ -105,12 +105,12 @@ class BackendConversation(LinkReader):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the server offers."""
+        """The server's capabilities."""
         return members_of(self.discovered.get("capabilities"))
 
     @property
     def server(self) -> dict[str, Any]:
-        """Who the server says it is."""
+        """The server's name and version."""
         return members_of(members_of(self.discovered.get("_meta")).get(SERVER_KEY))
 
     @property

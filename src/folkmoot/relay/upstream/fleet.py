@@ -55,7 +55,7 @@ class Hears(Protocol):
     """Whoever is told of servers: the gateway."""
 
     def attach(self, backend: Backend) -> None:
-        """There is a server, instead of one of the same namespace if there was one."""
+        """A backend was added, replacing one of the same namespace."""
         ...
 
     def detach(self, namespace: str) -> None:
@@ -63,7 +63,7 @@ class Hears(Protocol):
         ...
 
     async def arrived(self, namespace: str, inventory: Inventory) -> None:
-        """These are its lists."""
+        """The lists of a backend were read."""
         ...
 
     def lost(self, namespace: str, why: str) -> None:
@@ -71,7 +71,7 @@ class Hears(Protocol):
         ...
 
     def task_changed(self, namespace: str, own: str) -> None:
-        """It says unasked that a task has changed."""
+        """A backend notified of a changed task."""
         ...
 
     def state_changed(self, namespace: str, state: str) -> None:
@@ -80,7 +80,7 @@ class Hears(Protocol):
 
 
 class Fleet:
-    """Every server has a task of its own, so that what befalls one is no other's business."""
+    """All backends, each in its own task, so that none affects another."""
 
     def __init__(
         self,

@@ -143,7 +143,7 @@ def for_callers(why: str) -> str:
 
 
 def given_up(namespace: str, error: Exception, *, repeatable: bool) -> GatewayError:
-    """What a caller is told; `repeatable` says that it does not matter whether it was done."""
+    """The error for the caller; `repeatable` says that repeating the call is safe."""
     if isinstance(error, Late):
         return BackendTimeout(
             named(namespace, f"did not answer within {error.seconds:.3g} seconds. {IN_DOUBT}")

@@ -50,7 +50,7 @@ MOST_NAMED: Final = 5
 
 
 class ListKind(Struct, frozen=True):
-    """One list: the capability it belongs to, how it is asked for, and what its entries need."""
+    """One list: its capability, its method, and the required members of its entries."""
 
     what: What
     capability: str
@@ -141,7 +141,7 @@ async def drain(
 
 
 class _Draining:
-    """The lists as far as they were read."""
+    """The lists read so far."""
 
     def __init__(self, conversation: BackendConversation, seconds: float) -> None:
         self._conversation = conversation
@@ -291,7 +291,7 @@ KEYS: Final[dict[What, str]] = {kind.what: kind.key for kind in KINDS}
 
 @lru_cache(maxsize=256)
 def in_instructions(said: str) -> tuple[str, ...]:
-    """What the instructions of a server hold that they should not."""
+    """The findings in a server's instructions."""
     return poisons_of({"instructions": said})
 
 

@@ -72,7 +72,7 @@ except OSError as error:
 
 
 class StartCommand(NamedTuple):
-    """What is started: a command, its whole environment, and its folder."""
+    """A process to start: its command, whole environment, and folder."""
 
     command: tuple[str, ...]
     env: dict[str, str]
@@ -91,7 +91,7 @@ def isolated(spec: BackendSpec, env: dict[str, str], hidden: Iterable[str]) -> S
 
 
 def as_user(start: StartCommand, spec: BackendSpec) -> StartCommand:
-    """Start it as the user that its settings name."""
+    """Start the process as the user its settings name."""
     try:
         who = pwd.getpwnam(spec.user)
     except KeyError:

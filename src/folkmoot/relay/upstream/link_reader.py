@@ -1,4 +1,4 @@
-"""The reading side of one link: what comes of a server, and whom it belongs to."""
+"""The reading side of one link: a server's messages, and their owners."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ NOT_AUTHORISED: Final = frozenset({401, 403})
 
 
 class LinkReader:
-    """The reading side of a link: its `Peer` says whose a message is, its bridge what it means.
+    """The reading side of a link: its `Peer` finds a message's owner, its bridge the meaning.
 
     `stirred` is set when it is over, in doubt or to be replaced, for whoever looks after it;
     `ended` for all others once it is not to be used any more.
@@ -116,7 +116,7 @@ class LinkReader:
 
     @property
     def dropped(self) -> int:
-        """Messages that belonged to nobody, or that the server did not take."""
+        """The number of messages without an owner, or refused by the server."""
         return self._unheard + self.peer.dropped.total() + self.outbox.dropped
 
     def doubt(self) -> None:
@@ -149,7 +149,7 @@ class LinkReader:
         return bool(self.waiting) or self.peer.parked or kept
 
     def replace(self) -> None:
-        """Have another link take its place: too much is open here that nobody waits for."""
+        """Ask for another link: too many abandoned requests are open here."""
         if not self.replaced:
             self.replaced = True
             self.stirred.set()
@@ -169,7 +169,7 @@ class LinkReader:
         self.ended.set()
 
     async def say(self, messages: list[ProtocolMessage]) -> None:
-        """Send messages, one after the other."""
+        """Send messages one after the other."""
         for message in messages:
             await self.link.send(message)
 

@@ -148,7 +148,7 @@ class KeptConversation:
                 return None
 
     async def _drain(self, conversation: BackendConversation, ended: asyncio.Event) -> None:
-        """Have another be opened at once, and close this one when nobody waits for it."""
+        """Open a replacement at once, and close this one when nobody uses it."""
         logger.info("a link is replaced: requests that were cancelled on it are never answered")
         self.conversation = None
         self.failures = 0
@@ -184,7 +184,7 @@ OpensFor: TypeAlias = Callable[[PoolKey], AbstractAsyncContextManager["BackendCo
 
 
 class Pool:
-    """Opens conversations as they are needed, `most` of them, and closes those that nobody uses.
+    """Opens up to `most` conversations on demand, and closes idle ones.
 
     For one more, the one that was unused for longest is closed. `retry_after` says how long one
     that failed so often is not tried again; `needed` which are not to be closed though idle.
@@ -214,7 +214,7 @@ class Pool:
 
     @property
     def conversations(self) -> list[BackendConversation]:
-        """Those that are open."""
+        """The open conversations."""
         found = (each.conversation for each in self._own.values())
         return [conversation for conversation in found if conversation is not None]
 
@@ -312,12 +312,12 @@ class _Own:
 
     @property
     def idle(self) -> bool:
-        """Whether it is open and nobody uses it, or is about to."""
+        """Whether it is open and unused."""
         conversation = self.conversation
         return conversation is not None and not conversation.busy and not self._waiting
 
     async def awaited(self) -> BackendConversation:
-        """The conversation once it is open; whoever waits for it is counted until they have it."""
+        """The conversation once open; its waiters are counted meanwhile."""
         self._waiting += 1
         try:
             return await asyncio.shield(self.opened)

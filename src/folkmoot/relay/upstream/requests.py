@@ -1,4 +1,4 @@
-"""Requests to a server: how they are said, and who waits for what it says to them.
+"""Requests to a server: their form, and who waits for the answers.
 
 What is wanted of a server is a request of the stateless era, in the hub's name. `PendingCall` waits
 for one answer, `Listen` for changes. Beside them: what nobody waits for, which leaves from a
@@ -93,7 +93,7 @@ def offering(offer: Offer) -> dict[str, Any]:
 
 
 def discover(message_id: int, offer: Offer = EVERYTHING) -> Request:
-    """The question what a server is, by someone who can be asked this."""
+    """A `server/discover` request by a client with these capabilities."""
     return Request(
         id=message_id, method=wire.DISCOVER, params={"_meta": request_meta(CLIENT, offering(offer))}
     )
@@ -153,7 +153,7 @@ class PendingCall:
         """Who waits for the link to take the request, and is to be woken should that take long."""
 
     def expire(self, now: float) -> None:
-        """Have it be late."""
+        """End the call with a timeout."""
         self.fail(Late(now - self.began))
         if self.sending is not None:
             self.sending.cancel()
@@ -165,18 +165,18 @@ class PendingCall:
         return answer.done() and not answer.cancelled() and isinstance(answer.exception(), Late)
 
     def fail(self, error: Exception) -> None:
-        """Let whoever waits know that there is no answer."""
+        """End the call with an error."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
     def hear(self, notice: Notification) -> None:
-        """Tell whoever waits what the server says meanwhile."""
+        """Pass a notification to the caller."""
         if self.wanted.tell is not None:
             passed_on(self.wanted.tell, notice)
 
 
 class Listen:
-    """Someone who wants to hear of changes. The server says first what of it it will do."""
+    """A subscriber to changes; the server confirms first which ones it will send."""
 
     def __init__(self, message_id: int, heard: Heard, close: Callable[[Listen], None]) -> None:
         self.id = message_id
@@ -198,7 +198,7 @@ class Listen:
             self.agreed.set_result(members_of(params_of(notice).get("notifications")))
 
     def refused(self, answer: Response) -> None:
-        """The server ends it."""
+        """The server ended the subscription."""
         said = answer.error.message if isinstance(answer.error, ErrorObject) else "It ended."
         error = FolkmootError(f"The server does not announce changes: {said}")
         self.end(Unanswered(error, begun=False, gone=False))
@@ -213,7 +213,7 @@ class Listen:
 
 
 def passed_on(tell: Heard, notice: Notification) -> None:
-    """Tell someone; what one of them gets wrong must not end a link that others share."""
+    """Call a listener; its error must not end a link that others share."""
     try:
         tell(notice)
     except Exception:
@@ -225,7 +225,7 @@ MOST_WAITING: Final = 256
 
 
 class LinkOutbox:
-    """Sends one after the other, so that a server that is slow to accept holds nobody up."""
+    """Sends messages one by one, so that a slow server holds up nobody else."""
 
     def __init__(self, link: Carrier) -> None:
         self._link = link
@@ -268,7 +268,7 @@ LONGEST_PAUSE: Final = 1.0
 
 
 class Pace:
-    """Counts messages, and pauses whoever reads them."""
+    """Counts messages, and pauses their reader."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -277,11 +277,11 @@ class Pace:
         self._taken = 0
 
     def spend(self, raw: bytes) -> None:
-        """One more message; a long one, and one of many values, counts as several."""
+        """Count a message; a long one, or one of many values, counts as several."""
         self._room -= 1.0 + len(raw) / A_MESSAGE + raw.count(b",") / VALUES
 
     async def keep(self) -> None:
-        """Let others have their turn now and then, and a server that floods wait."""
+        """Yield to others now and then, and slow a server that floods."""
         self._taken += 1
         if self._taken < TURN and self._room > 0:
             return
@@ -299,7 +299,7 @@ WORD: Final = "session"
 
 
 def session_is_gone(answer: Response, envelope: MessageEnvelope[Any] | None) -> bool:
-    """Whether an error of a server that has sessions only says that it does not know this one."""
+    """Whether an error only says that the server does not know the session."""
     metadata = None if envelope is None else envelope.context.transport.metadata
     if not isinstance(metadata, HttpMetadata) or metadata.status not in SAID_WITH:
         return False

@@ -54,7 +54,7 @@ _RANDOM: Final = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w~.%=-]{12
 
 
 def child_environment(named: Mapping[str, Value], environ: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of a server: what every one may know, and what its settings name."""
+    """The whole environment of a server: the common variables, and those it names."""
     passed = {
         name: value
         for name, value in environ.items()

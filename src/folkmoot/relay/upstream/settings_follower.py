@@ -43,12 +43,12 @@ class SettingsFollower:
 
     @property
     def loaded(self) -> Loaded:
-        """The settings as they were last read."""
+        """The settings as last read."""
         return self._loaded
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The settings file, and those that it imports."""
+        """The settings file and its imports."""
         return self._files
 
     async def reload(self) -> ReloadReport:
@@ -166,7 +166,7 @@ def compared(before: Loaded, now: Loaded, running: Settings) -> ReloadReport:
 
 
 def different(one: Settings, other: Settings) -> list[str]:
-    """The paths of the settings that are not the same, but for those that are followed."""
+    """The paths of changed settings, except those that are followed."""
 
     def value(settings: Settings, path: str) -> Any:
         section, _, name = path.rpartition(".")
@@ -176,7 +176,7 @@ def different(one: Settings, other: Settings) -> list[str]:
 
 
 def stamp(path: Path) -> Stamp:
-    """What tells that a file is another one; None where there is no file."""
+    """A stamp that changes with the file; None without a file."""
     try:
         status = path.stat()
     except (OSError, ValueError):

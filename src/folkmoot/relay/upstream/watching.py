@@ -1,6 +1,4 @@
-"""What a server tells of its changes: resources and tasks that are watched, over as many links as
-it takes, and its lists, taken when it is reached and whenever they change.
-"""
+"""A server's notifications of change: watched resources and tasks, and its lists."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ Reach: TypeAlias = Callable[[], Awaitable["BackendConversation"]]
 
 
 class Spot(NamedTuple):
-    """What is watched, and over whose conversation."""
+    """A watched resource or task, and whose conversation it belongs to."""
 
     person: str
     named: str
@@ -46,7 +44,7 @@ class Spot(NamedTuple):
 
 
 class Watch:
-    """What is watched at one spot, who wants to know when it changes, and the task that listens."""
+    """The watchers of one spot, and the task that listens."""
 
     def __init__(self) -> None:
         self.tellers: list[Changed] = []
@@ -86,7 +84,7 @@ class Watch:
 
 
 class BackendWatches:
-    """What is watched at one server, by whose conversation it is."""
+    """The watches of one server, by conversation."""
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
@@ -227,7 +225,7 @@ class InventoryReader:
         self._stale.set()
 
     async def listen(self) -> None:
-        """Hear of changed lists, over as many conversations as there will be."""
+        """Listen for changed lists, over every conversation to come."""
         while True:
             conversation = await self._reach()
             wants, failures, anew = list_changes(conversation.capabilities), 0, True

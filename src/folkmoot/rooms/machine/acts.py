@@ -153,7 +153,7 @@ def about_request(state: State, turn: Turn) -> list[Effect]:
 
 
 def propose(state: State, turn: Turn) -> list[Effect]:
-    """Something that others are asked to do."""
+    """Open a proposal."""
     state.proposals.check_new(turn.member.account, turn.message.id)
     seconds = expiry(turn.payload, state.settings.proposal_seconds)
     appended = accept(state, turn)

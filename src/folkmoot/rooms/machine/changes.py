@@ -55,7 +55,7 @@ def fulfilled_by(state: State, message: McpxMessage) -> list[str]:
 
 
 def request_of(state: State, append: Append, message: McpxMessage, sender: str) -> OpenRequest:
-    """A request as one that waits for its answer."""
+    """A message as an open request."""
     payload = _payload(message)
     proposals = [state.proposals.get(id_) for id_ in fulfilled_by(state, message)]
     return OpenRequest(
@@ -226,7 +226,7 @@ CHANGES: Final[dict[tuple[str, str], Change]] = {
 
 
 class Turn(Struct, gc=False):
-    """One message on its way in: whose it is, what it is, and when."""
+    """One message being processed: its sender, its content, and the time."""
 
     member: Member
     message: McpxMessage

@@ -105,7 +105,7 @@ def check_arguments(arguments: Any) -> dict[str, Any]:
 
 
 def notification(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The payload that is broadcast for someone who called `chat.say`."""
+    """The payload broadcast for a call of `chat.say`."""
     return {"jsonrpc": JSONRPC, "method": chat.METHOD, "params": arguments}
 
 

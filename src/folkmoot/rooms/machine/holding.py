@@ -46,7 +46,7 @@ WHILE_PAUSED: Final = frozenset(
 
 
 def check_not_paused(state: State, member: Member, kind: Kind) -> None:
-    """Refuse what someone who is paused would begin."""
+    """Refuse new activity of someone who is paused."""
     paused = state.pauses.get(member.account)
     if paused is None or kind.root in WHILE_PAUSED or kind.base in WHILE_PAUSED:
         return
@@ -140,7 +140,7 @@ def resume(
 
 
 def _name(state: State, paused: Pause) -> str:
-    """What someone who is paused is called now."""
+    """The present name of someone who is paused."""
     member = state.members.by_account(paused.account)
     return paused.name if member is None else member.name
 

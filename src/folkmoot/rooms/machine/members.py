@@ -32,7 +32,7 @@ _PAIRS: Final = (("rn", "m"), ("vv", "w"))
 
 
 def skeleton(name: str) -> str:
-    """What a hasty eye reads; two names with one skeleton could be mistaken for each other."""
+    """The confusable skeleton of a name: two names with one skeleton look alike."""
     seen = name.translate(_LETTERS)
     for pair, letter in _PAIRS:
         seen = seen.replace(pair, letter)
@@ -54,7 +54,7 @@ _HUB: Final = frozenset(skeleton(name) for name in HUB)
 
 
 class Member:
-    """A participant: who it is, what it may do, and the connections it has."""
+    """A participant: identity, rights and connections."""
 
     __slots__ = (
         "account",
@@ -91,13 +91,13 @@ class Member:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What others are told of it."""
+        """The participant as others see it."""
         who = self.principal
         return {"id": who.name, "type": who.type.value, "role": self.role.value}
 
     @property
     def offers_tools(self) -> bool:
-        """Whether it says that it answers calls: a connection of its does, or it is a backend."""
+        """Whether one of its connections answers calls, or it is a backend."""
         return bool(self.offers) or self.principal.type is PrincipalType.BACKEND
 
     @property
@@ -124,7 +124,7 @@ class Member:
 
 
 class Members:
-    """Everyone who is here. No two of them can be mistaken for each other."""
+    """All participants; no two have confusable names."""
 
     def __init__(self, bounds: RoomBounds) -> None:
         self._bounds = bounds
@@ -144,11 +144,11 @@ class Members:
 
     @property
     def people(self) -> int:
-        """How many are here who are no backends."""
+        """The number of participants that are not backends."""
         return len(self._by_account) - len(self._backends)
 
     def backends(self) -> list[Member]:
-        """The backends that are here."""
+        """The participants that are backends."""
         return [*self._backends.values()]
 
     def by_account(self, account: str) -> Member | None:
@@ -160,7 +160,7 @@ class Members:
         return self._by_name.get(name)
 
     def rival(self, name: str, account: str | None) -> Member | None:
-        """Another who is here and could be mistaken for someone of this name."""
+        """Another participant whose name could be confused with this one."""
         other = self._by_skeleton.get(skeleton(name))
         return None if other is None or other.account == account else other
 
@@ -188,7 +188,7 @@ class Members:
             raise TooManyConnections("You have too many connections to the room.")
 
     def add(self, member: Member) -> None:
-        """Let someone be here."""
+        """Add a participant."""
         self._by_account[member.account] = member
         self._by_name[member.name] = member
         self._by_skeleton[skeleton(member.name)] = member
@@ -249,7 +249,7 @@ class Pause(Struct, frozen=True):
 
     @property
     def is_loop(self) -> bool:
-        """Whether the loop guard holds it, so that a person's words release it."""
+        """Whether the loop guard made the pause, so that a person's message ends it."""
         return self.by == GATEWAY
 
 
@@ -267,7 +267,7 @@ class Pauses:
         return iter([*self.by_account.values()])
 
     def check_new(self, count: int) -> None:
-        """Refuse one too many."""
+        """Refuse a pause beyond the limit."""
         if len(self.by_account) + count > self._bounds.paused:
             raise TooManyOpen("As many participants are paused as can be.")
 
@@ -280,7 +280,7 @@ class Pauses:
             self._deadlines.set("pause", pause.account, pause.until)
 
     def drop(self, account: str) -> Pause | None:
-        """Let someone be paused no more; the pause, if there was one."""
+        """End someone's pause, and return it."""
         self._deadlines.drop("pause", account)
         return self.by_account.pop(account, None)
 

@@ -34,7 +34,7 @@ BACKEND: Final = "backend:"
 
 
 class Role(Enum):
-    """What someone is in a room."""
+    """Someone's role in a room."""
 
     OWNER = "owner"
     MEMBER = "member"
@@ -44,7 +44,7 @@ class Role(Enum):
 
 
 class Known(NamedTuple):
-    """Someone who may come into a room, and as what."""
+    """Someone who may enter a room, and their role."""
 
     account: str
     role: Role
@@ -150,7 +150,7 @@ class RoomSettings(Struct, frozen=True):
 
 
 class Append(Struct, frozen=True, gc=False):
-    """Store this, then deliver its bytes to every attached connection.
+    """Store a message, then deliver its bytes to every attached connection.
 
     It is also what a room is rebuilt from, so all of it is kept. `account` is the sender's, None
     for the gateway's own; `about` is the account the message concerns: who was asked, was granted

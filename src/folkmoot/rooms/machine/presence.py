@@ -28,7 +28,7 @@ def begin(state: State, turn: Turn) -> list[Effect]:
 def tell_serving(
     state: State, member: Member, now: float, but: ConnectionId | None = None
 ) -> list[Tell]:
-    """Tell a participant's connections which of them serves; the one that does, what waits."""
+    """Tell a participant's connections which one serves, and that one its open requests."""
     serving = member.serving
     told: list[Tell] = []
     for connection in member.connections:
@@ -56,7 +56,7 @@ JOINED: Final = "system.presence.join"
 
 
 class Joining(NamedTuple):
-    """How someone comes in."""
+    """The arguments of a join."""
 
     connection: ConnectionId
     conn: str | None
@@ -73,7 +73,7 @@ class Joining(NamedTuple):
 def check_join(
     state: State, principal: Principal, role: Role, conn: str | None, now: float
 ) -> Member:
-    """Refuse whoever may not come in; the participant that they would be.
+    """Refuse someone who may not enter, or return the participant they would be.
 
     Nothing has changed where it raises.
     """
@@ -137,7 +137,7 @@ def _resumed(state: State, after: int | None, epoch: str | None) -> dict[str, An
 
 
 def rename(state: State, principal: Principal, now: float) -> list[Effect]:
-    """Someone who may be here has another name now; one like another's puts them out."""
+    """Give someone another name; a confusable one puts them out."""
     members = state.members
     member = members.by_account(principal.account_id)
     if member is None:
@@ -199,7 +199,7 @@ def depart(state: State, member: Member, now: float) -> list[Effect]:
 
 
 def presence(state: State, event: str, member: Member, now: float) -> Append:
-    """Tell everyone that someone came or went."""
+    """The message that someone came or went."""
     payload = {"event": event, "participant": member.shown}
     return state.append_own(f"system.presence.{event}", payload, now, about=member.account)
 
@@ -211,7 +211,7 @@ STAY: Final = (Role.OWNER, Role.BACKEND)
 def seat(
     state: State, backends: Sequence[Principal], now: float, *, anew: bool = False
 ) -> list[Effect]:
-    """Let exactly these backends be here.
+    """Make exactly these backends participants.
 
     Nobody keeps one out by a name like its own, save an owner. With `anew`, what they were asked
     in an earlier life of the room is answered: whoever was to bring the answer is gone.

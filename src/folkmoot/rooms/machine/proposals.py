@@ -1,4 +1,4 @@
-"""Proposals: what someone asks others to do, and the one thing that comes of each.
+"""Proposals: requests for others to act, and the one outcome of each.
 
     open ── a request equal to it, by another ──→ fulfilled
          ── rejections, as many as the quorum ──→ rejected
@@ -74,7 +74,7 @@ TRANSITIONS: Final[dict[Step, Transition]] = {
 
 
 class Proposal(msgspec.Struct):
-    """A proposal and what has come of it so far."""
+    """A proposal and its state."""
 
     id: str
     seq: int
@@ -104,7 +104,7 @@ class Proposals:
         self._proposing: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[Proposal]:
-        """All that are remembered, those that are open first."""
+        """All remembered proposals, open ones first."""
         yield from self._open.values()
         yield from self._closed.values()
 
@@ -127,7 +127,7 @@ class Proposals:
             raise TooManyOpen("Too many proposals are open.")
 
     def open(self, proposal: Proposal) -> None:
-        """Remember a proposal; one that is closed already is remembered as such."""
+        """Remember a proposal, open or closed."""
         if proposal.state is not ProposalStatus.OPEN:
             self._remember(proposal)
             return
@@ -158,7 +158,7 @@ class Proposals:
     def check_fulfilment(
         self, id_: str, account: str, to: str, payload: dict[str, Any], now: float
     ) -> Proposal:
-        """The open proposal that a request fulfils; one that differs from it is refused."""
+        """The open proposal a request fulfils; a request that differs is refused."""
         proposal = self.check("fulfil", id_, account, now)
         if digest(payload) != proposal.digest:
             raise ProposalAltered("The request is not equal to the proposal in method and params.")
@@ -234,7 +234,7 @@ def waiting(requests: Requests, proposals: Proposals, member: Member, most: int)
 
 
 def shown_request(requests: Requests, request: OpenRequest) -> dict[str, Any]:
-    """An open request, as the one who was asked is told of it."""
+    """An open request for the participant who was asked."""
     shown: dict[str, Any] = {
         "id": request.id,
         "seq": request.seq,
@@ -247,7 +247,7 @@ def shown_request(requests: Requests, request: OpenRequest) -> dict[str, Any]:
 
 
 def shown_proposal(proposal: Proposal) -> dict[str, Any]:
-    """An open proposal, as those are told of it who may decide."""
+    """An open proposal for those who may decide on it."""
     return {
         "id": proposal.id,
         "seq": proposal.seq,

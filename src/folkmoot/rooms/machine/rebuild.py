@@ -27,7 +27,7 @@ REPLAYED: Final = tuple(sorted(".".join(place) for place in (*CHANGES, _PRESENCE
 
 
 class Here(msgspec.Struct, frozen=True):
-    """Someone who was in the room."""
+    """A participant in a snapshot."""
 
     account: str
     name: str
@@ -36,7 +36,7 @@ class Here(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What a room knows beside its retained messages."""
+    """The state of a room beside its retained messages."""
 
     seq: int
     first_seq: int

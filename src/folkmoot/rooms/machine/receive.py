@@ -1,4 +1,4 @@
-"""How a room receives messages: each passes the same checks, and then its kind's act.
+"""Receiving messages: the same checks for all, then the act of their kind.
 
 Plain chat, which most messages are, is received in runs: what is the same for a whole run is
 checked once. Whatever is not plain, or not certain to be allowed, is received one by one.
@@ -69,7 +69,7 @@ class Received(NamedTuple):
 
 
 def sender_of(state: State, member: Member, connection: ConnectionId | None, scope: str) -> Sender:
-    """Who sends messages, with what is the same for all that come at once."""
+    """The sender of a batch, with what all its messages share."""
     hub_check = state.hub_check
     who = member.principal if scope == ALL else replace(member.principal, scope=scope)
     return Sender(member, connection, scope, who, hub_check and hub_check(who))

@@ -1,4 +1,4 @@
-"""Open requests: who asked whom what, and who may therefore answer, tell of progress or cancel."""
+"""Open requests: who asked whom, and so who may answer, report progress or cancel."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Standing: TypeAlias = Literal["waiting", "running", "interrupted"]
 
 
 class OpenRequest(Struct, frozen=True):
-    """A request that waits for its answer. Accounts are what counts; names are what is said."""
+    """A request without an answer yet. Accounts decide; names are for display."""
 
     id: str
     kind: str
@@ -178,7 +178,7 @@ class Requests:
                 self._deadlines.set("begun", request.id, at)
 
     def returned(self, target: str, by: str | None) -> None:
-        """A connection is back: it goes on with what it had begun."""
+        """A connection is back, and goes on with its open requests."""
         for request in self.asked(target):
             if by is not None and request.begun_by == by:
                 self._deadlines.drop("begun", request.id)
@@ -192,7 +192,7 @@ class Requests:
         return request
 
     def asked(self, target: str) -> list[OpenRequest]:
-        """What waits for this account's answer, in the order it was asked."""
+        """The open requests to this account, in order."""
         return [self._open[id_] for id_ in self._asked.get(target, ())]
 
     def check_response(self, message: McpxMessage, account: str) -> OpenRequest:

@@ -164,7 +164,7 @@ class Grants:
         return self._settle() if gone else set()
 
     def review(self, own_of: Callable[[str], Rights]) -> set[str]:
-        """Own rights changed: drop what hung on those that are gone; the accounts that lost."""
+        """Drop grants that depended on lost rights; returns the accounts that lost some."""
         for grant in [*self._grants.values()]:
             if any(grant.own):
                 own = own_of(grant.granter)
@@ -217,11 +217,11 @@ def _among(wanted: tuple[Source, ...]) -> Any:
 
 
 def own_rights(settings: RoomSettings, role: Role, account: str) -> Rights:
-    """What someone holds without any grant."""
+    """Someone's rights without any grant."""
     return Rights((*settings.rights[role], *settings.account_rights.get(account, ())))
 
 
 def all_rights(own: Rights, granted: Iterable[Capability]) -> Rights:
-    """What someone holds in all."""
+    """Someone's own and granted rights together."""
     granted = list(granted)
     return Rights((*own.capabilities, *granted)) if granted else own

@@ -144,7 +144,7 @@ class Room:
         return self._state.members.people
 
     def participants(self) -> list[dict[str, Any]]:
-        """Everyone who is here, as others are told of them, and whether they offer tools now."""
+        """All participants as others see them, and whether they offer tools."""
         return [
             {**member.shown, "offers_tools": member.offers_tools} for member in self._state.members
         ]
@@ -169,7 +169,7 @@ class Room:
         )
 
     def rights_of(self, principal: Principal, role: Role) -> Rights:
-        """What someone who may come in holds, or would."""
+        """The rights someone has, or would have on entering."""
         return self._member(principal, role).rights
 
     def _member(self, principal: Principal, role: Role) -> Member:
@@ -212,7 +212,7 @@ class Room:
         return self.tick(now) + join(state, newcomer, asked, now)
 
     def rename(self, principal: Principal, now: float) -> list[Effect]:
-        """Someone who may be here has another name now; one like another's puts them out."""
+        """Give someone another name; a confusable one puts them out."""
         return rename(self._state, principal, now)
 
     def disconnect(self, connection: ConnectionId, now: float) -> list[Effect]:
@@ -220,7 +220,7 @@ class Room:
         return self.tick(now) + disconnect(self._state, connection, now)
 
     def remove(self, account: str, code: CloseCode, now: float) -> list[Effect]:
-        """Put someone out: the account, its membership or its credential is gone."""
+        """Put someone out whose account, membership or credential is gone."""
         member = self._state.members.by_account(account)
         return [] if member is None else put_out(self._state, member, code, now)
 
@@ -254,7 +254,7 @@ class Room:
         return Lookup(ids, names)
 
     def decode(self, raw: bytes) -> McpxMessage:
-        """A message as the room reads it, or an error that says what is wrong with its bytes."""
+        """Decode a message, or raise an error that names the fault in its bytes."""
         settings = self._state.settings
         return decode_mcpx(raw, settings.limits, settings.accept_old_spellings)
 
@@ -338,7 +338,7 @@ class Room:
     def endow(
         self, guest: Principal, by: str, capabilities: Sequence[Source], id_: str, now: float
     ) -> list[Effect]:
-        """A guest comes: give it what its inviter promised, as far as they still hold it.
+        """Give an arriving guest the promised rights its inviter still has.
 
         `id_` is that of the invitation's message, and becomes the grant's.
         """
@@ -349,7 +349,7 @@ class Room:
     def seat(
         self, backends: Sequence[Principal], now: float, *, anew: bool = False
     ) -> list[Effect]:
-        """Let exactly these backends be here.
+        """Make exactly these backends participants.
 
         `anew` says that the room was just loaded: what they were asked before is lost.
         """

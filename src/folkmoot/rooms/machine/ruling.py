@@ -132,7 +132,7 @@ def kick(state: State, turn: Turn) -> list[Effect]:
 
 
 def _close_kicked(state: State, turn: Turn, id_: str) -> list[Effect]:
-    """Close a proposal of someone who is kicked: nobody is left to hear what comes of it."""
+    """Close a proposal of someone who is kicked, since nobody waits for its outcome."""
     payload = {"proposal": id_, "state": "withdrawn", "reason": "kicked"}
     told = state.append_own(
         "system.proposal.withdrawn",
@@ -146,7 +146,7 @@ def _close_kicked(state: State, turn: Turn, id_: str) -> list[Effect]:
 
 
 def name_to_look_up(state: State, payload: Any) -> str | None:
-    """Whom a kick names who is not here: the store knows whether they may come."""
+    """The absent handle a kick names; the store knows whether it may enter."""
     name = payload.get("participant") if type(payload) is dict else None
     if type(name) is not str or not 0 < len(name) <= MAX_HANDLE:
         return None
@@ -154,7 +154,7 @@ def name_to_look_up(state: State, payload: Any) -> str | None:
 
 
 def _known(state: State, turn: Turn, name: Any) -> Known:
-    """Someone who is here, or may come."""
+    """Someone who is here, or may enter."""
     member = state.members.named(name) if type(name) is str else None
     known = turn.facts.names.get(name) if member is None else Known(member.account, member.role)
     if known is not None:
@@ -196,7 +196,7 @@ def endow(
     id_: str,
     now: float,
 ) -> list[Effect]:
-    """Give a guest what its inviter still holds of what was promised, if there is room for it."""
+    """Give a guest the promised rights its inviter still has, within the limits."""
     held = all_rights(own, state.grants.held(by))
     given = [it for it in promised if held.covers(it)]
     asked, account = GrantTerms(guest.name, tuple(given)), guest.account_id

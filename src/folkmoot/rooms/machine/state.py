@@ -69,7 +69,7 @@ class Deadlines:
         self.next = self._heap[0][0]
 
     def drop(self, event: Event, name: str) -> None:
-        """Let it not happen."""
+        """Cancel a deadline."""
         self._live.pop((event, name), None)
 
     def pop_due(self, now: float) -> list[tuple[Event, str]]:
@@ -161,13 +161,13 @@ class Ids:
         order.extendleft(reversed(kept))
 
     def begin(self, first_seq: int, last_seq: int) -> None:
-        """The history reaches from here to there; what memory lacks of it must be looked up."""
+        """Set the range of the history; ids not in memory must be looked up."""
         oldest = self._used[self._order[0]][0] if self._order else last_seq + 1
         self._forgot = oldest > first_seq
 
 
 class State:
-    """What a room is at one moment. Whoever changes it has checked everything first."""
+    """The state of a room. All checks come before a change."""
 
     def __init__(
         self,
@@ -269,14 +269,14 @@ class State:
         return self._stamper.gateway(kind, id_, now, payload, correlation_id=correlation_id)
 
     def role_of(self, account: str, role: Role) -> Role:
-        """What someone is here, who was this when the shell last looked: owners change."""
+        """Someone's present role, given the one the store knew; owners change."""
         owners = self.settings.owners
         if owners is None or role not in (Role.OWNER, Role.MEMBER):
             return role
         return Role.OWNER if account in owners else Role.MEMBER
 
     def member_for(self, principal: Principal, role: Role) -> Member:
-        """A participant as it would be here, with the rights it has today."""
+        """The participant someone would be, with present rights."""
         own = own_rights(self.settings, role, principal.account_id)
         member = Member(principal, role, own, self._with_grants(own, principal.account_id))
         member.chat_limit = self.settings.chat.get(principal.type)
@@ -294,7 +294,7 @@ class State:
         return all_rights(own, self.grants.held(account))
 
     def serving(self, member: Member, connection: ConnectionId) -> dict[str, Any]:
-        """Which connection of a participant's serves, as one of them is told."""
+        """Which of a participant's connections serves, as one of them is told."""
         return {"you": connection == member.serving, "connection": member.serving_id}
 
     def waiting(self, member: Member) -> dict[str, Any]:
@@ -325,7 +325,7 @@ class State:
         return self.say("system.welcome", payload, now)
 
     def _history(self) -> dict[str, Any]:
-        """What there is to read again."""
+        """The range of readable history."""
         told = {
             "enabled": self.settings.history,
             "first_seq": self.first_seq,
@@ -336,7 +336,7 @@ class State:
         )
 
     def rewelcome(self, accounts: Iterable[str], now: float) -> Iterator[Tell]:
-        """Tell those of the accounts that are here what they may do now."""
+        """Tell present accounts their new rights."""
         for account in accounts:
             member = self.members.by_account(account)
             if member is None:

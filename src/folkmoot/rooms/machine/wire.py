@@ -64,7 +64,7 @@ class Stamper:
         fresh_id: str | None,
         to: Sequence[str] | None = None,
     ) -> bytes:
-        """An accepted message as everyone gets it.
+        """An accepted message as everyone receives it.
 
         `sender` is the member `from` with its comma, `fresh_id` the id where the message has none,
         and `to` what stands in place of the message's own, if anything.
@@ -94,7 +94,7 @@ class Stamper:
         to: Sequence[str] = (),
         correlation_id: Sequence[str] = (),
     ) -> bytes:
-        """A message of the gateway's own, or one it sends for someone."""
+        """A message of the gateway itself, or sent for someone."""
         members: dict[str, Any] = {} if seq is None else {"seq": seq}
         members |= {"ts": self.ts(now), "protocol": PROTOCOL, "id": id_, "from": sender}
         if to:

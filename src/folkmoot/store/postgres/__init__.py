@@ -74,6 +74,6 @@ async def looking_at(url: str) -> AsyncIterator[Any]:
 
 
 async def ask_server(url: str, query: Unit[T]) -> T:
-    """What a query answers on a database that stays as it is."""
+    """The answer of a query that changes nothing."""
     async with looking_at(url) as connection:
         return await query(PostgresTx(connection))

@@ -81,7 +81,7 @@ FAILURES: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
 
 
 def translate_error(error: BaseException, where: str = "") -> StoreError:
-    """The error of ours that says what PostgreSQL's means; its own words go behind it."""
+    """PostgreSQL's error as one of ours, with its own words behind."""
     kind, sentence = next((k, s) for source, k, s in FAILURES if isinstance(error, source))
     words = words_of(error)
     place = f"{where}: " if where else ""
@@ -89,7 +89,7 @@ def translate_error(error: BaseException, where: str = "") -> StoreError:
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """An error's message in one line."""
     if isinstance(error, asyncpg.DataError):
         # What it says besides its kind repeats the value.
         return type(error).__name__

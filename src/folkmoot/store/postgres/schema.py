@@ -32,7 +32,7 @@ LOCK = 0x666F6C6B
 
 
 async def check_server(connection: Any, where: str) -> None:
-    """Raise unless the server is one that this program works with."""
+    """Raise unless the server is supported."""
     async with connection.transaction():
         version = int(await connection.fetchval("SHOW server_version_num"))
         read_only = await connection.fetchval(READ_ONLY)
@@ -72,7 +72,7 @@ def create_sequences() -> list[str]:
 
 
 def sequence_of(counter: str) -> str:
-    """What the sequence is called that a counter is here."""
+    """The name of the sequence behind a counter."""
     return f"{counter}_numbers"
 
 

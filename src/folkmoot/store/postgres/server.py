@@ -122,7 +122,7 @@ class ServerTimeline:
             )
 
     def settle_identity(self) -> Unit[DatabaseIdentity]:
-        """Give a new database its identity, and one whose server changed its new epoch."""
+        """Give a new database its identity, and one on another timeline a new epoch."""
         database_id, epoch = secrets.token_hex(16), secrets.token_hex(8)
         settle = meta.settle_identity(database_id, epoch, int(time.time()))
 

@@ -189,7 +189,7 @@ class PostgresStore:
         return await self._start(self._until_read(query))
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Do something to its end, whoever leaves meanwhile."""
+        """Run work to its end, even if its caller leaves."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -310,7 +310,7 @@ class PostgresStore:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _publish(self, event: Published) -> None:
-        """Publish what a unit said; it is committed, so a bus that fails is no error of its."""
+        """Publish a committed event; a failing bus is only logged."""
         try:
             self.bus.emit(*event)
         except BusClosed:
@@ -369,7 +369,7 @@ class PostgresStore:
         raise BackupFailed(BACKUP)
 
     def stats(self) -> StoreStats:
-        """What the store has done so far."""
+        """The store's counters since it was opened."""
         return StoreStats(
             units=self._units,
             failed_units=self._failed_units,
@@ -402,4 +402,4 @@ class PostgresStore:
 
 
 async def leave_as_is(_connection: Any) -> None:
-    """Units change nothing on their connection, so there is nothing to reset."""
+    """Reset nothing: units leave no state on their connection."""

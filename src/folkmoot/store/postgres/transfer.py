@@ -83,7 +83,7 @@ async def require_empty(connection: Any, where: str) -> None:
 
 
 async def copy_rows(file: apsw.Connection, connection: Any, progress: Progress) -> Transferred:
-    """Copy every table, those before that others refer to."""
+    """Copy every table, referenced tables first."""
     tables = in_order(file)
     total = sum(run(file, f"SELECT COUNT(*) FROM {name}")[0][0] for name in tables)  # noqa: S608
     done = 0
@@ -123,7 +123,7 @@ async def send(connection: Any, name: str, columns: list[str], rows: list[Any]) 
 
 
 def parents_first(query: str) -> str:
-    """The rows of the table whose rows refer to one another, each after the one it refers to."""
+    """The rows of the self-referencing table, each after its parent."""
     return (
         f"WITH RECURSIVE d (id, depth) AS (SELECT id, 0 FROM {FAMILY} WHERE parent_id IS NULL "  # noqa: S608
         f"UNION ALL SELECT c.id, d.depth + 1 FROM {FAMILY} c JOIN d ON c.parent_id = d.id) "
@@ -132,7 +132,7 @@ def parents_first(query: str) -> str:
 
 
 def in_order(file: apsw.Connection) -> list[str]:
-    """The tables, each after those that it refers to."""
+    """The tables, each after those it references."""
     found = run(file, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     names = [
         row[0] for row in found if row[0] not in KEPT_APART and not row[0].startswith("sqlite_")

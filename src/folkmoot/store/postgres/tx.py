@@ -59,7 +59,7 @@ class SecondStatement(Exception):
 
 
 class SpelledStatement(NamedTuple):
-    """A statement as PostgreSQL takes it."""
+    """A statement in PostgreSQL's placeholders."""
 
     text: str
     verb: str
@@ -70,7 +70,7 @@ class SpelledStatement(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def spelled(sql: str) -> SpelledStatement:
-    """A statement with `$1`, `$2` … for its `?`, unless it is one that a unit may not run."""
+    """A statement with `$1`, `$2` … for its `?`; one a unit may not run is refused."""
     check_single(sql)
     words: list[str] = []
     verb, number, depth, stored = "", 0, 0, None
@@ -110,7 +110,7 @@ def storable(statement: SpelledStatement, params: Sequence[SqlValue]) -> Sequenc
 
 
 def changed_rows(status: str) -> int:
-    """How many rows a statement changed, by what the server said of it, such as `UPDATE 3`."""
+    """The number of changed rows from the server's status, such as `UPDATE 3`."""
     verb, _, rest = status.partition(" ")
     return int(rest.split()[-1]) if verb in ROWS_CHANGED else 0
 
@@ -173,7 +173,7 @@ class PostgresTx:
             raise self.failure from error
 
     def publish(self, subject: str, event: Any = None) -> None:
-        """Have an event published once this unit is committed; what is wrong with it fails it."""
+        """Publish an event once this unit commits; an invalid one fails the unit."""
         if not self._publishes:
             raise StatementFailed("A query publishes nothing.")
         check_subject(subject)

@@ -1,4 +1,4 @@
-"""`GET /v1/events`: what changed, for whoever may know it, as Server-Sent Events.
+"""`GET /v1/events`: changes the caller may know of, as Server-Sent Events.
 
 A *follower* is one stream: it listens on the bus for what concerns its account or guest, and for
 nothing else, so an event costs what its followers cost and an idle one costs nothing. A stream that

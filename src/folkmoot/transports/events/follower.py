@@ -1,4 +1,4 @@
-"""One stream of events: what it listens to, and what of it is told."""
+"""One stream of events: its subscriptions, and the events it sends."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NAMES: Final = {
 
 
 class Following(Struct, frozen=True, kw_only=True):
-    """Who follows, and what they may hear."""
+    """The follower's identity and rights."""
 
     principal: Principal
     id: str = ""
@@ -193,7 +193,7 @@ class Follower:
             self.send(rows.ACCOUNT_CHANGED, told)
 
     def _rights_changed(self, _: Event) -> None:
-        """What may be heard, and read, is not what it was."""
+        """Read the follower's rights again."""
         if not self.ended:
             self.stream.drop_waiting()
             self.put(rows.RELOAD, rows.Reload("rights"))

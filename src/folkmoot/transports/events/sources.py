@@ -37,7 +37,7 @@ LISTS: Final = ["tools", "prompts", "resources", "templates"]
 
 
 def mail(event: Event) -> Iterator[Told]:
-    """A message that came, or what became of older ones."""
+    """The event of a new or a changed message."""
     data = event.data
     if "seq" in data:
         received = rows.MailReceived(data["id"], data["thread_id"], data["urgent"], data["muted"])
@@ -52,7 +52,7 @@ def sent(event: Event) -> Iterator[Told]:
 
 
 def contacts(event: Event) -> Iterator[Told]:
-    """What was done about somebody."""
+    """The event of a changed contact or block."""
     told = rows.ContactsChanged(event.data["handle"], event.data["change"])
     yield rows.CONTACTS_CHANGED, told
 
@@ -101,12 +101,12 @@ def account_of_someone(_: Event) -> Iterator[Told]:
 
 
 def rights_of_someone(_: Event) -> Iterator[Told]:
-    """What somebody may do."""
+    """The event of changed rights."""
     yield rows.PEOPLE_CHANGED, rows.PeopleChanged("rights")
 
 
 def tokens_of_someone(_: Event) -> Iterator[Told]:
-    """What opens somebody's account."""
+    """The event of changed tokens."""
     yield rows.PEOPLE_CHANGED, rows.PeopleChanged("tokens")
 
 

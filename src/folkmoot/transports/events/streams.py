@@ -226,7 +226,7 @@ class EventStreams:
         return follower, follower.attach(after)
 
     def _make_room(self, own: Own | None) -> None:
-        """See to it that there may be one more, and refuse it where there may not."""
+        """Make room for one more stream, or refuse it."""
         each = 0 if own is None else len(own.followers)
         if own is not None and each >= self._most_each and not self._drop_unread(own):
             raise ConnectionsExceeded(

@@ -1,4 +1,4 @@
-"""What is seen to before a request is served: its params, its declarations, and its token.
+"""Checks before a request is served: its params, its declarations, and its token.
 
 A client may declare anything under `capabilities` and `clientInfo`, and a session keeps it for as
 long as it is open. Declarations of usual size pass as they are; of longer ones only the members
@@ -102,7 +102,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def reduce_declared(body: bytes) -> bytes:
-    """A message whose declarations are short: the same, unless they were long."""
+    """A message with long declarations cut short; any other unchanged."""
     if len(body) <= MAX_DECLARATION_BYTES:
         return body
     try:
@@ -172,14 +172,14 @@ UNCACHED: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"
 
 
 class NamedCall(Struct):
-    """A call, as far as its name goes."""
+    """The name of a call, without the rest."""
 
     name: str = ""
     arguments: Raw = Raw(b"{}")
 
 
 class PartialMessage(Struct):
-    """A message, as far as it decides what is answered."""
+    """The members of a message that decide how it is served."""
 
     method: str = ""
     id: str | int | UnsetType = UNSET

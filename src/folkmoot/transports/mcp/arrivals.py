@@ -1,4 +1,4 @@
-"""Who asks: a request to `/mcp` with its token, its session and its account made out.
+"""A request to `/mcp`: finds its token, its session and its account.
 
 What comes of it is an `Exchange`, which goes with the request from here on.
 """
@@ -54,7 +54,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Exchange(Struct, kw_only=True, eq=False, weakref=True):
-    """What belongs to one request."""
+    """The state of one request."""
 
     caller: Caller
     scope: Scope
@@ -86,7 +86,7 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
         return "" if self.credential is None else self.credential.id
 
     def uses(self, credential_id: str) -> bool:
-        """Whether it came in with a credential, or with one that ends with it."""
+        """Whether the request used this credential, or one created with it."""
         used = self.credential
         return used is not None and credential_id in (used.id, used.parent_id)
 
@@ -97,7 +97,7 @@ class Exchange(Struct, kw_only=True, eq=False, weakref=True):
 
     @property
     def rewritten(self) -> bool:
-        """Whether the request is not as its client sent it."""
+        """Whether an interceptor changed the request."""
         return REWRITTEN_KEY in self.scope
 
     @property
@@ -170,7 +170,7 @@ class Arrivals:
         self._resumption = resumption
 
     async def exchange(self, scope: Scope) -> Exchange:
-        """The exchange of a request whose body, if it has one, is here.
+        """The exchange of a request whose body was read.
 
         It holds its session until that is left, so that a session in use is not idle.
         """
@@ -276,7 +276,7 @@ class Arrivals:
         return ""
 
     async def is_valid(self, exchange: Exchange) -> bool:
-        """Whether what lets an exchange in is still someone's; one of nobody's is as it was."""
+        """Whether the credential of an exchange is still valid; always for strangers."""
         session = exchange.session
         if session is not None and session.token_id:
             return await self._accounts.still_valid(session.credential_id) is not None

@@ -1,4 +1,4 @@
-"""What the endpoint is made of, and how its parts know each other."""
+"""The parts of the endpoint, and how they are connected."""
 
 from __future__ import annotations
 
@@ -113,15 +113,13 @@ class Parts:
             yield
 
     def session_bound(self, session: McpSession) -> None:
-        """Tell a session that has become someone's: its lists are theirs now."""
+        """Notify a session that it now has an account, and so other lists."""
         hearer = self.hearers.of(session)
         if hearer is not None:
             self.hearers.notify(hearer, RIGHTS)
 
     def session_listens(self, session: McpSession, *, missed: bool) -> None:
-        """Tell a session what it has not heard; if it may have missed anything, all that it can be
-        told.
-        """
+        """Send a session its pending notifications; all kinds if it may have missed some."""
         hearer = self.hearers.of(session)
         if hearer is not None:
             for what in (*LISTS, *self.subscribed(session)) if missed else ():
@@ -141,7 +139,7 @@ class Parts:
         return self._resources.subscribed(session)
 
     async def resubscribe(self, exchange: Exchange) -> None:
-        """Subscribe a session that was adopted to what it had subscribed to."""
+        """Restore the subscriptions of an adopted session."""
         await self._resources.resubscriptions.begin(exchange, INBOX)
 
     def note_stopped(self, principal: Principal, request: Request, outcome: str) -> None:
@@ -178,7 +176,7 @@ class Parts:
                     self.hearers.notify(hearer, TASK + event.data["id"])
 
     def _may_hear(self, principal: Principal, what: str) -> bool:
-        """Whether someone may hear of a resource: of their mailbox, and of what they may watch."""
+        """Whether someone may hear of a resource: their mailbox, or one they may watch."""
         if what.startswith(TASK):
             return self._tasks.may_hear(principal, what.removeprefix(TASK))
         if what == INBOX:

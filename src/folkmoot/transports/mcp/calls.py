@@ -1,4 +1,4 @@
-"""A request on its way: put into its envelope here, then taken the one way through.
+"""A request as an envelope, on its way through the pipeline.
 
 What backends have not answered is an `OpenCall`: whose it is, and how it is ended early.
 `BackendCalls` finds what a client asks of the servers behind the hub, by whichever spelling it
@@ -79,7 +79,7 @@ class OpenCall(Interruptible, eq=False):
         super().__exit__(kind, *rest)
 
     def uses(self, credential_id: str) -> bool:
-        """Whether it was made with a credential, or with one that ends with it."""
+        """Whether the call used this credential, or one created with it."""
         exchange: Exchange = self._asked.caller
         return exchange.uses(credential_id)
 
@@ -233,7 +233,7 @@ class BackendCalls:
         """Canonical names in the params; None where they name nothing of a backend's."""
 
     def rights_of(self, exchange: Exchange) -> Rights:
-        """What whoever asks may do."""
+        """The rights of the caller."""
         return self._rights.of_principal(exchange.caller.principal)
 
     async def carry(self, asked: McpRequest, params: dict[str, Any]) -> McpAnswer | None:
@@ -297,7 +297,7 @@ class BackendCalls:
             raise
 
     def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
-        """The refusal of a name that no tool has; what is like it is told if one may call it."""
+        """The refusal of an unknown tool, with similar names the caller may call."""
         catalogue = self.gateway.catalogue
         namespace = catalogue.namespace_of(name)
         if namespace is not None:

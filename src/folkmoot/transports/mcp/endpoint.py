@@ -233,7 +233,7 @@ class McpEndpoint:
         body: bytes | None,
         send: Send,
     ) -> None:
-        """Serve what interceptors left of a request, however long they held it.
+        """Serve a request after its interceptors, however long they held it.
 
         If an account was changed meanwhile, the session has ended or the request is another one,
         who asks is made out again.
@@ -309,7 +309,7 @@ class McpEndpoint:
     async def open_session(
         self, exchange: Exchange, version: str, capabilities: dict[str, Any]
     ) -> McpSession:
-        """A new session for whoever sent this request."""
+        """Open a session for the sender of this request."""
         caller = exchange.caller
         return await self._resumption.open(
             exchange.shown_hash,
@@ -321,7 +321,7 @@ class McpEndpoint:
         )
 
     async def session_changed(self, session: McpSession) -> None:
-        """Store what a session has chosen, so that a restart does not lose it."""
+        """Store a session's choices, so that a restart keeps them."""
         await self._resumption.keep(session)
 
     async def sign_in(self, session: McpSession, bind: Bind) -> bool:
@@ -332,11 +332,11 @@ class McpEndpoint:
         return True
 
     async def end_session(self, session: McpSession) -> None:
-        """End a session that its client closes, and all that belongs to it."""
+        """End a session its client closes, with everything that belongs to it."""
         await self._resumption.close(session, by_client=True)
 
     def deliver(self, exchange: Exchange, after: After) -> None:
-        """Do what follows an answer that has left."""
+        """Run what follows a delivered answer."""
         account = exchange.caller.account
         if account is not None:
             self._parts.deliveries.start(account.id, after)
@@ -346,7 +346,7 @@ class McpEndpoint:
         self._parts.session_listens(session, missed=missed)
 
     def principal(self, exchange: Exchange) -> Principal:
-        """Who asks, as policy knows them."""
+        """The caller as a principal of the policy."""
         return exchange.caller.principal
 
     def stopped(self, exchange: Exchange, request: Request, outcome: str) -> None:
@@ -354,7 +354,7 @@ class McpEndpoint:
         self._parts.note_stopped(exchange.caller.principal, conceal_call(request), outcome)
 
     async def _end_idle_sessions(self) -> None:
-        """End sessions that nobody uses, for as long as the hub runs."""
+        """End idle sessions, as long as the hub runs."""
         while True:
             await asyncio.sleep(min(self._idle_seconds / IDLE_CHECKS, SESSION_CHECK_SECONDS))
             while (session := self._sessions.next_idle()) is not None:

@@ -60,12 +60,12 @@ class Hearer(ABC):
     @property
     @abstractmethod
     def account_id(self) -> str:
-        """Whose account they have; empty for nobody's."""
+        """The account of the hearer; empty for a stranger."""
 
     @property
     @abstractmethod
     def credential_id(self) -> str:
-        """The credential that lets them ask."""
+        """The credential of the hearer."""
 
     @abstractmethod
     def wants(self, what: str) -> bool:
@@ -110,16 +110,16 @@ class StreamHearer(Hearer):
 
     @property
     def account_id(self) -> str:
-        """Whose account opened it."""
+        """The account that opened the stream."""
         return self._account_id
 
     @property
     def credential_id(self) -> str:
-        """The credential that opened it."""
+        """The credential that opened the stream."""
         return self._credential_id
 
     def wants(self, what: str) -> bool:
-        """Whether it asked for this."""
+        """Whether the stream asked for this notification."""
         return what in self.wanted or (what == RIGHTS and bool(self.wanted))
 
     def end(self) -> None:
@@ -140,16 +140,16 @@ class SessionHearer(Hearer):
 
     @property
     def account_id(self) -> str:
-        """Whose the session is; that may change while it is open."""
+        """The account of the session, which may change while it is open."""
         return self.session.owner
 
     @property
     def credential_id(self) -> str:
-        """The credential whose account it is."""
+        """The credential of the session."""
         return self.session.credential_id
 
     def wants(self, what: str) -> bool:
-        """Only once it has a stream to hear it on; if that broke, it may be back for it."""
+        """Only once it has a stream, or had one that it may resume."""
         return bool(what) and self.session.may_listen_again
 
 
@@ -184,7 +184,7 @@ class Hearers:
         known.held = self._rights.of_principal(principal)
 
     def of(self, session: McpSession) -> SessionHearer | None:
-        """A session as someone who is told."""
+        """The hearer of a session."""
         return self._sessions.get(session.id)
 
     def part(self, session: McpSession) -> SessionHearer | None:
@@ -201,7 +201,7 @@ class Hearers:
         self._streams.discard(stream)
 
     def notify(self, hearer: Hearer, what: str) -> None:
-        """Have someone told of a change; nobody waits for it."""
+        """Notify a hearer of a change, without waiting."""
         if isinstance(hearer, SessionHearer):
             if not hearer.wants(what) or self._tasks is None:
                 return
@@ -211,7 +211,7 @@ class Hearers:
             hearer.mark(what)
 
     def go_on(self, hearer: SessionHearer) -> None:
-        """Tell a session what it has not heard yet, if it listens."""
+        """Send a listening session its pending notifications."""
         if self._tasks is not None and hearer.session.listens and not hearer.telling:
             hearer.telling = True
             self._tasks.run(self._deliver(hearer))

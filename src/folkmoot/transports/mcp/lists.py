@@ -146,7 +146,7 @@ class Lists:
         )
 
     async def find(self, exchange: Exchange, query: str, limit: int) -> dict[str, Any]:
-        """The tools that fit some words best, of those that the one who asks may call.
+        """The tools that match some words best, of those the caller may call.
 
         Servers that are away are told of too: what is not found may be theirs.
         """

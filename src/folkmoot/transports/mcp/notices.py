@@ -93,7 +93,7 @@ class SessionTasks:
 
 
 class Notices(SessionTasks):
-    """Carries what the bus says of a mailbox to those who may hear it."""
+    """Carries the bus's events of a mailbox to those who may hear them."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class Notices(SessionTasks):
 
 
 class MailWatch:
-    """What comes from one mailbox while its token is valid."""
+    """The events of one mailbox, as long as its token is valid."""
 
     def __init__(self, subscription: Subscription, valid: Callable[[], Awaitable[bool]]) -> None:
         self._events = aiter(subscription)

@@ -171,7 +171,7 @@ class Resources:
 
 
 def account_of(exchange: Exchange) -> Account:
-    """Who asks, or the refusal of whoever is nobody."""
+    """The account of the caller; a stranger is refused."""
     if exchange.caller.account is None:
         raise AuthenticationRequired
     return exchange.caller.account

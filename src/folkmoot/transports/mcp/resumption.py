@@ -61,7 +61,7 @@ class Resumption:
 
     @property
     def boot_id(self) -> str:
-        """Tells this process from those before it."""
+        """The id of this process's start."""
         return self._ids.boot_id.hex()
 
     async def open(
@@ -73,7 +73,7 @@ class Resumption:
         version: str,
         capabilities: dict[str, Any],
     ) -> McpSession:
-        """A new session, whose id says what it is."""
+        """Open a session, whose id holds its sealed state."""
         now = self._clock.now()
         session_id, complete = self._ids.make(now, shown_hash, version, capabilities)
         state = SessionRecord(version, capabilities)

@@ -1,4 +1,4 @@
-"""The hub as an MCP server: what each method answers, one row each.
+"""The hub as an MCP server: a row for each method.
 
 What follows an answer is done once it has arrived, in tasks that outlive the request.
 """
@@ -70,7 +70,7 @@ logger = logging.getLogger("folkmoot.mcp")
 
 
 class Deliveries:
-    """Runs what follows a delivery; who asks again waits for it, and so sees what it did.
+    """Runs what follows a delivery; the user's next request waits for it, and so sees its effect.
 
     A client may close its connection with the answer in hand, which cancels the request: what
     follows must not be cancelled with it.
@@ -93,7 +93,7 @@ class Deliveries:
                     await asyncio.wait(left)
 
     def start(self, user_id: str, delivered: Delivered) -> None:
-        """Begin what follows a delivery to this user."""
+        """Start what follows a delivery to this user."""
         if self._tasks is None:
             raise RuntimeError("deliveries are not running")
         task = self._tasks.create_task(self._follow(delivered))
@@ -286,7 +286,7 @@ class HubService:
         return McpAnswer(page)
 
     def _call_tool(self, asked: McpRequest) -> Awaitable[McpAnswer]:
-        """Call a tool; what it cannot do is told as its result, as the specification says."""
+        """Call a tool; its failure is a result, as the specification says."""
         params = asked.params
         name, arguments = params.get("name"), params.get("arguments")
         if type(name) is not str or not (arguments is None or type(arguments) is dict):
@@ -347,7 +347,7 @@ class HubService:
         raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
 
     async def _complete(self, asked: McpRequest) -> McpAnswer:
-        """What an argument could be, as far as a backend knows."""
+        """Completions of an argument, as far as a backend knows any."""
         check_completion(asked.params)
         self._check(asked)
         answer = await self._backends.carry(asked, asked.params)

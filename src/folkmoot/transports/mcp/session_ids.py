@@ -36,7 +36,7 @@ SHOWN_CHARACTERS: Final = 16
 
 
 class Claims(Struct, array_like=True, frozen=True):
-    """What an id says of its session."""
+    """The content of a sealed session id."""
 
     boot_id: bytes
     """Of the process that made it."""
@@ -50,7 +50,7 @@ class Claims(Struct, array_like=True, frozen=True):
 
     @property
     def shown_hash(self) -> str:
-        """The hash of that token, as it is written elsewhere."""
+        """The hash of the token, in text."""
         return self.shown.hex()
 
 
@@ -86,7 +86,7 @@ class SealedIds:
         return self._seal(msgspec.structs.replace(said, capabilities=b"")), False
 
     def open(self, session_id: str) -> Claims | None:
-        """What an id says; None for one that this hub has not made."""
+        """Open a session id; None for one this hub did not make."""
         if FORM.fullmatch(session_id) is None:
             return None
         padded = session_id.translate(FROM_URL) + "=" * (-len(session_id) % 4)

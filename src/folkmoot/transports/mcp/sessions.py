@@ -1,4 +1,4 @@
-"""Whose each session of the handshake era is.
+"""The sessions of the handshake era and their accounts.
 
 A session belongs to the token it was opened with. One that was opened without a token, or with one
 that is not valid, is nobody's until `msg/register` or `msg/recover` succeeds in it: then it is that
@@ -58,7 +58,7 @@ class McpSession(HandshakeSession, eq=False):
 
     @property
     def context(self) -> SessionContext:
-        """What envelopes say of it: not its id, which is a secret."""
+        """The session in envelopes, without its id, which is a secret."""
         known = self._context
         if known is None or known.protocol_version.value != self.version:
             shown, version = SessionId(short_hash(self.id)), ProtocolVersion(self.version)
@@ -141,7 +141,7 @@ class Sessions:
         return max(idle, key=lambda session: self._nobodys[session.address])
 
     def in_excess(self, user_id: str) -> McpSession | None:
-        """The session that must end before this user may open another, if there is one.
+        """The session to end before this user may open another, if any.
 
         It is the one they have not used for longest; clients often leave theirs behind.
         """
@@ -158,7 +158,7 @@ class Sessions:
     def open(
         self, session_id: str, shown_hash: str, *, address: str = "", user_id: str = ""
     ) -> McpSession:
-        """Remember a session that was just opened by whoever showed this.
+        """Add a session that was just opened with this token.
 
         It counts for the user whose token it is, or for an address where it is nobody's.
         """
@@ -171,7 +171,7 @@ class Sessions:
         return made
 
     def bind(self, session: McpSession, credential_id: str, token_id: str, owner: str) -> None:
-        """A session that was nobody's is this account's from now on."""
+        """Give an anonymous session its account."""
         session.credential_id, session.token_id, session.owner = credential_id, token_id, owner
         if self._strangers.pop(session.id, None) is not None:
             self._count(session, -1)
@@ -186,7 +186,7 @@ class Sessions:
         return session.credential_id
 
     def enter(self, session_id: str, shown_hash: str, shown_id: str = "") -> McpSession:
-        """The session, for a request that shows this; to others it does not exist."""
+        """The session for a request with this token; to others it does not exist."""
         session = self._sessions.get(session_id)
         if session is None or not session.admits(shown_hash, shown_id):
             raise SessionNotFound(SESSION_ENDED)

@@ -154,7 +154,7 @@ class TaskRequests:
             return None
 
     async def _list(self, asked: McpRequest, principal: Principal) -> McpAnswer:
-        """The caller's own tasks of all backends, each as its backend says that it is now."""
+        """The caller's own tasks of all backends, with their present state."""
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
             raise ParamsInvalid("cursor must be a string.")

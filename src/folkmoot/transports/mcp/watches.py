@@ -33,7 +33,7 @@ logger = logging.getLogger("folkmoot.mcp")
 
 
 class WatchedResource(Struct, eq=False):
-    """A resource that someone watches: its canonical URI, and the one that they know it by."""
+    """A watched resource: its canonical URI, and the watcher's own spelling."""
 
     hearer: Hearer
     uri: str
@@ -54,7 +54,7 @@ class WatchedResource(Struct, eq=False):
 
 
 class Watches:
-    """Who watches what. Where several watch the same, its backend asks the server once."""
+    """Who watches which resource; several watchers share one subscription at the backend."""
 
     def __init__(self, gateway: Gateway, hearers: Hearers) -> None:
         self._gateway = gateway
@@ -163,7 +163,7 @@ class Watches:
 
 
 class ListChanges:
-    """Gathers what has changed, and has everyone told whom it may concern."""
+    """Collects changed lists, and notifies everyone they may concern."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionRate:
-    """A rate that many connections are held to, each on its own.
+    """A rate that each of many connections is held to.
 
     A connection counts down from what it was last given, and asks for more when nothing is left:
     so the clock is read once for many messages. One that was silent for long may therefore send
@@ -70,7 +70,7 @@ class RoomOutlet:
 
     @property
     def is_open(self) -> bool:
-        """Whether what it is told still goes somewhere."""
+        """Whether messages still reach the connection."""
         return self.link.is_open
 
     def tell(self, data: bytes) -> None:
@@ -87,7 +87,7 @@ class RoomOutlet:
         self.link.pause_reading()
 
     def release(self) -> None:
-        """Go on taking what it sends, once everyone who held it has said so."""
+        """Read from the connection again, once all who held it released it."""
         self._holds -= 1
         if not self._holds:
             self.link.resume_reading()
@@ -118,11 +118,11 @@ class RoomOutlet:
 
 
 def _nothing(*messages: bytes) -> None:
-    """Nobody listens any more."""
+    """The callback of a closed outlet."""
 
 
 class RoomCrowd:
-    """Outlets that hear the same; each message is framed once for all of them.
+    """Outlets that get the same messages; each message is framed once for all.
 
     Only WebSockets are told by themselves. Others who are in the room read when they like.
     """
@@ -147,6 +147,6 @@ class RoomCrowd:
             self._audience.remove(outlet.link)
 
     def broadcast(self, messages: Iterable[bytes]) -> None:
-        """Tell all of them."""
+        """Send messages to all outlets."""
         if self._audience:
             self._send(*map(text_frame, messages))

@@ -1,4 +1,4 @@
-"""What is sent: the queue of one connection, and the audience that hears the same frames."""
+"""Sending: the queue of one connection, and the audience of shared frames."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SendQueue:
             self._transport.write(data)
 
     def pause(self) -> None:
-        """The client does not read as fast as it is sent."""
+        """The client reads more slowly than we send."""
         self._paused = True
 
     def resume(self) -> None:
@@ -98,7 +98,7 @@ class Tally:
 
 
 class Audience:
-    """Links that are sent the same frames; what came in one tick is joined once for all of them."""
+    """Links that get the same frames; the frames of one tick are joined once for all."""
 
     def __init__(self, tally: Tally | None = None) -> None:
         self._tally = tally or Tally()
@@ -145,7 +145,7 @@ class Audience:
             self._ahead[link] = len(frames)
 
     def flush(self) -> None:
-        """Write the frames of this tick: one write for each link."""
+        """Write the frames of this tick, one write for each link."""
         frames, ahead = self._frames, self._ahead
         if not frames:
             return

@@ -42,7 +42,7 @@ class Refusal(NamedTuple):
 
 
 class Handler(Protocol):
-    """Whose messages they are."""
+    """Receives the messages of a connection."""
 
     def on_text(self, *messages: bytes) -> None:
         """Whole text messages came, of valid UTF-8; an error raised here closes the link."""
@@ -56,14 +56,14 @@ Entrance: TypeAlias = Callable[[WebSocketConnection], Handler]
 
 
 class Door(Protocol):
-    """Decides who comes in."""
+    """Decides who may connect."""
 
     async def accept(self, request: UpgradeRequest) -> Entrance | Refusal:
         """Let a request in, or refuse it; an error raised here is answered with its HTTP status."""
 
 
 class WebSocketEndpoint:
-    """One path where WebSockets are opened; it knows its links."""
+    """One path where WebSockets open, and its links."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class WebSocketEndpoint:
 
     @property
     def open_links(self) -> int:
-        """How many connections there are, those that are being closed included."""
+        """The number of connections, closing ones included."""
         return len(self._links)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -161,7 +161,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._frames += frames
 
     def flush(self) -> None:
-        """Write the frames of this tick as one."""
+        """Write the frames of this tick in one write."""
         waiting, frames = self._waiting, self._frames
         if waiting:
             self._waiting, self._frames = [], 0
@@ -224,7 +224,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._reader.feed(data)
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is sent."""
+        """The client reads more slowly than we send."""
         self._outbox.pause()
 
     def resume_writing(self) -> None:

@@ -29,7 +29,7 @@ _HANDSHAKE: Final = (
 
 
 class Parser(Protocol):
-    """What picows has per connection, as far as it is used here."""
+    """The part of a picows connection used here."""
 
     def connection_made(self, transport: object) -> None:
         """Begin."""
@@ -97,7 +97,7 @@ class _Quiet:
     debug = info = warning = error = log
 
     def exception(self, text: str, *_: object) -> None:
-        """An error that nobody expected is told all the same."""
+        """Report an unexpected error all the same."""
         logger.error(text, exc_info=True)  # noqa: LOG014 - picows calls this where it caught one
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Receiver(Protocol):
-    """Who is told what came."""
+    """Gets the messages and the end of a connection."""
 
     def on_text(self, *messages: bytes) -> None:
         """Whole messages came: all that were read at once, in their order."""
@@ -64,7 +64,7 @@ class Unfinished:
 
 
 class FrameReader(WSListener):
-    """What one client sends."""
+    """Reads the frames of one client."""
 
     __slots__ = (
         "_chunk",
