@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import core, events, gateway, mail, path, proxy, rooms, store
+from benchmarks import cluster, core, events, gateway, mail, path, proxy, rooms, store
 
 QUICK = "--quick"
 
@@ -23,6 +23,7 @@ def benchmarks(*, quick: bool) -> dict[str, Callable[[], None]]:
         "proxy": partial(proxy.main, quick=quick),
         "gateway": partial(gateway.main, quick=quick),
         "path": path.main,
+        "cluster": partial(cluster.main, quick=quick),
     }
 
 

@@ -106,9 +106,9 @@ class Line(NamedTuple):
     """Parts of the floor's rate: as calls a second, and as one processor could do them."""
 
 
-async def populate(folder: Path) -> list[Person]:
+async def populate(folder: Path, **settings: object) -> list[Person]:
     """Make people who have all written to each other, in the data folder of a hub."""
-    values = {"port": 0, "data": str(folder), "rate_limits": "off"}
+    values = {"port": 0, "data": str(folder), "rate_limits": "off", **settings}
     async with Hub(msgspec.convert(values, Settings)).running() as here:
         made = [await here.accounts.register(f"person_{number}") for number in range(PEOPLE)]
         for _ in range(LETTERS):

@@ -28,9 +28,9 @@ def idle_room(number: int) -> str:
     return f"idle-{number}"
 
 
-async def populate(folder: Path) -> list[str]:
+async def populate(folder: Path, **settings: object) -> list[str]:
     """Make people and rooms in the data folder of a hub; the people's tokens."""
-    values = {"port": 0, "data": str(folder), "rate_limits": "off"}
+    values = {"port": 0, "data": str(folder), "rate_limits": "off", **settings}
     async with Hub(msgspec.convert(values, Settings)).running() as here:
         made = await asyncio.gather(
             *(here.accounts.register(f"person_{number}") for number in range(PEOPLE))
@@ -44,13 +44,14 @@ async def populate(folder: Path) -> list[str]:
 
 
 @contextmanager
-def hub(folder: Path, core: int | None) -> Iterator[Running]:
+def hub(folder: Path, core: int | None, **variables: str) -> Iterator[Running]:
     """The hub in a process of its own, as it comes but for the limits."""
     command = [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(folder)]
     settings = {
         "FOLKMOOT_RATE_LIMITS": "off",
         "FOLKMOOT_HTTP_MAX_CONNECTIONS": str(MOST_CONNECTIONS),
         "FOLKMOOT_HTTP_MAX_CONNECTIONS_PER_ACCOUNT": str(MOST_CONNECTIONS),
+        **variables,
     }
     with started(command, settings, core) as running:
         yield running

@@ -137,12 +137,15 @@ def address(version: int = NEWEST) -> str:
     return given or SHARED[version].url
 
 
-async def schema_of(folder: Path, version: int = NEWEST, *, migrated: bool = False) -> str:
+async def schema_of(
+    folder: Path, version: int = NEWEST, *, migrated: bool = False, given: str | None = None
+) -> str:
     """The address of a schema that belongs to a folder, made when it is first asked for."""
     import asyncpg
 
     name = "t_" + sha256(str(folder).encode()).hexdigest()[:16]
-    connection = await asyncpg.connect(address(version))
+    server = given or address(version)
+    connection = await asyncpg.connect(server)
     try:
         if await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}") and migrated:
             await connection.execute(f"SET search_path = {name}")
@@ -150,7 +153,7 @@ async def schema_of(folder: Path, version: int = NEWEST, *, migrated: bool = Fal
                 await connection.execute(all_migrations())
     finally:
         await connection.close()
-    return f"{address(version)}{'&' if '?' in address(version) else '?'}search_path={name}"
+    return f"{server}{'&' if '?' in server else '?'}search_path={name}"
 
 
 @cache
