@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from folkmoot.accounts import Account, Accounts, Policy, Registered
-from folkmoot.core.ports import Row, SqlValue, Store, Tx, Unit
+from folkmoot.core.ports import NewRows, Row, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.store.support import Gate
@@ -57,6 +57,9 @@ class RecordingTx:
         self._statements.append((sql, params))
         return await self._tx.fetch_one(sql, params)
 
+    async def insert(self, *tables: NewRows) -> None:
+        await self._tx.insert(*tables)
+
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._tx.next_sequence(name, count)
 
@@ -76,7 +79,7 @@ class RecordingStore:
         self.in_unit: Gate | None = None
         self.after_read: Callable[[], Awaitable[None]] | None = None
 
-    async def write(self, unit: Unit[T]) -> T:
+    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
         self.writes += 1
 
         async def recorded(tx: Tx) -> T:
@@ -84,7 +87,7 @@ class RecordingStore:
                 self.in_unit.wait()
             return await unit(RecordingTx(tx, self.statements))
 
-        return await self._store.write(recorded)
+        return await self._store.write(recorded, single=single)
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         self.long_reads += long

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import apsw
 
 from folkmoot.bus import MemoryBus
-from folkmoot.core.ports import Row, SqlValue, Unit
+from folkmoot.core.ports import NewRows, Row, SqlValue, Unit
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import COMMON_PRAGMAS
 from folkmoot.store.tx import SqliteTx, drive
@@ -62,7 +62,7 @@ class Interleaver:
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._blocked: dict[int, tuple[Holding, asyncio.Future[None]]] = {}
 
-    async def write(self, unit: Unit[T]) -> T:
+    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
         for _ in range(MOST_RERUNS):
             try:
                 return await self._run(unit)
@@ -183,6 +183,9 @@ class Holding:
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         return await self._step(self._store.tx.fetch_one, sql, params)
+
+    async def insert(self, *tables: NewRows) -> None:
+        await self._step(self._store.tx.insert, *tables)
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._step(self._store.tx.next_sequence, name, count)

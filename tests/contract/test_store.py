@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import BusError, ConstraintViolated, StatementFailed
-from folkmoot.core.ports import Event, Store, Tx, Unit
+from folkmoot.core.ports import Event, NewRows, Store, Tx, Unit
 from tests.contract.engines import STORES, OpenStore, with_store
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
@@ -76,6 +76,48 @@ def test_units_that_fail_among_others_undo_only_themselves(
         kept = [number for number in range(100) if number % 3]
         assert [number for number in range(100) if results[number] == 2] == kept
         assert await store.read(all_notes) == kept + [number + 1000 for number in kept]
+
+    with_store(open_store, tmp_path, body)
+
+
+MORE = "ON CONFLICT (name) DO UPDATE SET value = tallies.value + excluded.value"
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
+    open_store: OpenStore, tmp_path: Path, single: bool
+) -> None:
+    async def make_tables(tx: Tx) -> None:
+        await make_table(tx)
+        await tx.execute(
+            "CREATE TABLE tallies (name TEXT NOT NULL PRIMARY KEY, value BIGINT, note TEXT)"
+        )
+
+    async def tallies(tx: Tx) -> list[tuple[object, ...]]:
+        return await tx.fetch("SELECT name, value, note FROM tallies ORDER BY name")
+
+    def add(*numbers: int) -> Unit[None]:
+        async def unit(tx: Tx) -> None:
+            notes = [(number, "x") for number in numbers]
+            tally = [("a", len(numbers), None), (f"from {min(numbers)}", 1, "one")]
+            await tx.insert(
+                NewRows("notes", ("id", "body"), notes),
+                NewRows("tallies", ("name", "value", "note"), tally, MORE),
+                NewRows("notes", ("id", "body"), []),
+            )
+
+        return unit
+
+    async def body(store: Store) -> None:
+        await store.write(make_tables)
+        await store.write(add(*range(100)), single=single)
+        with pytest.raises(ConstraintViolated):
+            await store.write(add(100, 7), single=single)
+        await store.write(add(100), single=single)
+        assert await store.read(all_notes) == list(range(101))
+        assert await store.read(tallies) == [
+            ("a", 101, None), ("from 0", 1, "one"), ("from 100", 1, "one")
+        ]  # fmt: skip
 
     with_store(open_store, tmp_path, body)
 

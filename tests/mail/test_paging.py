@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.core.ports import Row, SqlValue, Tx, Unit
+from folkmoot.core.ports import NewRows, Row, SqlValue, Tx, Unit
 from folkmoot.mail import Mail, MailPage
 from folkmoot.mail.limits import MAX_PAGE_BYTES, MAX_THREADS_PAGE_BYTES
 from folkmoot.store import SqliteStore
@@ -41,6 +41,9 @@ class WeighingTx:
         row = await self._tx.fetch_one(sql, params)
         return None if row is None else self._store.weigh([row])[0]
 
+    async def insert(self, *tables: NewRows) -> None:
+        await self._tx.insert(*tables)
+
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._tx.next_sequence(name, count)
 
@@ -61,8 +64,8 @@ class WeighingStore:
         self.weight += sum(len(value) for row in rows for value in row if isinstance(value, str))
         return rows
 
-    async def write(self, unit: Unit[T]) -> T:
-        return await self._store.write(unit)
+    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
+        return await self._store.write(unit, single=single)
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         async def weighed(tx: Tx) -> T:

@@ -12,19 +12,21 @@ import pytest
 
 from folkmoot.core.errors import (
     BackupFailed,
+    ConstraintViolated,
     DatabaseCorrupt,
     DatabaseFailedOver,
     DatabaseInUse,
     DatabaseNewer,
     DatabaseTooOld,
+    DatabaseUnreachable,
     FolkmootError,
     StatementFailed,
     StoreClosed,
     TextUnstorable,
 )
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import NewRows, Tx
 from folkmoot.store.postgres import PostgresStore, schema
-from folkmoot.store.postgres.tx import spelled
+from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
 
 pytestmark = postgres.NEEDED
@@ -67,6 +69,77 @@ def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(tmp_path: Path)
         assert first.stats().failed_commits + second.stats().failed_commits > 0
         await first.close()
         await second.close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("store.postgres.serializable")
+def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
+    tmp_path: Path,
+) -> None:
+    """What opts out of running SERIALIZABLE: see `Store.write`."""
+    more = "ON CONFLICT (name) DO UPDATE SET value = counts.value + excluded.value"
+
+    def put(place: int) -> Callable[[Tx], Awaitable[None]]:
+        async def unit(tx: Tx) -> None:
+            await tx.insert(
+                NewRows("places", ("id",), [(place,)]),
+                NewRows("counts", ("name", "value"), [("a", 1), ("b", 1)], more),
+            )
+
+        return unit
+
+    async def body(url: str) -> None:
+        first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+        await first.write(make_counts)
+        await first.write(lambda tx: tx.execute("CREATE TABLE places (id BIGINT PRIMARY KEY)"))
+        units = [
+            store.write(put(place), single=True) for place in range(40) for store in (first, second)
+        ]
+        answers = await asyncio.gather(*units, return_exceptions=True)
+        refused = [each for each in answers if isinstance(each, ConstraintViolated)]
+        assert (len(refused), answers.count(None)) == (40, 40)
+        assert await second.read(value) == 40
+        with pytest.raises(SecondStatement):
+            await first.write(read_then_write, single=True)
+        await first.close()
+        await second.close()
+
+    with_url(tmp_path, body)
+
+
+SLOW_COMMIT = """CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql
+    AS 'BEGIN PERFORM pg_sleep(30); RETURN NULL; END'"""
+AT_COMMIT = """CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON counts DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION dawdle()"""
+END_SLEEPER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE wait_event = 'PgSleep' AND pid IN
+    (SELECT pid FROM pg_locks WHERE relation = 'counts'::regclass)"""
+
+
+@pytest.mark.requirement("store.postgres.lost-answer")
+@pytest.mark.parametrize("single", [False, True])
+def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, single: bool) -> None:
+    attempts: list[int] = []
+
+    async def slow(tx: Tx) -> None:
+        attempts.append(1)
+        await tx.execute("UPDATE counts SET value = value + 1")
+
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url)
+        await store.write(make_counts)
+        connection = await asyncpg.connect(url)
+        await connection.execute(f"{SLOW_COMMIT}; {AT_COMMIT}")
+        waiting = asyncio.create_task(store.write(slow, single=single))
+        async with asyncio.timeout(20):
+            while not await connection.fetchval(END_SLEEPER):  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.05)
+        with pytest.raises(DatabaseUnreachable, match="It may have been done"):
+            await waiting
+        assert (attempts, await store.read(value)) == ([1], 0)
+        await connection.close()
+        await store.close()
 
     with_url(tmp_path, body)
 

@@ -64,6 +64,15 @@ class TransportWithContext(Transport, Protocol):
         ...
 
 
+class NewRows(msgspec.Struct, frozen=True, gc=False):
+    """Rows for a table; `conflict` begins with ON CONFLICT and says what of a row that exists."""
+
+    table: str
+    columns: tuple[str, ...]
+    values: Sequence[Sequence[SqlValue]]
+    conflict: str = ""
+
+
 class Tx(Protocol):
     """One transaction. Statements are written with `?`; an engine may spell them differently."""
 
@@ -77,6 +86,10 @@ class Tx(Protocol):
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         """Run one statement and answer its first row, if there is one."""
+        ...
+
+    async def insert(self, *tables: NewRows) -> None:
+        """Insert rows into different tables, with as few statements as the engine can: one."""
         ...
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
@@ -112,8 +125,11 @@ class Store(Protocol):
         """Where the events of its units are published."""
         ...
 
-    async def write(self, unit: Unit[T]) -> T:
-        """Run a unit and answer when it is committed; if it raises, it alone is undone."""
+    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
+        """Run a unit and answer when it is committed; if it raises, it alone is undone.
+
+        A `single` one does nothing but one call of its `Tx`, which holds whatever others do then.
+        """
         ...
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:

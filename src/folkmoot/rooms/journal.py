@@ -192,7 +192,8 @@ class StoredJournal:
             while self._waiting or self._altered:
                 items, self._waiting, self._waiting_bytes = self._waiting, [], 0
                 self._under_way = items
-                await self._store.write(self._unit(items))
+                unit, single = self._unit(items)
+                await self._store.write(unit, single=single)
                 self._carry_out(items)
                 self._under_way = []
         except FolkmootError as error:
@@ -213,8 +214,11 @@ class StoredJournal:
             if type(item) is Barrier:
                 item.call(told)
 
-    def _unit(self, items: Sequence[Item]) -> Unit[None]:
-        """All items as one transaction; the machine is already past them."""
+    def _unit(self, items: Sequence[Item]) -> tuple[Unit[None], bool]:
+        """All items as one transaction, and whether it only stores messages.
+
+        The machine is already past them.
+        """
         machine, room_id = self._machine, self._room_id
         appends = [item for item in items if type(item) is Append]
         expelled = [item.account for item in items if type(item) is Expel]
@@ -244,7 +248,8 @@ class StoredJournal:
                 older = oldest_seq if oldest_seq < first_seq else None
                 await queries.save_snapshot(tx, room_id, snapshot, seq, first_seq, older)
 
-        return unit
+        only_appends = bool(appends) and not (expelled or also or indexed or snapshot)
+        return unit, only_appends
 
 
 class MemoryJournal:

@@ -6,11 +6,11 @@ counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
-from folkmoot.core.ports import Row, SqlValue, Tx
+from folkmoot.core.ports import NewRows, Row, Tx
 from folkmoot.quotas import ROOM_AUTHOR, ROOM_SIZE
 from folkmoot.rooms.budget import Share, shares_of
 from folkmoot.rooms.limits import PAGE_BYTES, SCAN_MESSAGES
@@ -18,15 +18,14 @@ from folkmoot.rooms.machine import REPLAYED, Append, Used
 from folkmoot.rooms.model import RoomId
 from folkmoot.rooms.queries import chunks, marks
 
-ROWS_AT_ONCE: Final = (64, 8, 1)
-"""A statement gives the interpreter away however much it does, so one should do much."""
-
-
 COLUMNS: Final = "seq, id, at, kind, data, account, about"
-
-_ROW: Final = "(?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT: Final = f"INSERT INTO room_messages (room_id, {COLUMNS}) VALUES "  # noqa: S608
-_INSERTS: Final = tuple((rows, _INSERT + ", ".join([_ROW] * rows)) for rows in ROWS_AT_ONCE)
+_MESSAGES: Final = ("room_id", *COLUMNS.split(", "))
+_SHARES: Final = ("room_id", "author", "messages", "bytes")
+_MORE: Final = (
+    "ON CONFLICT (room_id, author) DO UPDATE SET "
+    "messages = room_shares.messages + excluded.messages, "
+    "bytes = room_shares.bytes + excluded.bytes"
+)
 
 _SIZES: Final = (
     "SELECT seq, length(data) FROM room_messages "
@@ -46,21 +45,17 @@ _END: Final = 2**62
 
 
 async def insert(tx: Tx, room_id: RoomId, appends: Sequence[Append]) -> None:
-    """Store messages, many with one statement."""
-    at = 0
-    for rows, sql in _INSERTS:
-        while len(appends) - at >= rows:
-            await tx.execute(sql, _values(room_id, appends[at : at + rows]))
-            at += rows
-    await add_shares(tx, room_id, shares_of(appends))
-
-
-def _values(room_id: RoomId, appends: Sequence[Append]) -> list[SqlValue]:
-    rows = (
+    """Store messages, and note whose they are."""
+    messages = [
         (room_id, one.seq, one.id, one.at, one.kind, one.data, one.account, one.about)
         for one in appends
+    ]
+    # In one order, so that two who do so never wait for each other.
+    shares = [(room_id, author, *share) for author, share in sorted(shares_of(appends).items())]
+    await tx.insert(
+        NewRows("room_messages", _MESSAGES, messages),
+        NewRows("room_shares", _SHARES, shares, _MORE),
     )
-    return list(chain.from_iterable(rows))
 
 
 async def page(
@@ -210,18 +205,6 @@ async def said_in(
     )
     messages = [Append(*row) for row in found]
     return AccountMessages(messages, messages[-1].seq if len(messages) == limit else through)
-
-
-async def add_shares(tx: Tx, room_id: RoomId, shares: Mapping[str, Share]) -> None:
-    """Add stored messages to their authors' shares."""
-    for author, (messages, size) in shares.items():
-        await tx.execute(
-            "INSERT INTO room_shares (room_id, author, messages, bytes) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (room_id, author) DO UPDATE SET "
-            "messages = room_shares.messages + excluded.messages, "
-            "bytes = room_shares.bytes + excluded.bytes",
-            (room_id, author, messages, size),
-        )
 
 
 async def subtract_shares(tx: Tx, room_id: RoomId, removed: list[Row]) -> Share:

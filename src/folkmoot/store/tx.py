@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
@@ -12,7 +13,7 @@ import msgspec
 
 from folkmoot.bus import check_subject
 from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, UnitSuspended
-from folkmoot.core.ports import Row, SqlValue, Unit
+from folkmoot.core.ports import NewRows, Row, SqlValue, Unit
 from folkmoot.store.sqlite import is_complete, translate
 
 T = TypeVar("T")
@@ -39,6 +40,9 @@ REFUSED = frozenset(
 """What would outlast a unit, or take others with it."""
 
 NEXT = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING value"
+
+ROWS_AT_ONCE = (64, 8, 1)
+"""A statement gives the interpreter away however much it does, so one should do much."""
 
 LOOKS = frozenset(
     {
@@ -88,6 +92,14 @@ def is_single(sql: str) -> bool:
         if is_complete(sql[: end + 1]):
             return not sql[end + 1 :].strip()
     return True
+
+
+@lru_cache(maxsize=256)
+def insertion(table: str, columns: tuple[str, ...], conflict: str, rows: int) -> str:
+    """The statement that inserts so many rows."""
+    row = f"({', '.join('?' * len(columns))})"
+    values = ", ".join([row] * rows)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values} {conflict}"  # noqa: S608
 
 
 def check_single(sql: str) -> None:
@@ -157,6 +169,16 @@ class SqliteTx:
         except apsw.Error as error:
             raise self._failure(error) from error
         return row
+
+    async def insert(self, *tables: NewRows) -> None:
+        """Insert rows into different tables, many with one statement."""
+        for one in tables:
+            at, values = 0, one.values
+            for rows in ROWS_AT_ONCE:
+                while len(values) - at >= rows:
+                    sql = insertion(one.table, one.columns, one.conflict, rows)
+                    await self.execute(sql, tuple(chain.from_iterable(values[at : at + rows])))
+                    at += rows
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many: a counter, as one alone writes."""

@@ -51,7 +51,7 @@ from folkmoot.store.postgres.dialect import (
 )
 from folkmoot.store.postgres.schema import check_server, migrate
 from folkmoot.store.postgres.server import RENEWAL_SECONDS, DatabaseClaim, ServerTimeline, vacuum
-from folkmoot.store.postgres.tx import PostgresTx, SecondStatement
+from folkmoot.store.postgres.tx import ColumnTypes, PostgresTx, SecondStatement
 from folkmoot.store.schema import load_migrations
 from folkmoot.store.tx import Published
 
@@ -85,6 +85,7 @@ class PostgresStore:
         self._running: set[asyncio.Task[Any]] = set()
         self._in_views: dict[CodeType, None] = {}
         """Queries known to run more than one statement."""
+        self._types: ColumnTypes = {}
         self._to_vacuum = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._writes = self._reads = 0
@@ -165,7 +166,7 @@ class PostgresStore:
             except (*POSTGRES, StoreError) as error:
                 LOG.warning("the claim on the database was not renewed: %s", error)
 
-    async def write(self, unit: Unit[T]) -> T:
+    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
 
         Whoever is cancelled while waiting cuts nothing in half: the unit goes on to its end.
@@ -176,7 +177,9 @@ class PostgresStore:
                 f"More than {self._queue:,} writes are waiting. Setting: store.queue."
             )
         self._writes += 1
-        return await self._start(self._until_committed(unit))
+        return await self._start(
+            self._until_committed(unit, self._run_single if single else self._commit)
+        )
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:  # noqa: ARG002 - of the port
         """Run a query on one consistent view of what is committed."""
@@ -210,13 +213,15 @@ class PostgresStore:
                     await self._claim.require(connection)
                 yield connection
             except LOST:
-                connection.terminate()
+                terminate(connection)
                 raise
 
-    async def _until_committed(self, unit: Unit[T]) -> T:
+    async def _until_committed(
+        self, unit: Unit[T], commit: Callable[[Unit[T]], Awaitable[tuple[T, list[Published]]]]
+    ) -> T:
         started = time.perf_counter()
         try:
-            result, events = await self._repeated(lambda: self._commit(unit))
+            result, events = await self._repeated(lambda: commit(unit))
         except BaseException:
             self._failed_units += 1
             raise
@@ -231,7 +236,7 @@ class PostgresStore:
     async def _commit(self, unit: Unit[T]) -> tuple[T, list[Published]]:
         """Run a unit in a transaction of its own."""
         async with self._connected() as connection:
-            tx = PostgresTx(connection, publishes=True)
+            tx = PostgresTx(connection, self._types, publishes=True)
             transaction = connection.transaction(isolation="serializable")
             await transaction.start()
             try:
@@ -245,12 +250,28 @@ class PostgresStore:
             try:
                 await transaction.commit()
             except LOST as error:
-                connection.terminate()
-                told = translate_error(error, self.where)
-                raise type(told)(f"{told.message} It may have been done.") from error
+                terminate(connection)
+                raise self._unknown(error) from error
         if tx.changes:
             self._to_vacuum.set()
         return result, tx.events
+
+    async def _run_single(self, unit: Unit[T]) -> tuple[T, list[Published]]:
+        """Run a unit of one statement, which is a transaction by itself."""
+        async with self._connected() as connection:
+            tx = PostgresTx(connection, self._types, publishes=True, single=True)
+            try:
+                result = await unit(tx)
+            except LOST as error:
+                terminate(connection)
+                raise self._unknown(error) from error
+        self._to_vacuum.set()
+        return result, tx.events
+
+    def _unknown(self, error: BaseException) -> StoreError:
+        """What is said when the answer of a commit was lost."""
+        told = translate_error(error, self.where)
+        return type(told)(f"{told.message} It may have been done.")
 
     async def _until_read(self, query: Unit[T]) -> T:
         code = getattr(query, "__code__", None)
@@ -403,3 +424,9 @@ class PostgresStore:
 
 async def leave_as_is(_connection: Any) -> None:
     """Reset nothing: units leave no state on their connection."""
+
+
+def terminate(connection: Any) -> None:
+    """End a connection that is of no more use, which may be known already."""
+    with suppress(asyncpg.InterfaceError):
+        connection.terminate()

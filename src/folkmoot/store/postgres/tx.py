@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from folkmoot.bus import check_subject
 from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, TextUnstorable
-from folkmoot.core.ports import Row, SqlValue
+from folkmoot.core.ports import NewRows, Row, SqlValue
 from folkmoot.store.postgres.dialect import LOST, POSTGRES, RAN_AGAIN, translate_error
 from folkmoot.store.postgres.schema import SEQUENCES, sequence_of
 from folkmoot.store.sqlite import UNALLOWED
@@ -115,10 +115,52 @@ def changed_rows(status: str) -> int:
     return int(rest.split()[-1]) if verb in ROWS_CHANGED else 0
 
 
-class PostgresTx:
-    """`core.ports.Tx` on a connection."""
+TYPES_OF = """SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
+    WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"""
 
-    def __init__(self, connection: Any, *, publishes: bool = False, single: bool = False) -> None:
+ColumnTypes: TypeAlias = dict[str, dict[str, str]]
+"""The types of columns, by table, as far as anyone asked."""
+
+
+def insertion(types: ColumnTypes, tables: Sequence[NewRows]) -> str:
+    """One statement that inserts rows into several tables, each column of them as an array."""
+    number, parts = 0, []
+    for one in tables:
+        arrays = []
+        for column in one.columns:
+            number += 1
+            arrays.append(f"${number}::{types[one.table][column]}[]")
+        names = ", ".join(one.columns)
+        parts.append(
+            f"INSERT INTO {one.table} ({names}) SELECT * FROM unnest({', '.join(arrays)}) "  # noqa: S608
+            + one.conflict
+        )
+    *before, last = parts
+    named = ", ".join(f"part{place} AS ({part})" for place, part in enumerate(before))
+    return f"WITH {named} {last}" if named else last
+
+
+def column_values(column: Sequence[SqlValue]) -> Sequence[SqlValue]:
+    """The values of a column, which may not contain NUL."""
+    if any(isinstance(value, str) and "\x00" in value for value in column):
+        raise TextUnstorable(NO_NUL)
+    return column
+
+
+class PostgresTx:
+    """`core.ports.Tx` on a connection.
+
+    A query that is `single` may ask once, and a unit that is may do one thing.
+    """
+
+    def __init__(
+        self,
+        connection: Any,
+        types: ColumnTypes | None = None,
+        *,
+        publishes: bool = False,
+        single: bool = False,
+    ) -> None:
         self.events: list[Published] = []
         self.failure: StoreError | None = None
         """What failed: after it the server refuses every statement of the transaction."""
@@ -126,6 +168,7 @@ class PostgresTx:
         """Whether anything may have been changed or removed."""
         self._publishes = publishes
         self._connection = connection
+        self._types = {} if types is None else types
         self._single = single
         self._asked = False
 
@@ -149,6 +192,22 @@ class PostgresTx:
         row = await self._run(self._connection.fetchrow, sql, params)
         return None if row is None else tuple(row)
 
+    async def insert(self, *tables: NewRows) -> None:
+        """Insert rows into different tables with one statement."""
+        filled = [one for one in tables if one.values]
+        if not filled:
+            return
+        self._count_statement(is_query=False)
+        self.changes = True
+        for one in filled:
+            if one.table not in self._types:
+                rows = await self._guarded(self._connection.fetch, TYPES_OF, (one.table,))
+                self._types[one.table] = {row[0]: row[1] for row in rows}
+        arrays = [
+            column_values(column) for one in filled for column in zip(*one.values, strict=True)
+        ]
+        await self._guarded(self._connection.execute, insertion(self._types, filled), arrays)
+
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many."""
         if name in SEQUENCES and count == 1:
@@ -161,11 +220,17 @@ class PostgresTx:
 
     async def _run(self, method: Any, sql: str, params: Sequence[SqlValue]) -> Any:
         statement = spelled(sql)
-        if self._single and (self._asked or statement.verb != "SELECT"):
+        self._count_statement(is_query=statement.verb == "SELECT")
+        return await self._guarded(method, statement.text, storable(statement, params))
+
+    def _count_statement(self, *, is_query: bool) -> None:
+        if self._single and (self._asked or not (is_query or self._publishes)):
             raise SecondStatement
         self._asked = True
+
+    async def _guarded(self, method: Any, text: str, params: Sequence[Any]) -> Any:
         try:
-            return await method(statement.text, *storable(statement, params))
+            return await method(text, *params)
         except (*RAN_AGAIN, *LOST):
             raise
         except POSTGRES as error:
