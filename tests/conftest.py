@@ -20,7 +20,7 @@ from hypothesis import settings
 
 from folkmoot.store import schema, store
 from folkmoot.store.sqlite import is_empty
-from tests import postgres
+from tests import nats, postgres
 from tests.amounts import times
 from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
@@ -148,6 +148,7 @@ def why_left_out(item: pytest.Item) -> str:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     postgres.start_servers(session.items, session.config)
+    nats.start_server(session.items, session.config)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away

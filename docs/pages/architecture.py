@@ -9,7 +9,7 @@ from typing import Any
 
 from docs.pages.markdown import code, table
 from folkmoot.accounts.limits import MAX_CACHED_IDENTITIES
-from folkmoot.bus.memory import MAX_QUEUED, MAX_QUEUED_BYTES
+from folkmoot.bus.limits import MAX_QUEUED_EVENT_BYTES, MAX_QUEUED_EVENTS
 from folkmoot.client.limits import MAX_CALLS, MAX_INBOX, MAX_INBOX_BYTES, MAX_SENT
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
@@ -92,7 +92,7 @@ def bounds() -> str:
             ["statements of a connection", str(STATEMENTS_KEPT), "the oldest is prepared again"],
             [
                 "events of one subscription",
-                f"{MAX_QUEUED:,}, and {MAX_QUEUED_BYTES >> 20} MiB",
+                f"{MAX_QUEUED_EVENTS:,}, and {MAX_QUEUED_EVENT_BYTES >> 20} MiB",
                 "the oldest are dropped and replaced by `Missed`",
             ],
             ["parsed kinds", f"{kinds:,}", "the least recently used is forgotten"],

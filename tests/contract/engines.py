@@ -13,7 +13,7 @@ import pytest
 from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Bus, Store
 from folkmoot.store import SqliteStore
-from tests import postgres
+from tests import nats, postgres
 from tests.pooler import pooling
 
 OpenStore: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Store]]
@@ -68,13 +68,22 @@ async def memory() -> AsyncIterator[Bus]:
         await bus.close()
 
 
+@asynccontextmanager
+async def on_nats() -> AsyncIterator[Bus]:
+    async with nats.node(max_event=1024, max_queued=4, max_queued_bytes=4096) as bus:
+        yield bus
+
+
 STORES = [
     pytest.param(sqlite, id="sqlite"),
     pytest.param(on_postgres, id="postgres", marks=postgres.NEEDED),
     pytest.param(on_postgres_16, id="postgres-16", marks=postgres.needs_own(16)),
     pytest.param(behind_a_pooler, id="postgres-pooler", marks=postgres.needs_own()),
 ]
-BUSES: dict[str, OpenBus] = {"memory": memory}
+BUSES = [
+    pytest.param(memory, id="memory"),
+    pytest.param(on_nats, id="nats", marks=nats.NEEDED),
+]
 """Each with a limit of 1,024 bytes an event and 4 events in a subscription's queue."""
 
 

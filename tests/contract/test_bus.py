@@ -9,7 +9,7 @@ from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable, Sub
 from folkmoot.core.ports import Bus, Event, Listener, Missed, Subscription
 from tests.contract.engines import BUSES, OpenBus, with_bus
 
-pytestmark = pytest.mark.parametrize("open_bus", BUSES.values(), ids=BUSES.keys())
+pytestmark = pytest.mark.parametrize("open_bus", BUSES)
 
 
 async def receive(subscription: Subscription, count: int) -> list[Event | Missed]:
@@ -260,5 +260,18 @@ def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(open_bus:
         end()
         # One that cannot tell may say yes of others.
         assert bus.has_audience("mail.2") in (False, True)
+
+    with_bus(open_bus, body)
+
+
+def test_nothing_is_missed_where_nothing_was_lost(open_bus: OpenBus) -> None:
+    async def body(bus: Bus) -> None:
+        missed: list[bool] = []
+        end = bus.listen_missed(lambda: missed.append(True))
+        for number in range(20):
+            bus.emit("a", number)
+        end()
+        end()
+        assert missed == []
 
     with_bus(open_bus, body)

@@ -7,6 +7,9 @@ re-read the store. A lost event costs latency, never data.
 
 A *listener* has no queue: it is called before whoever publishes goes on. That is for what must not
 be later than the answer to a caller, such as a cache that forgets a token that was revoked.
+
+`MemoryBus` is for one process. `nats.NatsBus` also reaches the other processes of a hub, its
+*nodes*, through servers that are not trusted, and needs the package nats-py.
 """
 
 from __future__ import annotations

@@ -11,15 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from folkmoot.bus.limits import MAX_EVENT, MAX_QUEUED_EVENT_BYTES, MAX_QUEUED_EVENTS
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
 from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable
-from folkmoot.core.ports import Event, Listener, Missed
+from folkmoot.core.ports import Event, Listener, Missed, MissedListener
 
 logger = logging.getLogger("folkmoot.bus")
-
-MAX_EVENT = 1024 * 1024
-MAX_QUEUED = 1_024
-MAX_QUEUED_BYTES = 8 * MAX_EVENT
 
 
 class Listening(NamedTuple):
@@ -36,12 +33,13 @@ class MemoryBus:
         self,
         *,
         max_event: int = MAX_EVENT,
-        max_queued: int = MAX_QUEUED,
-        max_queued_bytes: int = MAX_QUEUED_BYTES,
+        max_queued: int = MAX_QUEUED_EVENTS,
+        max_queued_bytes: int = MAX_QUEUED_EVENT_BYTES,
     ) -> None:
         self._index: SubjectIndex[MemorySubscription] = SubjectIndex()
         self._open: set[MemorySubscription] = set()
         self._listeners: SubjectIndex[Listening] = SubjectIndex()
+        self._missed_listeners: dict[int, MissedListener] = {}
         self._numbers = count()
         self._limits = (max_queued, max_queued_bytes)
         self._max_event = max_event
@@ -61,7 +59,10 @@ class MemoryBus:
         if self._closed:
             raise BusClosed("The bus is closed.")
         tokens = check_subject(subject)
-        data = self._encode(subject, event)
+        self._deliver(subject, tokens, self._encode(subject, event))
+
+    def _deliver(self, subject: str, tokens: list[str], data: bytes) -> None:
+        """Call the listeners of this process, then wake its subscribers."""
         for _, listener in sorted(self._listeners.match(tokens), key=lambda each: each.number):
             try:
                 listener(Event(subject, msgspec.json.decode(data)))
@@ -87,6 +88,16 @@ class MemoryBus:
             if not ended:
                 ended = True
                 self._listeners.remove(tokens, listening)
+
+        return end
+
+    def listen_missed(self, listener: MissedListener) -> Callable[[], None]:
+        """Have a listener called when events were lost on their way; here none ever is."""
+        number = next(self._numbers)
+        self._missed_listeners[number] = listener
+
+        def end() -> None:
+            self._missed_listeners.pop(number, None)
 
         return end
 
@@ -148,6 +159,11 @@ class MemorySubscription:
         while len(self._queue) > self._max_queued or self._queued_bytes > self._max_queued_bytes:
             self._queued_bytes -= len(self._queue.popleft()[1])
             self._missed += 1
+        self._news.set()
+
+    def miss(self, count: int) -> None:
+        """Tell that events were lost before they came here."""
+        self._missed += count
         self._news.set()
 
     async def __aiter__(self) -> AsyncIterator[Event | Missed]:

@@ -229,7 +229,10 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Missed(msgspec.Struct, frozen=True):
-    """Events were dropped at this place in the order: re-read the store from the last cursor."""
+    """Events were dropped at this place in the order: re-read the store from the last cursor.
+
+    They are as many as `count`, or more where they were lost between processes.
+    """
 
     count: int
 
@@ -255,6 +258,9 @@ Listener: TypeAlias = Callable[[Event], None]
 What it raises is logged, and is not the publisher's.
 """
 
+MissedListener: TypeAlias = Callable[[], None]
+"""Called when events of other processes were lost: what a cache knows from before is in doubt."""
+
 
 class Bus(Protocol):
     """Wakes and fans out. What it loses costs latency, never data: cursors re-read the store."""
@@ -271,6 +277,10 @@ class Bus(Protocol):
         """Have a listener called with each event, in the order of listening; the answer ends it."""
         ...
 
+    def listen_missed(self, listener: MissedListener) -> Callable[[], None]:
+        """Have a listener called when events were lost on their way; the answer ends it."""
+        ...
+
     async def publish(self, subject: str, event: Any) -> None:
         """Carry an event to everyone who subscribed to its subject, after the commit."""
         ...
@@ -281,6 +291,35 @@ class Bus(Protocol):
 
     async def close(self) -> None:
         """Close every subscription; whoever publishes or subscribes afterwards is refused."""
+        ...
+
+
+MessageHandler: TypeAlias = Callable[[str, bytes], None]
+"""Called with the id of the node that sent a message, and the message."""
+
+
+class NodeBus(Bus, Protocol):
+    """A bus that several processes share, each of them a node."""
+
+    @property
+    def node(self) -> str:
+        """The id of this process; no other process has it, nor this one after a restart."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether other nodes can be reached, as far as is known."""
+        ...
+
+    def send(self, node: str, message: bytes) -> bool:
+        """Send a message to one node; False if it was not sent, and it may be lost if it was.
+
+        Messages between two nodes arrive in their order and at most once.
+        """
+        ...
+
+    def receive(self, handler: MessageHandler) -> None:
+        """Have a handler called with each message that other nodes send to this one."""
         ...
 
 

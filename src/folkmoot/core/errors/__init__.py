@@ -45,7 +45,7 @@ FolkmootError
 │   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken
 │   └── StoreOverloaded, StoreClosed
 ├── BusError                an event cannot be carried
-│   └── SubjectInvalid, EventUnencodable, EventTooLarge, BusClosed
+│   └── SubjectInvalid, EventUnencodable, EventTooLarge, BusUnreachable, BusClosed
 ├── DataFolderError         the data folder cannot be used
 │   └── DataFolderUnwritable, DataFolderInUse, KeyUnusable, KeyMismatch
 ├── ServeError              the hub cannot listen

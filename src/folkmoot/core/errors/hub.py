@@ -122,6 +122,10 @@ class EventTooLarge(BusError, code="event_too_large"):
     """An event has more bytes than the bus carries."""
 
 
+class BusUnreachable(BusError, code="bus_unreachable"):
+    """No server of the bus can be used."""
+
+
 class BusClosed(BusError, code="bus_closed", close=CloseCode.RESTARTING):
     """The bus is closing or closed."""
 

@@ -1,0 +1,482 @@
+"""The bus between the processes of one hub, over NATS servers.
+
+Nothing that comes from a server is believed (`frames.py`), and nothing depends on one: events reach
+this process's own listeners directly, and what is lost on the way to others is told them as missed.
+
+nats-py does not reconnect here, since it gives up after some errors and hides what was lost
+meanwhile. Each connection has a client of its own; when it ends, for whatever reason, the next
+server is tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import secrets
+import ssl
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.errors import SlowConsumerError
+
+from folkmoot.bus.frames import NODE_BYTES, Accepted, FrameChecker, FrameMaker, hub_name
+from folkmoot.bus.limits import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    FRAMES_PER_TURN,
+    MAX_EVENT,
+    MAX_FRAME_BYTES,
+    MAX_INBOX_FRAME_BYTES,
+    MAX_INBOX_FRAMES,
+    MAX_OUTBOX,
+    MAX_OUTBOX_BYTES,
+    MAX_QUEUED_EVENT_BYTES,
+    MAX_QUEUED_EVENTS,
+    MAX_SENT_BYTES,
+    MIN_FRAME_BYTES,
+    MISSED_SECONDS,
+    PULSE_SECONDS,
+    RETRY_SECONDS,
+)
+from folkmoot.bus.memory import MemoryBus
+from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
+from folkmoot.core.errors import (
+    BusClosed,
+    BusUnreachable,
+    EventTooLarge,
+    SettingsError,
+    SubjectInvalid,
+)
+from folkmoot.core.ports import MessageHandler
+
+logger = logging.getLogger("folkmoot.bus")
+
+DEFAULT_PORT = 4222
+SCHEMES = ("nats", "tls")
+
+
+class NatsServer(NamedTuple):
+    """One server of a bus."""
+
+    host: str
+    port: int
+    tls: bool
+    user: str | None = None
+    password: str | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'tls' if self.tls else 'nats'}://{host}:{self.port}"
+
+    def __repr__(self) -> str:
+        return f"<NatsServer {self}>"
+
+
+def parse_servers(url: str) -> list[NatsServer]:
+    """The servers in `nats://[user:password@]host[:port][,host[:port]…]`, or with `tls://`.
+
+    What the first one has before `@`, the others have too unless they have something of their own.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in SCHEMES:
+        raise SettingsError("The address of a bus begins with nats:// or tls://.")
+    servers: list[NatsServer] = []
+    for part in rest.rstrip("/").split(","):
+        try:
+            found = urlsplit(f"{scheme}://{part.removeprefix(f'{scheme}://')}")
+            port = found.port or DEFAULT_PORT
+        except ValueError as error:
+            raise SettingsError("A server of the bus has an invalid host or port.") from error
+        if not found.hostname or found.path or found.query or found.fragment:
+            raise SettingsError("A server of the bus is a host, or a host and its port.")
+        servers.append(with_login(found, port, servers[0] if servers else None))
+    return servers
+
+
+def with_login(found: SplitResult, port: int, first: NatsServer | None) -> NatsServer:
+    """A server with the name and password in its address, or those of the first."""
+    user, password = found.username, found.password
+    if user is None and first is not None:
+        user, password = first.user, first.password
+    elif user is not None:
+        user, password = unquote(user), None if password is None else unquote(password)
+    return NatsServer(found.hostname or "", port, found.scheme == "tls", user, password)
+
+
+class BusClient(Client):  # type: ignore[misc]
+    """A client for one connection."""
+
+    def __init__(self, *, needs_tls: bool) -> None:
+        super().__init__()
+        self._needs_tls = needs_tls
+        self.lost = asyncio.Event()
+
+    async def _process_info(
+        self,
+        info: dict[str, Any],
+        initial_connection: bool = False,  # noqa: FBT001, FBT002 - as the library has it
+    ) -> None:
+        # Without this, a server that offers no TLS is sent the password in the clear.
+        if initial_connection and self._needs_tls and not info.get("tls_required"):
+            raise NatsError("the server offers no TLS")
+        await super()._process_info(info, initial_connection)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the connection is read; the library does not notice when its reader fails."""
+        reading = self._reading_task
+        return bool(self.is_connected and reading is not None and not reading.done())
+
+    async def end(self) -> None:
+        """Close the connection, without waiting for a server that takes nothing any more."""
+        with contextlib.suppress(NatsError, OSError, TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self.close()
+        self.abort()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        for name in ("_io_writer", "_bare_io_writer"):
+            writer = getattr(self._transport, name, None)
+            if writer is not None:
+                writer.transport.abort()
+
+
+class NatsBus(MemoryBus):
+    """`core.ports.NodeBus`; until it is started, a bus of this process alone."""
+
+    def __init__(
+        self,
+        servers: Sequence[NatsServer],
+        *,
+        node: str = "",
+        local: Iterable[str] = (),
+        tls: ssl.SSLContext | None = None,
+        max_event: int = MAX_EVENT,
+        max_queued: int = MAX_QUEUED_EVENTS,
+        max_queued_bytes: int = MAX_QUEUED_EVENT_BYTES,
+    ) -> None:
+        super().__init__(
+            max_event=max_event, max_queued=max_queued, max_queued_bytes=max_queued_bytes
+        )
+        self.node = node or secrets.token_hex(NODE_BYTES)
+        self._servers = list(servers)
+        self._tls = tls
+        self._local: SubjectIndex[str] = SubjectIndex()
+        for pattern in local:
+            self._local.add(check_pattern(pattern), pattern)
+        self._client: BusClient | None = None
+        self._room = MIN_FRAME_BYTES
+        self._outbox: deque[tuple[str, bytes]] = deque()
+        self._outbox_bytes = 0
+        self._has_outgoing = asyncio.Event()
+        self._handler: MessageHandler | None = None
+        self._unsent: Counter[str] = Counter()
+        self._checked = 0
+        self._missed_count = 0
+        self._telling: asyncio.TimerHandle | None = None
+        self._run: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._error = ""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a server is connected and answers."""
+        return self._client is not None
+
+    @property
+    def peers(self) -> int:
+        """How many other processes are known, those that ended since among them."""
+        return self._reader.known if self._run else 0
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """How many frames were not accepted or not sent, by the reason."""
+        return self._unsent + (self._reader.dropped if self._run else Counter())
+
+    async def start(self, key: bytes) -> None:
+        """Connect, with a key that every node of this hub has and nobody else.
+
+        Raises `BusUnreachable` if no server can be used now. Later the bus reconnects by itself.
+        """
+        self._writer, self._reader = FrameMaker(self.node, key), FrameChecker(self.node, key)
+        # Hubs that share a server have keys of their own, and subjects too.
+        self._prefix = f"folkmoot.{hub_name(key)}"
+        self._to_all = f"{self._prefix}.events"
+        self._to_me = f"{self._prefix}.node.{self.node}"
+        self._loop = asyncio.get_running_loop()
+        for server in self._servers:
+            client = await self._connect(server)
+            if client is not None:
+                self._begin(client)
+                self._run = asyncio.create_task(self._keep_connected(client))
+                return
+        raise BusUnreachable(f"The bus cannot be reached. {self._error}")
+
+    async def _connect(self, server: NatsServer) -> BusClient | None:
+        """Connect to a server and subscribe there; None, and `_error`, if it cannot be used."""
+        client = BusClient(needs_tls=server.tls)
+        lost = client.lost
+        errors: list[str] = []
+
+        async def failed(error: Exception) -> None:
+            if isinstance(error, SlowConsumerError):
+                self._unsent["overrun"] += 1
+                self._miss(1)
+            else:
+                errors.append(describe(error))
+                lost.set()
+
+        async def closed() -> None:
+            lost.set()
+
+        async def received(message: Any) -> None:
+            self._receive(message.subject, message.data)
+            if self._checked >= FRAMES_PER_TURN:
+                self._checked = 0
+                await asyncio.sleep(0)
+
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await client.connect(
+                    [str(server)],
+                    error_cb=failed,
+                    closed_cb=closed,
+                    name=f"folkmoot {self.node[:8]}",
+                    allow_reconnect=False,
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
+                    ping_interval=2 * ANSWER_SECONDS,
+                    no_echo=True,
+                    tls=(self._tls or default_tls()) if server.tls else None,
+                    tls_hostname=server.host if server.tls else None,
+                    **login(server),
+                )
+                for subject in (self._to_all, self._to_me):
+                    await client.subscribe(
+                        subject,
+                        cb=received,
+                        pending_msgs_limit=MAX_INBOX_FRAMES,
+                        pending_bytes_limit=MAX_INBOX_FRAME_BYTES,
+                    )
+                lost.clear()
+                await client.flush(ANSWER_SECONDS)
+        except asyncio.CancelledError:
+            client.abort()
+            raise
+        except (NatsError, OSError, ValueError, TimeoutError) as error:
+            reason = errors[-1] if errors else describe(error)
+        else:
+            if client.max_payload < MIN_FRAME_BYTES:
+                errors.append(f"its max_payload is below {MIN_FRAME_BYTES:,} bytes")
+            elif client.is_alive and not lost.is_set():
+                return client
+            reason = errors[-1] if errors else "it closed the connection"
+        await client.end()
+        self._error = f"{server}: {reason}"
+        return None
+
+    async def _keep_connected(self, client: BusClient | None) -> None:
+        while True:
+            if client is not None:
+                logger.info("the bus is connected", extra={"node": self.node})
+                try:
+                    await self._serve(client)
+                finally:
+                    self._client = None
+                    self._unsent["unsent"] += len(self._outbox)
+                    self._outbox.clear()
+                    self._outbox_bytes = 0
+                    await client.end()
+                logger.warning("the bus is lost; events of other nodes come late until it is back")
+            # The library may keep a cancellation to itself: whoever is cancelled looks as well.
+            if self._stopping:
+                return
+            random.shuffle(self._servers)
+            for server in self._servers:
+                client = await self._connect(server)
+                if client is not None:
+                    self._begin(client)
+                    break
+            else:
+                logger.debug("the bus cannot be reached", extra={"reason": self._error})
+                await asyncio.sleep(RETRY_SECONDS * (1 + random.random()))  # noqa: S311
+
+    def _begin(self, client: BusClient) -> None:
+        """Use a new connection, and doubt everything from before it."""
+        self._room = min(client.max_payload, MAX_FRAME_BYTES)
+        self._client = client
+        self._put(self._to_all, [self._writer.pulse(self._to_all)])
+        self._miss(1)
+
+    async def _serve(self, client: BusClient) -> None:
+        """Write what waits for as long as the server answers."""
+        writing = asyncio.create_task(self._write(client))
+        try:
+            while client.is_alive and not client.lost.is_set() and not self._stopping:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(PULSE_SECONDS):
+                        await client.lost.wait()
+                self._put(self._to_all, [self._writer.pulse(self._to_all)])
+                await client.flush(ANSWER_SECONDS)
+        except (NatsError, OSError):
+            pass
+        finally:
+            self._client = None
+            writing.cancel()
+            self._has_outgoing.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await writing
+
+    async def _write(self, client: BusClient) -> None:
+        while self._client is client:
+            await self._has_outgoing.wait()
+            while self._outbox and self._client is client:
+                subject, frame = self._outbox.popleft()
+                self._outbox_bytes -= len(frame)
+                try:
+                    await client.publish(subject, frame)
+                except (NatsError, OSError):
+                    self._unsent["unsent"] += 1
+                    client.lost.set()
+            if self._client is client:
+                self._has_outgoing.clear()
+
+    def emit(self, subject: str, event: Any) -> None:
+        """Publish without waiting; every listener of this process was called when it returns."""
+        if self._closed:
+            raise BusClosed("The bus is closed.")
+        tokens = check_subject(subject)
+        data = self._encode(subject, event)
+        if self._run is not None and not self._local.match(tokens):
+            if self._client is None:
+                self._writer.skip()
+                self._unsent["unsent"] += 1
+            else:
+                payload = b"%s\n%s" % (subject.encode(), data)
+                self._put(self._to_all, self._writer.event(self._to_all, payload, self._room))
+        self._deliver(subject, tokens, data)
+
+    def has_audience(self, subject: str) -> bool:
+        """Whether anyone may receive what is published there; of other nodes it is not known."""
+        if self._run is not None and not self._local.match(subject.split(".")):
+            return True
+        return super().has_audience(subject)
+
+    def send(self, node: str, message: bytes) -> bool:
+        """Send a message to one node; False if it was not sent, and it may be lost if it was."""
+        if len(message) > MAX_SENT_BYTES:
+            raise EventTooLarge(
+                f"A message to a node has {len(message):,} bytes; at most {MAX_SENT_BYTES:,} fit."
+            )
+        if self._client is None:
+            self._unsent["unsent"] += 1
+            return False
+        to = f"{self._prefix}.node.{node}"
+        return self._put(to, self._writer.sent(to, message, self._room))
+
+    def receive(self, handler: MessageHandler) -> None:
+        """Have a handler called with each message that other nodes send to this one."""
+        self._handler = handler
+
+    def _put(self, subject: str, frames: list[bytes]) -> bool:
+        size = sum(map(len, frames))
+        if (
+            len(self._outbox) + len(frames) > MAX_OUTBOX
+            or self._outbox_bytes + size > MAX_OUTBOX_BYTES
+        ):
+            self._unsent["unsent"] += len(frames)
+            return False
+        self._outbox.extend((subject, frame) for frame in frames)
+        self._outbox_bytes += size
+        self._has_outgoing.set()
+        return True
+
+    def _receive(self, subject: str, data: bytes) -> None:
+        self._checked += 1
+        to_all = subject == self._to_all
+        found = self._reader.read(subject, data, self._loop.time(), to_all=to_all)
+        if found is None or self._closed:
+            return
+        if found.unknown or found.asks:
+            to = f"{self._prefix}.node.{found.node}"
+            self._put(to, [self._writer.ask(to, answer=found.asks)])
+        if found.missed:
+            self._miss(found.missed)
+        if found.payload is not None:
+            self._accept(found, found.payload, to_all=to_all)
+
+    def _accept(self, found: Accepted, payload: bytes, *, to_all: bool) -> None:
+        if to_all:
+            name, _, data = payload.partition(b"\n")
+            try:
+                subject = name.decode("ascii")
+                self._deliver(subject, check_subject(subject), data)
+            except (UnicodeDecodeError, SubjectInvalid):
+                self._reader.dropped["unknown"] += 1
+        elif self._handler is not None:
+            try:
+                self._handler(found.node, payload)
+            except Exception:
+                logger.exception("a message of another node failed", extra={"node": found.node})
+
+    def _miss(self, count: int) -> None:
+        """Tell everyone that events were lost: at once, then no more often than they can bear."""
+        self._missed_count += count
+        if self._telling is None:
+            self._tell_missed()
+
+    def _tell_missed(self) -> None:
+        count, self._missed_count = self._missed_count, 0
+        self._telling = None
+        if not count or self._closed:
+            return
+        self._telling = self._loop.call_later(MISSED_SECONDS, self._tell_missed)
+        for listener in list(self._missed_listeners.values()):
+            try:
+                listener()
+            except Exception:
+                logger.exception("a listener for missed events failed")
+        for subscription in list(self._open):
+            subscription.miss(count)
+
+    async def close(self) -> None:
+        """Leave the servers and close every subscription."""
+        run, self._run = self._run, None
+        client, self._stopping = self._client, True
+        if self._telling is not None:
+            self._telling.cancel()
+        if run is not None:
+            run.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await run
+        if client is not None:
+            await client.end()
+        await super().close()
+
+
+def describe(error: BaseException) -> str:
+    """A sentence about an error; those of the library repeat no password."""
+    return str(error).removeprefix("nats: ").strip() or type(error).__name__
+
+
+def default_tls() -> ssl.SSLContext:
+    """Trust what the system trusts."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def login(server: NatsServer) -> dict[str, str]:
+    """How to sign in: by name and password, or by a token, which has no name."""
+    if server.user is None:
+        return {}
+    if server.password is None:
+        return {"token": server.user}
+    return {"user": server.user, "password": server.password}

@@ -1,0 +1,461 @@
+"""The bus over a real NATS server: nodes that hear each other, and servers that fail or lie."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.bus import limits
+from folkmoot.bus.frames import OVERHEAD
+from folkmoot.core.errors import BusUnreachable, EventTooLarge, SettingsError
+from folkmoot.core.ports import Event, Missed
+from tests import nats
+from tests.certificates import certificate
+from tests.contract.test_bus import receive
+from tests.nats import NatsProcess, node, two_nodes, until
+
+pytestmark = nats.NEEDED
+
+
+@pytest.fixture
+def server() -> Iterator[NatsProcess]:
+    """A server that a test may stop."""
+    found = NatsProcess()
+    yield found
+    found.resume()
+    found.kill()
+
+
+def run(body: Callable[[], Any]) -> None:
+    asyncio.run(body())
+
+
+@asynccontextmanager
+async def stranger(url: str = "") -> Any:
+    """Someone who can use the server, and has no key."""
+    from nats.aio.client import Client
+
+    client = Client()
+    await client.connect(url or nats.SHARED[0].url)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def tapped(url: str = "") -> Any:
+    """Everything that passes a server, and a client there."""
+    async with stranger(url) as client:
+        seen: list[Any] = []
+
+        async def record(message: Any) -> None:
+            seen.append(message)
+
+        await client.subscribe("folkmoot.>", cb=record)
+        await client.flush()
+        yield seen, client
+
+
+def is_event(message: Any) -> bool:
+    """Whether it is a frame with an event, and no pulse."""
+    return ".events" in message.subject and len(message.data) > OVERHEAD
+
+
+def is_message(message: Any) -> bool:
+    """Whether it is a frame to one node."""
+    return ".node." in message.subject
+
+
+@pytest.mark.requirement("bus.nodes")
+def test_an_event_reaches_every_node_once() -> None:
+    async def body() -> None:
+        async with two_nodes() as (one, two):
+            heard: list[Event] = []
+            one.listen("room.>", heard.append)
+            two.listen("room.>", heard.append)
+            subscription = await two.subscribe("room.*")
+            one.emit("room.2", {"text": "ü"})
+            assert heard == [Event("room.2", {"text": "ü"})]
+            assert await receive(subscription, 1) == [Event("room.2", {"text": "ü"})]
+            two.emit("done", None)
+            assert heard == [Event("room.2", {"text": "ü"})] * 2
+            assert not one.dropped
+            assert not two.dropped
+
+    run(body)
+
+
+def test_what_belongs_to_a_node_stays_there() -> None:
+    async def body() -> None:
+        async with two_nodes(local=["held.>"]) as (one, two):
+            subscription = await two.subscribe(">")
+            assert not one.has_audience("held.1")
+            assert one.has_audience("room.1")
+            one.emit("held.1", None)
+            one.emit("room.1", None)
+            assert await receive(subscription, 1) == [Event("room.1", None)]
+
+    run(body)
+
+
+@pytest.mark.requirement("bus.nodes")
+def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() -> None:
+    async def body() -> None:
+        key = secrets.token_bytes(32)
+        async with node(key=key) as one, node(key=key) as two, node(key=key) as three:
+            await until(lambda: one.peers == two.peers == three.peers == 2)
+            got: list[tuple[str, bytes]] = []
+            wrong: list[tuple[str, bytes]] = []
+            two.receive(lambda *message: got.append(message))
+            three.receive(lambda *message: wrong.append(message))
+            # The default server takes payloads of 1 MiB; a room message may have as much.
+            sizes = [
+                0,
+                1,
+                1_000,
+                1024 * 1024 - OVERHEAD,
+                1024 * 1024,
+                3_000_000,
+                limits.MAX_SENT_BYTES,
+            ]
+            sent = [secrets.token_bytes(size) for size in sizes]
+            for message in sent:
+                await until(partial(one.send, two.node, message))
+            await until(lambda: len(got) == len(sent))
+            assert got == [(one.node, message) for message in sent]
+            assert wrong == []
+            with pytest.raises(EventTooLarge):
+                one.send(two.node, b"x" * (limits.MAX_SENT_BYTES + 1))
+
+    run(body)
+
+
+def test_an_event_of_one_mebibyte_passes_a_server_as_it_comes() -> None:
+    async def body() -> None:
+        async with two_nodes() as (one, two):
+            subscription = await two.subscribe("a")
+            large = "x" * (limits.MAX_EVENT - 2)
+            one.emit("a", large)
+            assert await receive(subscription, 1) == [Event("a", large)]
+
+    run(body)
+
+
+def test_a_server_with_a_low_limit_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "nats.conf").write_text("max_payload: 2KB\n")
+    server = NatsProcess("-c", str(tmp_path / "nats.conf"))
+
+    async def body() -> None:
+        async with two_nodes(server.url) as (one, two):
+            subscription = await two.subscribe("a")
+            one.emit("a", "x" * 100_000)
+            assert await receive(subscription, 1) == [Event("a", "x" * 100_000)]
+
+    try:
+        run(body)
+    finally:
+        server.kill()
+
+
+@pytest.mark.requirement("bus.never-believed")
+def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "nats.conf").write_text("max_payload: 8MB\n")
+    server = NatsProcess("-c", str(tmp_path / "nats.conf"))
+
+    async def body() -> None:
+        async with two_nodes(server.url) as (one, two), tapped(server.url) as (seen, attacker):
+            heard: list[Event] = []
+            got: list[bytes] = []
+            two.listen(">", heard.append)
+            two.receive(lambda _, message: got.append(message))
+            one.emit("a", 1)
+            one.send(two.node, b"hello")
+            await until(lambda: heard and got and len(seen) >= 2)
+            events = next(
+                each for each in seen if len(each.data) > 46 and ".events" in each.subject
+            )
+            message = next(each for each in seen if two.node in each.subject)
+            for sent in (events, message):
+                changed = sent.data[:-1] + bytes([sent.data[-1] ^ 1])
+                for data in (sent.data, changed, sent.data[:20], b"", b"x" * 2_000_000):
+                    await attacker.publish(sent.subject, data)
+            await attacker.publish(events.subject, message.data)
+            await attacker.publish(message.subject, events.data)
+            await attacker.flush()
+            await until(lambda: two.dropped.total() == 12)
+            assert two.dropped == {"replayed": 2, "forged": 4, "cut": 4, "oversized": 2}
+            assert (heard, got) == ([Event("a", 1)], [b"hello"])
+            one.emit("a", 2)
+            await until(lambda: len(heard) == 2)
+
+    try:
+        run(body)
+    finally:
+        server.kill()
+
+
+@pytest.mark.requirement("bus.never-believed")
+def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later() -> None:
+    async def body() -> None:
+        key = secrets.token_bytes(32)
+        async with tapped() as (seen, attacker):
+            async with node(key=key) as ended:
+                ended.emit("a", 1)
+                await until(lambda: any(map(is_event, seen)))
+            async with node(key=key) as later:
+                heard: list[Event] = []
+                later.listen(">", heard.append)
+                recorded = [each for each in seen if ".events" in each.subject]
+                for each in recorded * 3:
+                    await attacker.publish(each.subject, each.data)
+                await until(lambda: later.dropped["unknown_sender"] == 3)
+                assert (later.peers, heard) == (0, [])
+
+    run(body)
+
+
+def test_hubs_on_one_server_do_not_hear_each_other() -> None:
+    async def body() -> None:
+        async with node() as one, two_nodes() as (two, three):
+            heard: list[Event] = []
+            one.listen(">", heard.append)
+            subscription = await three.subscribe("a")
+            two.emit("a", 1)
+            await receive(subscription, 1)
+            assert (one.peers, heard, one.dropped) == (0, [], {})
+
+    run(body)
+
+
+@pytest.mark.requirement("bus.never-believed")
+def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> None:
+    async def body() -> None:
+        async with two_nodes() as (one, two), tapped() as (seen, attacker):
+            subscription = await two.subscribe("a")
+            one.emit("a", 0)
+            assert await receive(subscription, 1) == [Event("a", 0)]
+            await until(lambda: any(map(is_event, seen)))
+            subject = next(each.subject for each in seen if ".events" in each.subject)
+            for number in range(1, 101):
+                for _ in range(300):
+                    await attacker.publish(subject, b"y" * 100)
+                one.emit("a", number)
+                await asyncio.sleep(0)
+            found: list[Event | Missed] = []
+            while Event("a", 100) not in found and not any(isinstance(e, Missed) for e in found):
+                found += await receive(subscription, 1)
+            await until(lambda: two.dropped["forged"])
+            one.emit("a", "after")
+            while Event("a", "after") not in found:
+                found += await receive(subscription, 1)
+            assert two.is_connected
+
+    run(body)
+
+
+def test_a_node_that_cannot_keep_up_is_told_what_it_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from folkmoot.bus import nats as module
+
+    monkeypatch.setattr(module, "MAX_INBOX_FRAMES", 2)
+
+    async def body() -> None:
+        async with two_nodes() as (one, two):
+            subscription = await two.subscribe("a")
+            doubts: list[bool] = []
+            two.listen_missed(lambda: doubts.append(True))
+            for number in range(500):
+                one.emit("a", number)
+            found: list[Event | Missed] = []
+            while not any(isinstance(each, Missed) for each in found):
+                found += await receive(subscription, 1)
+            assert doubts
+            assert two.dropped["overrun"]
+
+    run(body)
+
+
+def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from folkmoot.bus import nats as module
+
+    monkeypatch.setattr(module, "MAX_OUTBOX", 4)
+
+    async def body() -> None:
+        async with two_nodes() as (one, two):
+            subscription = await two.subscribe("a")
+            for number in range(10):
+                one.emit("a", number)
+            assert not one.send(two.node, b"hello")
+            found = await receive(subscription, 5)
+            assert [each for each in found if isinstance(each, Event)] == [
+                Event("a", number) for number in range(4)
+            ]
+            assert Missed(6) in found
+            assert one.dropped == {"unsent": 7}
+
+    run(body)
+
+
+@pytest.mark.requirement("bus.missed")
+@pytest.mark.parametrize("how", ["killed", "paused"])
+def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
+    server: NatsProcess, how: str
+) -> None:
+    async def body() -> None:
+        async with two_nodes(server.url) as (one, two):
+            both = [await bus.subscribe("a") for bus in (one, two)]
+            doubts: list[str] = []
+            one.listen_missed(lambda: doubts.append("one"))
+            two.listen_missed(lambda: doubts.append("two"))
+            (server.kill if how == "killed" else server.pause)()
+            await until(lambda: not one.is_connected and not two.is_connected)
+            assert doubts == []
+            one.emit("a", "while it was gone")
+            assert not one.send(two.node, b"hello")
+            assert await receive(both[0], 1) == [Event("a", "while it was gone")]
+            assert one.dropped["unsent"] >= 2
+            (server.start if how == "killed" else server.resume)()
+            await until(lambda: one.is_connected and two.is_connected)
+            for subscription in both:
+                [missed] = await receive(subscription, 1)
+                assert isinstance(missed, Missed)
+            assert set(doubts) == {"one", "two"}
+            # The gap in what the first one published may be noticed and told once more.
+            one.emit("a", "again")
+            found: list[Event | Missed] = []
+            while Event("a", "again") not in found:
+                found += await receive(both[1], 1)
+
+    run(body)
+
+
+def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess) -> None:
+    async def body() -> None:
+        other = nats.SHARED[0]
+        url = f"{server.url},127.0.0.1:{other.port}"
+        async with node(url) as bus:
+            doubts: list[bool] = []
+            bus.listen_missed(lambda: doubts.append(True))
+            server.kill()
+            await until(lambda: doubts and bus.is_connected)
+
+    run(body)
+
+
+def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: NatsProcess) -> None:
+    async def body() -> None:
+        async with asyncio.timeout(60):
+            async with two_nodes(server.url) as (one, two):
+                server.pause()
+                for _ in range(30):
+                    one.send(two.node, b"x" * 1_000_000)
+                    await asyncio.sleep(0.01)
+
+    run(body)
+
+
+def test_a_server_that_cannot_be_used_is_named_without_its_password(server: NatsProcess) -> None:
+    async def body() -> None:
+        locked = NatsProcess("--user", "hub", "--pass", "right%word")
+        try:
+            address = f"127.0.0.1:{locked.port}"
+            with pytest.raises(BusUnreachable, match="Authorization Violation") as wrong:
+                async with node(f"nats://hub:secret@{address}"):
+                    pass
+            assert address in str(wrong.value)
+            assert "secret" not in str(wrong.value)
+            async with node(f"nats://hub:right%25word@{address}") as bus:
+                assert bus.is_connected
+        finally:
+            locked.kill()
+        server.kill()
+        with pytest.raises(BusUnreachable, match=str(server.port)):
+            async with node(server.url):
+                pass
+
+    run(body)
+
+
+def test_a_password_is_not_sent_to_a_server_without_tls() -> None:
+    async def body() -> None:
+        came: list[bytes] = []
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b'INFO {"server_id":"x","version":"2.10.0","max_payload":1048576}\r\n')
+            came.append(await reader.read(1000))
+            writer.close()
+
+        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        async with listening:
+            with pytest.raises(BusUnreachable, match="no TLS"):
+                async with node(f"tls://hub:secret@127.0.0.1:{port}"):
+                    pass
+            await until(lambda: came)
+        assert came == [b""]
+
+    run(body)
+
+
+def test_a_server_with_tls_is_used_when_it_is_trusted(tmp_path: Path) -> None:
+    chain, key = certificate(tmp_path)
+    server = NatsProcess("--tls", "--tlscert", str(chain), "--tlskey", str(key))
+    url = server.url.replace("nats://", "tls://")
+
+    async def body() -> None:
+        async with two_nodes(url, tls=ssl.create_default_context(cafile=str(chain))) as (one, two):
+            subscription = await two.subscribe("a")
+            one.emit("a", "x" * 500_000)
+            assert await receive(subscription, 1) == [Event("a", "x" * 500_000)]
+        with pytest.raises(BusUnreachable, match="certificate"):
+            async with node(url):
+                pass
+
+    try:
+        run(body)
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost",
+        "http://localhost",
+        "nats://",
+        "nats://a,",
+        "nats://a:port",
+        "nats://a:99999",
+        "nats://a/b",
+        "nats://a?b",
+        "nats://a,tls://b",
+    ],
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    from folkmoot.bus.nats import parse_servers
+
+    with pytest.raises(SettingsError):
+        parse_servers(url)
+
+
+def test_an_address_names_servers_and_shows_no_password() -> None:
+    from folkmoot.bus.nats import parse_servers
+
+    found = parse_servers("tls://hub:p%40ss@one,two:1,other:word@[::1]:2")
+    assert [str(each) for each in found] == ["tls://one:4222", "tls://two:1", "tls://[::1]:2"]
+    logins = [(each.user, each.password) for each in found]
+    assert logins == [("hub", "p@ss"), ("hub", "p@ss"), ("other", "word")]
+    assert "p@ss" not in repr(found)
