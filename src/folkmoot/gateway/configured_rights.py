@@ -170,7 +170,7 @@ def part(held: Iterable[HeldRight]) -> CapabilitySet:
 
 
 def common(spec: GatewaySpec) -> Iterator[HeldRight]:
-    """The rights that a backend's settings give every account."""
+    """The default rights, and those that backends give every account."""
     yield from (HeldRight(capability(pattern), "default") for pattern in DEFAULTS)
     for backend in spec.backends.values():
         if backend.everyone:

@@ -70,7 +70,7 @@ async def find_tool(call: Call[FindTool]) -> FoundTools:
 
 
 async def call_tool(_: Call[CallFoundTool]) -> Whatever:
-    """Refuse a call whose inner call was not dispatched in its place."""
+    """Refuse to call this tool by itself; calls of other tools are dispatched before."""
     raise ArgumentInvalid(
         f"name must be another tool: {CALL_TOOL} cannot call itself.", field="name"
     )

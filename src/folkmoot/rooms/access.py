@@ -101,7 +101,7 @@ async def _drop_grants(tx: Tx, room_id: RoomId, account_id: str) -> bool:
 
 
 async def remove_if_deserted(store: Store, record: RoomRecord) -> bool:
-    """Remove an unopened room with its history once nobody is left who may enter.
+    """Remove a room that is not open to all, with its history, once nobody may enter it.
 
     It must not be live.
     """

@@ -429,7 +429,8 @@ class Rooms(Listing):
     def confirm(self, visitor: Visitor, changes: int) -> None:
         """Check someone who entered with a token that may have been revoked meanwhile.
 
-        Where there were more meanwhile, one may have been theirs, and they were not here yet.
+        `changes` is how many changes of accounts there had been when the token was shown: a later
+        one may have been theirs, before they were here.
         """
         if self.changes != changes and visitor.account is not None:
             self._spawn(self._revocation.recheck(visitor.principal.account_id))

@@ -91,7 +91,7 @@ def tell_unless_stopped(progress: Progress | None, stop: Event) -> Progress:
 
 
 def copy_view(source: Path, part: Path, progress: Progress, vfs: str | None) -> None:
-    """Copy one view of the source; repeated if an unowned database got an owner meanwhile."""
+    """Copy one view of the source; again, if a closed database was opened meanwhile."""
     while True:
         at_rest = is_at_rest(source, vfs)
         before = source.stat()

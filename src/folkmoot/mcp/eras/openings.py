@@ -253,7 +253,7 @@ class StatelessOpening(_Opening):
         return self._judge(Evidence.HANDSHAKE)
 
     def _late(self, answer: Response) -> bool:
-        """Whether an answer belongs to a request that was given up, and now completes it."""
+        """Keep an answer to a request taken for unanswered; whether there was such a request."""
         for place, (request, _) in enumerate(self._kept):
             if same_id(request.id, answer.id):
                 self._kept[place] = (request, answer)

@@ -206,7 +206,7 @@ class Stream:
         return count
 
     def drop_waiting(self) -> None:
-        """Drop the events not yet being written: a client could not resume before them."""
+        """Drop the events not being written yet; no client can resume before the next one."""
         while self._events and self._events[-1].number > self._taken:
             self._lost = max(self._lost, self._events[-1].number)
             self._drop(len(self._events) - 1)
