@@ -16,7 +16,7 @@ BROWSERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1
 TIMES   ?= 1
 ARGS    ?=
 # What `make test-full` runs on PostgreSQL too.
-ON_BOTH_STORES := tests/accounts tests/mail tests/test_vault.py
+ON_BOTH_STORES := tests/accounts tests/mail tests/rooms tests/gateway tests/interaction tests/test_vault.py
 MODULES := app/node_modules/.folkmoot
 PYTEST   = $(BIN)/pytest -n $(WORKERS)
 # The tests start many processes: each would compile all it imports, did the first not write it down.

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore
 from tests import postgres
 
@@ -22,3 +27,57 @@ async def open_store(path: Path, **options: Any) -> Any:
     kept = {name: value for name, value in options.items() if name in {"bus", "queue"}}
     url = await postgres.schema_of(path, migrated=True)
     return await PostgresStore.open(url, connections=4, **kept)
+
+
+TABLES = "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema()"
+REFUSE = """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN RAISE EXCEPTION ''full'' USING ERRCODE = ''53100''; END';
+    CREATE TRIGGER refused BEFORE INSERT ON {} EXECUTE FUNCTION refuse()"""
+
+
+@asynccontextmanager
+async def held_writes(store: Any) -> AsyncIterator[None]:
+    """Let whoever writes wait meanwhile; whoever reads need not."""
+    if ON_POSTGRES:
+        async with store._pool.acquire() as connection, connection.transaction():
+            tables = ", ".join(row[0] for row in await connection.fetch(TABLES))
+            await connection.execute(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")
+            yield
+        return
+    over = threading.Event()
+
+    async def keep_busy(_: Tx) -> None:
+        over.wait()
+
+    busy = asyncio.ensure_future(store.write(keep_busy))
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        over.set()
+    await busy
+
+
+@asynccontextmanager
+async def full_disk(store: Any, disk: Any, table: str) -> AsyncIterator[None]:
+    """Have the disk full meanwhile; on PostgreSQL it says so for the rows of a table."""
+    if not ON_POSTGRES:
+        disk.full = True
+        yield
+        disk.full = False
+        return
+    async with store._pool.acquire() as connection:
+        await connection.execute(REFUSE.format(table))
+    yield
+    async with store._pool.acquire() as connection:
+        await connection.execute("DROP FUNCTION refuse CASCADE")
+
+
+async def is_in_tables(store: Any, text: str) -> bool:
+    """Whether PostgreSQL has a text in any table, as text or in bytes."""
+    async with store._pool.acquire() as connection:
+        for (table,) in await connection.fetch(TABLES):
+            rows = await connection.fetch(f"SELECT t::text FROM {table} t")
+            if any(text in row[0] or text.encode().hex() in row[0] for row in rows):
+                return True
+    return False

@@ -14,7 +14,7 @@ from folkmoot.core.ports import NewRows, Row, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.store.support import Gate
-from tests.stores import open_store
+from tests.stores import ON_POSTGRES, open_store
 
 T = TypeVar("T")
 
@@ -83,7 +83,9 @@ class RecordingStore:
         self.writes += 1
 
         async def recorded(tx: Tx) -> T:
-            if self.in_unit is not None:
+            if self.in_unit is not None and ON_POSTGRES:
+                await self.in_unit.wait_in_loop()
+            elif self.in_unit is not None:
                 self.in_unit.wait()
             return await unit(RecordingTx(tx, self.statements))
 

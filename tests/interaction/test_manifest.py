@@ -91,7 +91,7 @@ class Project:
 
 
 def _clean_environment() -> dict[str, str]:
-    ours = ("PYTEST_", "FOLKMOOT_", "COVERAGE_", "COV_")
+    ours = ("PYTEST_", "FOLKMOOT_", "COVERAGE_", "COV_", "TEST_")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 

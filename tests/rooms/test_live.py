@@ -18,6 +18,7 @@ from folkmoot.transports.operations import VISITOR
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.store.disk import Disk
+from tests.stores import full_disk
 
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 
@@ -158,14 +159,13 @@ def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path: Path
             live.receive(one, chat("kept", id="kept"))
             await two.until_kind("chat.message")
             seen = two.seqs[-1]
-            disk.full = True
-            live.receive(one, chat("lost", id="lost"))
-            post = asyncio.ensure_future(hub.rooms.post(bob, "square", chat("lost as well")))
-            assert await one.until_closed() is CloseCode.INTERNAL
-            assert await two.until_closed() is CloseCode.INTERNAL
-            with pytest.raises(RoomUnavailable):
-                await post
-            disk.full = False
+            async with full_disk(hub.store, disk, "room_messages"):
+                live.receive(one, chat("lost", id="lost"))
+                post = asyncio.ensure_future(hub.rooms.post(bob, "square", chat("lost as well")))
+                assert await one.until_closed() is CloseCode.INTERNAL
+                assert await two.until_closed() is CloseCode.INTERNAL
+                with pytest.raises(RoomUnavailable):
+                    await post
             live.left(one)
             live.left(two)
             again, anew = await hub.join(bob, after=seen, epoch=live.machine.settings.epoch)

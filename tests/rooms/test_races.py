@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,11 @@ from folkmoot.core.errors import (
     TokenInvalid,
     TooManyCapabilities,
 )
-from folkmoot.core.ports import Tx
 from folkmoot.rooms import read_patch, upkeep
 from folkmoot.rooms.machine import Role
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
+from tests.stores import held_writes
 
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 
@@ -36,19 +35,13 @@ def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
             ann, bob = await hub.people("ann", "bob")
             await hub.create(ann, durable=durable)
             first, _ = await hub.join(bob)
-            busy = threading.Event()
-
-            async def keep_busy(_: Tx) -> None:
-                busy.wait()
-
-            before = asyncio.ensure_future(hub.store.write(keep_busy))
-            removing = asyncio.ensure_future(hub.rooms.delete(ann, "square"))
-            await first.until_closed()
-            again = Ear()
-            live, role = await hub.rooms.enter(bob, "square")
-            live.join(again, bob, role)
-            busy.set()
-            await asyncio.gather(before, removing)
+            async with held_writes(hub.store):
+                removing = asyncio.ensure_future(hub.rooms.delete(ann, "square"))
+                await first.until_closed()
+                again = Ear()
+                live, role = await hub.rooms.enter(bob, "square")
+                live.join(again, bob, role)
+            await removing
             await again.until_closed()
             assert hub.rooms.live_rooms == 0
             with pytest.raises(FolkmootError):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from msgspec import UNSET
 
 from folkmoot.core.errors import RoomUnavailable
-from folkmoot.core.ports import Tx
 from tests.harness import run
 from tests.rooms.gathering import Ear, Gathering, envelope, gathering
+from tests.stores import held_writes
 
 PROPOSAL = envelope("mcp.proposal.tools/call", {"method": "tools/call", "params": {"name": "mow"}})
 BUSY_SECONDS = 0.05
@@ -23,16 +22,16 @@ BUSY_SECONDS = 0.05
 @asynccontextmanager
 async def busy(hub: Gathering) -> AsyncIterator[None]:
     """While the writer has something else to do, and a moment longer."""
-    over = threading.Event()
+    async with AsyncExitStack() as held:
+        await held.enter_async_context(held_writes(hub.store))
 
-    async def keep_busy(_: Tx) -> None:
-        over.wait()
+        async def let_go() -> None:
+            await asyncio.sleep(BUSY_SECONDS)
+            await held.aclose()
 
-    before = asyncio.ensure_future(hub.store.write(keep_busy))
-    await asyncio.sleep(0)
-    asyncio.get_running_loop().call_later(BUSY_SECONDS, over.set)
-    yield
-    await before
+        letting_go = asyncio.ensure_future(let_go())
+        yield
+        await letting_go
 
 
 @pytest.mark.requirement("proposal.shown-when-stored")

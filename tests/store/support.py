@@ -66,6 +66,13 @@ class Gate:
         if not self._leave.wait(SECONDS):
             raise TimeoutError
 
+    async def wait_in_loop(self) -> None:
+        """Stay, where units run in the loop."""
+        self._entered.set()
+        async with asyncio.timeout(SECONDS):
+            while not self._leave.is_set():  # noqa: ASYNC110 - others wait for it in threads
+                await asyncio.sleep(0.01)
+
     async def entered(self) -> None:
         await self._entered.wait()
 
