@@ -100,6 +100,8 @@ LARGE_BUFFER_BYTES: Final = 131_072
 """Buffers from this size on are given back to the system as soon as they are freed."""
 COLLECT_SECONDS: Final = 60.0
 """How often all objects are searched for garbage."""
+COLLECT_AFTER_OBJECTS: Final = 20_000
+"""How many more objects there are before the young ones are searched: calls under way hold some."""
 COLLECT_AFTER_YOUNG: Final = 100
 """After so many collections of the young generation they are searched sooner."""
 CANCEL_SECONDS: Final = 2.0

@@ -19,6 +19,7 @@ from folkmoot.transports.bodies import nobody
 from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.limits import (
     CANCEL_SECONDS,
+    COLLECT_AFTER_OBJECTS,
     COLLECT_AFTER_YOUNG,
     COLLECT_SECONDS,
     DATE_SECONDS,
@@ -56,7 +57,7 @@ async def collecting_seldom(seconds: float = COLLECT_SECONDS) -> AsyncIterator[N
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(thresholds[0], thresholds[1], COLLECT_AFTER_YOUNG)
+    gc.set_threshold(COLLECT_AFTER_OBJECTS, thresholds[1], COLLECT_AFTER_YOUNG)
 
     async def collect() -> None:
         while True:
