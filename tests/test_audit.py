@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -101,6 +102,21 @@ def test_what_waits_is_written_when_the_hub_stops(tmp_path: Path) -> None:
         store = await SqliteStore.open(tmp_path / "folkmoot.db")
         assert [entry.by for entry in await lines(store)] == ["ada"]
         await store.close()
+
+    run(main())
+
+
+def test_what_is_logged_during_a_write_is_gathered_for_the_next_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with kept(tmp_path) as (store, table):
+            LOGGER.info("room.kick", extra={"by": "ada", "about": "bob"})
+            writing = asyncio.create_task(table.drain())
+            await asyncio.sleep(0)
+            LOGGER.info("room.kick", extra={"by": "cy", "about": "bob"})
+            await writing
+            assert [entry.by for entry in await lines(store)] == ["ada"]
+            await table.drain()
+            assert [entry.by for entry in await lines(store)] == ["cy", "ada"]
 
     run(main())
 

@@ -386,11 +386,14 @@ class AuditTable(logging.Handler):
             await self.drain()
 
     async def drain(self) -> None:
-        """Write all queued lines."""
-        while self._waiting:
-            count = min(len(self._waiting), MOST_AT_ONCE)
+        """Write the lines queued now; those logged meanwhile are gathered for the next time."""
+        left = len(self._waiting)
+        while count := min(left, len(self._waiting), MOST_AT_ONCE):
+            left -= count
             gone = self._deleted
             await self._write([row_of(self._waiting.popleft(), gone) for _ in range(count)])
+        if self._waiting:
+            self._woken.set()
         if self._lost:
             logger.warning("audit lines are in the log alone", extra={"lines": self._lost})
             self._lost = 0

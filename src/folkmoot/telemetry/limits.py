@@ -8,7 +8,7 @@ MAX_QUEUED_LOG_BYTES: Final = 4 * 1024 * 1024
 """Log lines that wait to be written; further ones are dropped and counted."""
 LOG_BATCH_BYTES: Final = 65_536
 """Log lines that are written at once."""
-PAUSE_SECONDS: Final = 0.01
+PAUSE_SECONDS: Final = 0.05
 """How long lines are gathered after a write, so that not every one of them wakes the thread."""
 FLUSH_SECONDS: Final = 2.0
 """How long an exit waits for the last lines to be taken."""

@@ -124,7 +124,7 @@ class LineWriter:
             with self._changed:
                 if self._lost and not self._queue:
                     self._tell_lost()
-                if not self._hurry:
+                if not self._hurry and self._size < LOG_BATCH_BYTES:
                     # While it is busy only whoever is in a hurry wakes it.
                     self._changed.wait(PAUSE_SECONDS)
 
