@@ -290,6 +290,52 @@ def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_there(
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
+@pytest.mark.parametrize(("writes_first", "most_runs"), [(False, 1), (True, 2)])
+def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
+    tmp_path: Path, writes_first: bool, most_runs: int
+) -> None:
+    runs: dict[int, int] = {}
+
+    def good(number: int):
+        async def unit(tx: Tx) -> int:
+            runs[number] = runs.get(number, 0) + 1
+            tx.publish("note.made", number)
+            return await tx.execute("INSERT INTO notes VALUES (?, 'x')", (number,))
+
+        return unit
+
+    def bad(number: int):
+        async def unit(tx: Tx) -> None:
+            tx.publish("note.made", number)
+            if writes_first:
+                await tx.fetch("INSERT INTO notes VALUES (?, 'x') RETURNING id", (number,))
+            await tx.fetch("SELECT id FROM notes")
+            raise StatementFailed("refused")
+
+        return unit
+
+    async def body() -> None:
+        heard: list[int] = []
+        async with opened(tmp_path) as store:
+            await store.write(make_table)
+            store.bus.listen("note.*", lambda event: heard.append(event.data))
+            before = store.stats()
+            async with asyncio.TaskGroup() as tasks, held(store.write):
+                units = [bad(n) if n % 3 == 1 else good(n) for n in range(30)]
+                ends = [tasks.create_task(outcome(store, unit)) for unit in units]
+                await asyncio.sleep(0)
+            kept = [number for number in range(30) if number % 3 != 1]
+            assert await store.read(all_notes) == sorted(heard) == kept
+            assert [type(end.result()) for end in ends[:3]] == [int, StatementFailed, int]
+            assert set(runs) == set(kept)
+            assert max(runs.values()) == most_runs
+            assert store.stats().failed_units - before.failed_units == 10
+            assert store.stats().commits - before.commits == 2
+
+    run(body())
+
+
+@pytest.mark.requirement("store.failing-unit-alone")
 def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(
     tmp_path: Path,
 ) -> None:

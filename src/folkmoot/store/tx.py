@@ -39,6 +39,7 @@ REFUSED = frozenset(
 )
 """What would outlast a unit, or take others with it."""
 
+SELECT = "SELECT "
 NEXT = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING value"
 
 ROWS_AT_ONCE = (64, 8, 1)
@@ -119,6 +120,8 @@ class SqliteTx:
         self.guarding = False
         self.too_big = False
         """Whether a value was longer than the connection lets one be."""
+        self.wrote = False
+        """Whether the unit that runs may have changed something."""
         self.events: list[Published] = []
         """What the unit that runs has published so far."""
         self._publishes = publishes
@@ -139,6 +142,7 @@ class SqliteTx:
         """Run one statement and answer how many rows it changed."""
         if ";" in sql:
             check_single(sql)
+        self.wrote = True
         connection = self._connection
         before = connection.total_changes()
         try:
@@ -152,6 +156,8 @@ class SqliteTx:
         """Run one statement and answer all its rows."""
         if ";" in sql:
             check_single(sql)
+        if not sql.startswith(SELECT):
+            self.wrote = True
         try:
             return self._connection.execute(sql, params).fetchall()
         except apsw.Error as error:
@@ -161,6 +167,8 @@ class SqliteTx:
         """Run one statement and answer its first row, if there is one."""
         if ";" in sql:
             check_single(sql)
+        if not sql.startswith(SELECT):
+            self.wrote = True
         try:
             cursor = self._connection.execute(sql, params)
             row: Row | None = cursor.fetchone()

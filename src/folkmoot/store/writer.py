@@ -153,14 +153,16 @@ class Writer:
     def _commit_batch(self, batch: list[Job]) -> list[Answer]:
         """Run and commit a batch: a unit that fails undoes itself, a commit that fails undoes all.
 
-        SQLite gives up the whole transaction when a disk fills or fails under a statement. The
-        units before it are not to blame, so they are run again, without the one that failed.
+        Units seldom fail after they wrote, so none has a savepoint at first. When one does, or when
+        SQLite gives up the whole transaction because a disk fills or fails, the other units are run
+        again without it, each with a savepoint of its own: so no unit is run again twice because
+        others failed.
         """
         failed: list[Answer] = []
+        isolated = False
         while batch:
             done: list[Job] = []
             answers: list[Answer] = []
-            alone = len(batch) == 1
             try:
                 self._connection.execute(BEGIN_WRITING)
             except apsw.Error as error:
@@ -169,7 +171,7 @@ class Writer:
             for position, job in enumerate(batch):
                 self._tx.events.clear()
                 try:
-                    result = self._run_isolated(job.unit, alone=alone)
+                    result = self._run_unit(job.unit, isolated=isolated)
                     answers.append(Answer(job.caller, result, events=tuple(self._tx.events)))
                     done.append(job)
                 except BaseException as error:  # noqa: BLE001 - whatever a unit raises is its caller's
@@ -177,22 +179,26 @@ class Writer:
                     failed.append(Answer(job.caller, error=deliverable(error)))
                     if not self._connection.in_transaction:
                         batch = done + batch[position + 1 :]
+                        isolated = len(batch) > 1
                         break
             else:
                 return failed + self._commit(done, answers)
         return failed
 
-    def _run_isolated(self, unit: Unit[T], *, alone: bool) -> T:
-        """Run a unit so that nothing of it remains if it raises; a lone one needs no savepoint."""
-        begin, keep, undo = ALONE if alone else SHARED
-        if begin:
-            self._connection.execute(begin)
+    def _run_unit(self, unit: Unit[T], *, isolated: bool) -> T:
+        """Run a unit; if it raises it is undone, and only if it is isolated without the others."""
+        self._tx.wrote = False
+        if isolated:
+            self._connection.execute(SAVE)
         try:
             result = drive(unit, self._tx)
-            if keep:
-                self._connection.execute(keep)
+            if isolated:
+                self._connection.execute(KEEP)
         except BaseException:
-            self._undo(undo)
+            if isolated:
+                self._undo(UNDO)
+            elif self._tx.wrote:
+                self._undo((ROLLBACK,))
             raise
         return result
 
@@ -325,7 +331,3 @@ class Writer:
             except OSError as error:
                 LOG.warning(UNCLEANED, error.strerror)
             self._cleaner.close()
-
-
-SHARED = (SAVE, KEEP, UNDO)
-ALONE = (None, None, (ROLLBACK,))
