@@ -7,6 +7,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.telemetry import logs
+from folkmoot.telemetry.limits import MAX_KNOWN_LINES
 from folkmoot.telemetry.logs import JsonFormatter, PlainRecord
-from folkmoot.telemetry.redaction import ITEMS_LIMIT, MASK, VALUE_LIMIT
+from folkmoot.telemetry.redaction import ITEMS_LIMIT, MASK, VALUE_LIMIT, redactor
 
 TOKEN = "sk_" + "0a1b2c3d" * 8
 CODE = "AB3K-9TW2-HNPQ"
@@ -333,3 +335,30 @@ def test_a_plain_record_can_be_written_by_any_formatter() -> None:
     made = PlainRecord("folkmoot.test", logging.WARNING, "100% sure", {"by": "ann"})
     style = "%(levelname)s %(name)s:%(filename)s:%(lineno)d %(message)s %(by)s"
     assert logging.Formatter(style).format(made) == "WARNING folkmoot.test::0 100% sure ann"
+
+
+def test_a_line_that_comes_again_is_remembered_without_what_differs() -> None:
+    texts = {"by": "ann", "about": "it"}
+    say = partial(PlainRecord, "folkmoot.test", logging.INFO, "it happened")
+    first, again = (JsonFormatter().format(say(texts, {"seconds": n, "id": f"i{n}"})) for n in "12")
+    assert json.loads(first) == json.loads(again) | {
+        "ts": json.loads(first)["ts"],
+        "seconds": "1",
+        "id": "i1",
+    }
+    assert list(json.loads(again))[1:] == ["level", "logger", "message", *texts, "seconds", "id"]
+    # What is not a text, and what is long, is not remembered.
+    for values in ({"n": 1}, {"n": True}, {"n": 1.0}, {"n": [1]}, {"n": "x" * 4096}):
+        told = json.loads(JsonFormatter().format(say(values, {"id": "i"})))
+        assert repr(told["n"])[:100] == repr(values["n"])[:100]
+        assert told["id"] == "i"
+
+
+def test_remembered_lines_are_few_and_forgotten_when_more_is_hidden() -> None:
+    record = partial(PlainRecord, "folkmoot.test", logging.INFO, "it happened")
+    for number in range(MAX_KNOWN_LINES + 10):
+        JsonFormatter().format(record({"by": f"person {number}"}))
+    assert 0 < len(redactor.lines) <= MAX_KNOWN_LINES
+    assert "person 1029" in JsonFormatter().format(record({"by": "person 1029"}))
+    redactor.hide("person 1029")
+    assert "person 1029" not in JsonFormatter().format(record({"by": "person 1029"}))

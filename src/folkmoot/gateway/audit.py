@@ -54,18 +54,19 @@ class CallAudit:
         """Tell of one call; `what` is its effective kind, `room` where it was made if in a room."""
         if not audit_logger.isEnabledFor(logging.INFO):
             return
-        extra: dict[str, Any] = {
-            "by": principal.name,
-            "account": principal.account_id,
-            "about": what,
-            "outcome": outcome,
-            "seconds": round(seconds, 6),
-        }
+        account = principal.account_id
+        extra = {"by": principal.name, "account": account, "about": what, "outcome": outcome}
         if room:
             extra["room"] = room
-        extra.update(request_fields(principal.account_id))
-        extra.update(self._told(arguments))
-        audit_logger.handle(PlainRecord(audit_logger.name, logging.INFO, action, extra))
+        made: dict[str, Any] = {"seconds": round(seconds, 6), **request_fields(account)}
+        if self._arguments != "none":
+            encoded = _encode(arguments)
+            if self._arguments == "record" and len(encoded) <= MAX_AUDITED_ARGUMENTS:
+                extra["arguments"] = encoded.decode()
+            else:
+                digest = blake2b(encoded, key=self._key, digest_size=HASH_BYTES)
+                made["arguments_hash"] = digest.hexdigest()
+        audit_logger.handle(PlainRecord(audit_logger.name, logging.INFO, action, extra, made))
 
     def refused(
         self, principal: Principal, request: Request, error: FolkmootError, room: str = ""
@@ -88,12 +89,3 @@ class CallAudit:
                 what = f"mcp.request.{request.method}"
             arguments = params.get("arguments", params)
             self.note(principal, what, arguments, outcome, 0.0, action=OWN if own else ACTION)
-
-    def _told(self, arguments: Any) -> dict[str, Any]:
-        if self._arguments == "none":
-            return {}
-        encoded = _encode(arguments)
-        if self._arguments == "record" and len(encoded) <= MAX_AUDITED_ARGUMENTS:
-            return {"arguments": encoded.decode()}
-        digest = blake2b(encoded, key=self._key, digest_size=HASH_BYTES)
-        return {"arguments_hash": digest.hexdigest()}

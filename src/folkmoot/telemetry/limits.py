@@ -12,6 +12,10 @@ PAUSE_SECONDS: Final = 0.05
 """How long lines are gathered after a write, so that not every one of them wakes the thread."""
 FLUSH_SECONDS: Final = 2.0
 """How long an exit waits for the last lines to be taken."""
+MAX_KNOWN_LINES: Final = 1_024
+"""Log lines that are remembered as cleaned, but for their times and ids."""
+MAX_KNOWN_LINE: Final = 512
+"""Characters of the values of such a line."""
 MAX_LOG_MESSAGE: Final = 8_192
 """Characters of the message of a log line."""
 MAX_LOG_EXCEPTION: Final = 32_768

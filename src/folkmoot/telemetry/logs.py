@@ -14,13 +14,18 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from folkmoot.telemetry.limits import MAX_LOG_EXCEPTION, MAX_LOG_MESSAGE
+from folkmoot.telemetry.limits import (
+    MAX_KNOWN_LINE,
+    MAX_KNOWN_LINES,
+    MAX_LOG_EXCEPTION,
+    MAX_LOG_MESSAGE,
+)
 from folkmoot.telemetry.lines import LineWriter, descriptor_of
 from folkmoot.telemetry.redaction import NAME_LIMIT, clean, fields, mask, redactor, text_of, visible
 
@@ -28,6 +33,9 @@ AUDIT_TRAIL: Final = "folkmoot/audit-trail"
 """Where the `AuditTrail` of a request stands: in its scope, and among an envelope's extensions."""
 WITHHELD: Final = "withheld"
 """The outcome of a call whose answer a rule kept back."""
+
+NOTHING: Final[Mapping[str, Any]] = {}
+ONLY_TEXTS: Final = {str}
 
 _EMPTY: Final = vars(logging.makeLogRecord({}))
 
@@ -56,10 +64,18 @@ def request_fields(account_id: str) -> dict[str, str]:
 class PlainRecord(logging.LogRecord):
     """A record that does not tell where in the program, and in which thread, it was made.
 
-    To find that out costs more than the rest, and nobody asks for it.
+    To find that out costs more than the rest, and nobody asks for it. `made` are values that the
+    hub made itself, such as ids and hashes: they hold no secret, and are written as they are.
     """
 
-    def __init__(self, name: str, level: int, message: str, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        level: int,
+        message: str,
+        values: Mapping[str, Any],
+        made: Mapping[str, Any] = NOTHING,
+    ) -> None:
         """A record as the library makes it, without the fields it would look up."""
         vars(self).update(_EMPTY)
         self.name = name
@@ -69,12 +85,21 @@ class PlainRecord(logging.LogRecord):
         self.created = time.time()
         self.msecs = self.created % 1 * 1000
         self.values = values
-        vars(self).update(values)
+        self.made = made
+        vars(self).update(values, **made)
 
-    @cached_property
+    @property
     def cleaned(self) -> dict[str, Any]:
         """The values as they may be written, which the log and the audit table both do."""
-        return fields(self.values)
+        return {**fields(self.values), **self.made}
+
+    @property
+    def key(self) -> tuple[Any, ...] | None:
+        """All that the line says but for what was made, if that is short and may come again."""
+        values = self.values.values()
+        if set(map(type, values)) != ONLY_TEXTS or sum(map(len, values)) > MAX_KNOWN_LINE:
+            return None
+        return (self.levelno, self.name, self.msg, *self.values.items())
 
 
 class AuditTrail:
@@ -170,7 +195,22 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of JSON."""
-        seen = _Record(record, self)
+        if type(record) is not PlainRecord or (key := record.key) is None:
+            seen = _Record(record, self)
+            return f'{{"ts":"{_stamp(seen.created)}",{self._rest(seen)}'
+        lines = redactor.lines
+        rest = lines.get(key)
+        if rest is None:
+            if len(lines) >= MAX_KNOWN_LINES:
+                lines.clear()
+            known = PlainRecord(record.name, record.levelno, record.msg, record.values)
+            rest = lines[key] = self._rest(_Record(known, self))
+        if record.made:
+            rest = f"{rest[:-1]},{self._encoder.encode(record.made).decode()[1:]}"
+        return f'{{"ts":"{_stamp(record.created)}",{rest}'
+
+    def _rest(self, seen: _Record) -> str:
+        """What follows the time."""
         line: dict[str, Any] = {
             "level": seen.level,
             "logger": seen.logger,
@@ -180,8 +220,7 @@ class JsonFormatter(logging.Formatter):
             line["exception"] = "\n".join(visible(part) for part in seen.exception.split("\n"))
         for name, value in seen.extras.items():
             line[f"{name}_" if name in line or name == "ts" else name] = value
-        rest = redactor.redact_forms(self._encoder.encode(line).decode())
-        return f'{{"ts":"{_stamp(seen.created)}",{rest[1:]}'
+        return redactor.redact_forms(self._encoder.encode(line).decode())[1:]
 
 
 _COLOURS = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}

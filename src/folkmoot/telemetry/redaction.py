@@ -40,6 +40,8 @@ class Redactor:
         self._values: tuple[str, ...] = ()
         self.harmless: set[str] = set()
         """Short texts in which there is nothing to mask, nor anything that cannot be seen."""
+        self.lines: dict[tuple[Any, ...], str] = {}
+        """Lines of records that come again and again, as they may be written."""
         self.hide(*values)
 
     def hide(self, *values: str) -> None:
@@ -47,7 +49,7 @@ class Redactor:
         new = dict.fromkeys(v for v in values if len(v) >= SHORTEST and v not in self._values)
         if new:
             self._values = (*self._values, *new)[-MOST:]
-            self.harmless = set()
+            self.harmless, self.lines = set(), {}
 
     def redact(self, text: str) -> str:
         """The text with every secret masked, by its own form or by the name it stands behind."""
