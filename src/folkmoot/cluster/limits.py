@@ -1,0 +1,34 @@
+"""The limits of `cluster`: sizes, counts and times that no setting changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LEASE_MARGIN: Final = 0.5
+"""How long before the end of its lease a node stops acting, since clocks differ in speed."""
+RENEW_SECONDS: Final = 1.0
+"""Between two renewals of a lease."""
+TRUST_SECONDS: Final = 2.0
+"""How old the change counters may be for caches to be trusted."""
+MAX_KNOWN_ROOMS: Final = 10_000
+"""Rooms owned elsewhere whose owner is remembered; the oldest is looked up again."""
+KEEPALIVE_SECONDS: Final = 1.0
+"""Between two packets of a session in which nothing is said."""
+ACK_SECONDS: Final = 0.05
+"""How long a receipt may wait for something that leaves anyway."""
+RESEND_SECONDS: Final = 0.3
+"""After which what was not received is sent again."""
+SILENCE_SECONDS: Final = 3.0
+"""After which a node that sends nothing counts as unreachable."""
+SEEK_SECONDS: Final = 0.5
+"""Between two looks for the owner of a room."""
+MAX_COMMANDS: Final = 1_024
+"""Commands of one node to one room that are not resolved; with more, its senders are not read."""
+MAX_PACKET_BYTES: Final = 262_144
+"""Bytes of commands or batches in one packet, unless it has only one."""
+MAX_UNRECEIVED: Final = 1_024
+"""Batches to one node that it has not received; with more, its session is ended."""
+MAX_UNRECEIVED_BYTES: Final = 8_388_608
+"""The same in bytes."""
+MAX_EARLY: Final = 1_024
+"""Batches that came before others and wait for them."""

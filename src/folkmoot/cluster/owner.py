@@ -1,0 +1,334 @@
+"""The owner of a room: its connections on other nodes, and what is on its way to them.
+
+Each node with such connections has one *session*, whose commands are taken in order and once. What
+the room tells is gathered into one batch for each node, sent again until it was received, and kept
+until then; of a durable room without the messages, which are in the store.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from folkmoot.cluster.limits import (
+    ACK_SECONDS,
+    KEEPALIVE_SECONDS,
+    MAX_PACKET_BYTES,
+    MAX_UNRECEIVED,
+    MAX_UNRECEIVED_BYTES,
+    RESEND_SECONDS,
+    SILENCE_SECONDS,
+)
+from folkmoot.cluster.messages import (
+    Batch,
+    CloseOne,
+    Command,
+    EndSession,
+    HandedOver,
+    HoldOne,
+    Item,
+    JoinRoom,
+    LeaveRoom,
+    NotOwner,
+    OwnerAnswer,
+    SendPacket,
+    Spoken,
+    StartHearing,
+    TellOne,
+    ToEdge,
+    ToOwner,
+    size,
+)
+
+
+class SessionKey(NamedTuple):
+    """One session of one node."""
+
+    node: str
+    session: int
+
+
+class RemoteKey(NamedTuple):
+    """A connection on another node."""
+
+    key: SessionKey
+    connection: int
+
+
+class Arrived(Struct, frozen=True, gc=False):
+    """A command to carry out; when all it brought about was told, `resolve` its number."""
+
+    key: SessionKey
+    number: int
+    command: Command
+
+
+class Departed(Struct, frozen=True, gc=False):
+    """A connection is gone with its session."""
+
+    remote: RemoteKey
+
+
+OwnerEffect: TypeAlias = Arrived | Departed | SendPacket
+
+
+class _Session:
+    def __init__(self, key: SessionKey, now: float) -> None:
+        self.key = key
+        self.received = 0
+        self.resolved = 0
+        self.done: set[int] = set()
+        self.connections: set[int] = set()
+        self.hearing: set[int] = set()
+        self.items: list[Item] = []
+        self.told = 0
+        """What the last batch said was resolved."""
+        self.sent = 0
+        self.batches: deque[Batch] = deque()
+        """Those that were not received."""
+        self.bytes = 0
+        self.heard_at = now
+        self.sent_at = now
+        self.ack_at = math.inf
+        self.resend_at = math.inf
+        self.wait = RESEND_SECONDS
+
+
+class Owner:
+    """One room as its owner has it for other nodes.
+
+    `may_act` says whether the room is surely owned here at a time: else nothing is taken.
+    """
+
+    def __init__(
+        self, room: int, epoch: int, may_act: Callable[[float], bool], *, durable: bool
+    ) -> None:
+        self.room = room
+        self.epoch = epoch
+        self._may_act = may_act
+        self._durable = durable
+        self._sessions: dict[str, _Session] = {}
+        self._latest: dict[str, int] = {}
+        """The latest session of each node: earlier ones never begin again."""
+        self.is_taking = True
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that have connections to the room."""
+        return list(self._sessions)
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether all that was taken is resolved."""
+        return all(one.received == one.resolved for one in self._sessions.values())
+
+    @property
+    def is_received(self) -> bool:
+        """Whether every node has received everything."""
+        return not any(one.batches or one.items for one in self._sessions.values())
+
+    @property
+    def due(self) -> float:
+        """When `poll` is to be called at the latest."""
+        times = [math.inf]
+        for one in self._sessions.values():
+            if one.items or one.told < one.resolved:
+                return -math.inf
+            times.append(min(one.ack_at, one.resend_at, one.sent_at + KEEPALIVE_SECONDS))
+            times.append(one.heard_at + SILENCE_SECONDS)
+        return min(times)
+
+    def receive(self, sender: str, packet: ToOwner | EndSession, now: float) -> list[OwnerEffect]:
+        """A packet came from a node."""
+        if packet.epoch != self.epoch:
+            return [self._not_owner(sender, packet)] if type(packet) is ToOwner else []
+        session = self._sessions.get(sender)
+        if isinstance(packet, EndSession):
+            if session is not None and session.key.session == packet.session:
+                return self._end(session)
+            return []
+        if not self._may_act(now):
+            return []
+        effects: list[OwnerEffect] = []
+        if session is None or session.key.session != packet.session:
+            if packet.session <= self._latest.get(sender, 0):
+                return [self._not_owner(sender, packet)]
+            if packet.first != 1 or not packet.commands or not self.is_taking:
+                return []
+            if session is not None:
+                effects += self._end(session)
+            session = _Session(SessionKey(sender, packet.session), now)
+            self._sessions[sender] = session
+            self._latest[sender] = packet.session
+        session.heard_at = now
+        self._acknowledge(session, packet.received)
+        for number, command in enumerate(packet.commands, packet.first):
+            if number == session.received + 1 and self.is_taking:
+                session.received = number
+                effects.append(self._take(session, number, command))
+        if packet.commands:
+            session.ack_at = min(session.ack_at, now + ACK_SECONDS)
+        if packet.gap:
+            effects += self._resend(session, now)
+        return effects
+
+    def _take(self, session: _Session, number: int, command: Command) -> Arrived:
+        if type(command) is JoinRoom:
+            session.connections.add(command.connection)
+        elif type(command) is LeaveRoom:
+            session.connections.discard(command.connection)
+            session.hearing.discard(command.connection)
+        return Arrived(session.key, number, command)
+
+    def _acknowledge(self, session: _Session, received: int) -> None:
+        batches = session.batches
+        while batches and batches[0].number <= received:
+            session.bytes -= sum(map(size, batches.popleft().items))
+            session.wait = RESEND_SECONDS
+        if not batches:
+            session.resend_at = math.inf
+
+    def _not_owner(self, node: str, packet: ToOwner) -> SendPacket:
+        return SendPacket(node, NotOwner(packet.room, packet.epoch, packet.session))
+
+    def _end(self, session: _Session) -> list[OwnerEffect]:
+        del self._sessions[session.key.node]
+        return [Departed(RemoteKey(session.key, one)) for one in sorted(session.connections)]
+
+    def _of(self, key: SessionKey) -> _Session | None:
+        session = self._sessions.get(key.node)
+        return session if session is not None and session.key == key else None
+
+    def _put(self, key: SessionKey, item: Item) -> None:
+        session = self._of(key)
+        if session is not None:
+            session.items.append(item)
+
+    def speak(self, first_seq: int, messages: Sequence[bytes]) -> None:
+        """Tell everyone who hears what was said: one item for each node."""
+        item = Spoken(first_seq, len(messages), tuple(messages))
+        for session in self._sessions.values():
+            if session.hearing:
+                session.items.append(item)
+
+    def tell(self, remote: RemoteKey, data: bytes) -> None:
+        """Tell one connection something."""
+        self._put(remote.key, TellOne(remote.connection, data))
+
+    def start_hearing(self, remote: RemoteKey, seq: int) -> None:
+        """Let a connection hear what is said after a `seq`, which is the last one."""
+        session = self._of(remote.key)
+        if session is not None and remote.connection in session.connections:
+            session.hearing.add(remote.connection)
+            session.items.append(StartHearing(remote.connection, seq))
+
+    def stop_hearing(self, remote: RemoteKey) -> None:
+        """Let a connection that leaves hear no more."""
+        session = self._of(remote.key)
+        if session is not None:
+            session.hearing.discard(remote.connection)
+
+    def close(self, remote: RemoteKey, code: int) -> None:
+        """Have a connection closed."""
+        self.stop_hearing(remote)
+        session = self._of(remote.key)
+        if session is not None and remote.connection in session.connections:
+            session.connections.discard(remote.connection)
+            session.items.append(CloseOne(remote.connection, code))
+
+    def hold(self, remote: RemoteKey, *, held: bool) -> None:
+        """Have a connection not be read, or read again."""
+        self._put(remote.key, HoldOne(remote.connection, held))
+
+    def answer(self, key: SessionKey, call: int, body: bytes) -> None:
+        """Answer what a node asked."""
+        self._put(key, OwnerAnswer(call, body))
+
+    def resolve(self, key: SessionKey, number: int) -> None:
+        """All that a command brought about was told."""
+        session = self._of(key)
+        if session is None:
+            return
+        session.done.add(number)
+        while session.resolved + 1 in session.done:
+            session.resolved += 1
+            session.done.discard(session.resolved)
+
+    def stop_taking(self) -> None:
+        """Take nothing more: the room is about to be handed over."""
+        self.is_taking = False
+
+    def hand_over(self) -> None:
+        """The room was let go in the database, and everything that was taken is resolved."""
+        for session in self._sessions.values():
+            session.items.append(HandedOver())
+
+    def poll(self, now: float) -> list[OwnerEffect]:
+        """Send one batch to each node that has something to hear, and do what is due."""
+        effects: list[OwnerEffect] = []
+        if not self._durable and not self._may_act(now):
+            # Nothing proves that this is still the room that others see.
+            return effects
+        for session in list(self._sessions.values()):
+            if now - session.heard_at >= SILENCE_SECONDS:
+                effects += self._end(session)
+                continue
+            if session.items or session.told < session.resolved:
+                effects.append(self._send_batch(session, now))
+                if len(session.batches) > MAX_UNRECEIVED or session.bytes > MAX_UNRECEIVED_BYTES:
+                    effects += self._end(session)
+                    continue
+            if now >= session.resend_at:
+                effects += self._resend(session, now)
+                session.wait = min(2 * session.wait, KEEPALIVE_SECONDS)
+            elif now >= session.ack_at or now - session.sent_at >= KEEPALIVE_SECONDS:
+                effects.append(self._packet(session, (), now))
+        return effects
+
+    def _send_batch(self, session: _Session, now: float) -> SendPacket:
+        session.sent += 1
+        batch = Batch(session.sent, tuple(session.items), session.resolved)
+        session.items = []
+        session.told = session.resolved
+        kept = batch
+        if self._durable:
+            stored = [
+                replace(item, messages=()) if type(item) is Spoken else item for item in batch.items
+            ]
+            kept = replace(batch, items=tuple(stored))
+        session.batches.append(kept)
+        session.bytes += sum(map(size, kept.items))
+        session.resend_at = min(session.resend_at, now + session.wait)
+        return self._packet(session, (batch,), now)
+
+    def _resend(self, session: _Session, now: float) -> list[OwnerEffect]:
+        effects: list[OwnerEffect] = []
+        chosen: list[Batch] = []
+        amount = 0
+        for batch in session.batches:
+            amount += sum(map(size, batch.items))
+            if chosen and amount > MAX_PACKET_BYTES:
+                effects.append(self._packet(session, chosen, now))
+                chosen, amount = [], 0
+            chosen.append(batch)
+        if chosen:
+            effects.append(self._packet(session, chosen, now))
+        session.resend_at = now + session.wait if session.batches else math.inf
+        return effects
+
+    def _packet(self, session: _Session, batches: Sequence[Batch], now: float) -> SendPacket:
+        session.sent_at, session.ack_at = now, math.inf
+        packet = ToEdge(
+            self.room,
+            self.epoch,
+            session.key.session,
+            tuple(batches),
+            session.received,
+            session.sent,
+        )
+        return SendPacket(session.key.node, packet)

@@ -1,0 +1,323 @@
+"""Edge and owner, told as scripts: what goes between them, and what connections see of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from folkmoot.cluster.edge import (
+    CallAnswered,
+    Edge,
+    FillGap,
+    HoldConnection,
+    Overheard,
+    SeekOwner,
+    ShutConnection,
+    ToConnection,
+)
+from folkmoot.cluster.limits import (
+    MAX_COMMANDS,
+    MAX_UNRECEIVED,
+    SILENCE_SECONDS,
+)
+from folkmoot.cluster.messages import (
+    AskOwner,
+    JoinRoom,
+    NotOwner,
+    SendMessages,
+    SendPacket,
+    ToEdge,
+    ToOwner,
+    decode,
+    encode,
+)
+from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey, SessionKey
+from folkmoot.cluster.ownership import Place
+from folkmoot.core.closecodes import CloseCode
+
+
+class Pair:
+    """An edge `e` and an owner `o` with a network that a script may cut."""
+
+    def __init__(self, *, durable: bool = True) -> None:
+        self.now = 0.0
+        self.sessions = 0
+        self.acts = True
+        self.durable = durable
+        self.edge = Edge(7, self.new_session, 0.0, durable=durable)
+        self.owner = Owner(7, 1, lambda now: self.acts, durable=durable)
+        self.seen: list[Any] = []
+        """What the edge is to do with connections."""
+        self.arrived: list[Arrived] = []
+        self.departed: list[RemoteKey] = []
+        self.packets: list[ToEdge] = []
+        self.cut = False
+
+    def new_session(self) -> int:
+        self.sessions += 1
+        return self.sessions
+
+    @property
+    def key(self) -> SessionKey:
+        return SessionKey("e", self.sessions)
+
+    def remote(self, connection: int) -> RemoteKey:
+        return RemoteKey(self.key, connection)
+
+    def do(self, effects: Any) -> None:
+        for effect in effects:
+            if type(effect) is Arrived:
+                self.arrived.append(effect)
+            elif type(effect) is Departed:
+                self.departed.append(effect.remote)
+            elif type(effect) is not SendPacket:
+                self.seen.append(effect)
+            elif not self.cut:
+                packet: Any = decode(encode(effect.packet))
+                if isinstance(packet, ToEdge | NotOwner):
+                    self.packets.append(packet)
+                    self.do(self.edge.receive("o", packet, self.now))
+                elif effect.node == "o":
+                    self.do(self.owner.receive("e", packet, self.now))
+
+    def run(self, seconds: float = 0.0) -> None:
+        end = self.now + seconds
+        while True:
+            self.do(self.edge.poll(self.now))
+            self.do(self.owner.poll(self.now))
+            if self.now >= end:
+                return
+            self.now += 0.1
+
+    def attach(self, *connections: int) -> Pair:
+        self.do(self.edge.owner_is(Place("o", 1), self.now))
+        for one in connections:
+            self.edge.join(one, b"who", None)
+        self.run()
+        for one in connections:
+            self.owner.tell(self.remote(one), b"welcome")
+            self.owner.start_hearing(self.remote(one), 0)
+        self.resolve()
+        self.run()
+        self.seen.clear()
+        return self
+
+    def resolve(self) -> None:
+        for one in self.arrived:
+            self.owner.resolve(one.key, one.number)
+
+
+def of(type_: Any, effects: list[Any]) -> list[Any]:
+    return [one for one in effects if type(one) is type_]
+
+
+def test_a_batch_leaves_once_for_a_node_whatever_the_number_of_its_connections() -> None:
+    pair = Pair().attach(*range(1, 101))
+    pair.packets.clear()
+    pair.owner.speak(1, [b"one", b"two"])
+    pair.owner.speak(3, [b"three"])
+    pair.run()
+    assert len([one for one in pair.packets if one.batches]) == 1
+    assert of(Overheard, pair.seen) == [Overheard((b"one", b"two")), Overheard((b"three",))]
+
+
+def test_a_node_without_connections_that_hear_gets_no_messages() -> None:
+    pair = Pair().attach(1)
+    pair.do(pair.edge.leave(1))
+    pair.run()
+    pair.packets.clear()
+    pair.owner.speak(1, [b"one"])
+    pair.run()
+    assert not [one for one in pair.packets if one.batches]
+
+
+def test_what_was_lost_on_the_way_is_read_from_the_store() -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    pair.owner.speak(1, [b"one"])
+    pair.run()
+    pair.cut = False
+    pair.owner.speak(2, [b"two"])
+    pair.owner.tell(pair.remote(1), b"for you")
+    pair.run(1.0)
+    gap = FillGap(1, 1)
+    assert of(FillGap, pair.seen) == [gap]
+    assert not of(Overheard, pair.seen)
+    pair.do(pair.edge.filled(gap, [b"one"], pair.now))
+    assert pair.seen == [
+        gap,
+        Overheard([b"one"]),
+        Overheard((b"two",)),
+        ToConnection(1, b"for you"),
+    ]
+
+
+def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner() -> None:
+    pair = Pair(durable=False).attach(1)
+    pair.cut = True
+    pair.owner.speak(1, [b"one"])
+    pair.run()
+    pair.cut = False
+    pair.run(1.0)
+    assert of(Overheard, pair.seen) == [Overheard((b"one",))]
+    assert not of(FillGap, pair.seen)
+
+
+def test_messages_that_the_store_has_no_more_close_whoever_hears() -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    pair.owner.speak(1, [b"one"])
+    pair.run()
+    pair.cut = False
+    pair.run(1.0)
+    pair.do(pair.edge.gone(FillGap(1, 1), pair.now))
+    assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
+
+
+def test_a_command_is_taken_once_however_often_it_comes() -> None:
+    pair = Pair().attach(1)
+    pair.arrived.clear()
+    pair.edge.send(1, [b"hello"])
+    effects = pair.edge.poll(pair.now)
+    pair.do(effects)
+    pair.do(effects)
+    pair.run(2.0)
+    assert [one.command for one in pair.arrived] == [SendMessages(1, (b"hello",))]
+
+
+def test_a_connection_with_unknown_messages_is_closed_when_the_owner_changes() -> None:
+    pair = Pair().attach(1, 2)
+    pair.edge.send(1, [b"hello"])
+    pair.run()
+    pair.do(pair.edge.owner_is(Place("p", 2), pair.now))
+    assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
+
+
+def test_the_others_are_attached_again_from_what_they_heard() -> None:
+    pair = Pair().attach(1, 2)
+    pair.owner.speak(1, [b"one"])
+    pair.run()
+    effects = pair.edge.owner_is(Place("p", 2), pair.now)
+    (sent,) = of(SendPacket, effects)
+    assert sent.node == "p"
+    assert sent.packet.commands == (JoinRoom(1, b"who", 1, True), JoinRoom(2, b"who", 1, True))
+    assert (sent.packet.epoch, sent.packet.session, sent.packet.first) == (2, 2, 1)
+
+
+def test_a_room_in_memory_that_is_lost_closes_its_connections() -> None:
+    pair = Pair(durable=False).attach(1, 2)
+    effects = pair.edge.owner_is(Place("p", 2), pair.now)
+    assert [one.connection for one in of(ShutConnection, effects)] == [1, 2]
+
+
+def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_owner() -> None:
+    pair = Pair().attach(1)
+    pair.owner.stop_taking()
+    pair.edge.send(1, [b"late"])
+    pair.edge.ask(5, b"who is here")
+    pair.run()
+    assert pair.owner.is_resolved
+    pair.owner.hand_over()
+    pair.run()
+    assert of(SeekOwner, pair.seen)
+    assert not of(ShutConnection, pair.seen)
+    (sent,) = of(SendPacket, pair.edge.owner_is(Place("p", 2), pair.now))
+    assert sent.packet.commands == (
+        JoinRoom(1, b"who", 0, True),
+        SendMessages(1, (b"late",)),
+        AskOwner(5, b"who is here"),
+    )
+
+
+def test_a_call_is_answered_once_or_said_to_be_unknown() -> None:
+    pair = Pair().attach(1)
+    pair.edge.ask(5, b"who")
+    pair.edge.ask(6, b"what")
+    pair.run()
+    pair.owner.answer(pair.key, 5, b"ada")
+    pair.owner.resolve(pair.key, 2)
+    pair.run()
+    assert of(CallAnswered, pair.seen) == [CallAnswered(5, b"ada")]
+    pair.do(pair.edge.owner_is(Place("p", 2), pair.now))
+    assert of(CallAnswered, pair.seen) == [CallAnswered(5, b"ada"), CallAnswered(6, None)]
+
+
+def test_an_owner_that_is_silent_leaves_nobody_waiting() -> None:
+    pair = Pair().attach(1, 2)
+    pair.edge.send(1, [b"hello"])
+    pair.cut = True
+    pair.run(SILENCE_SECONDS + 0.5)
+    assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
+    assert of(SeekOwner, pair.seen)
+    assert not pair.edge.is_reachable
+    # Whoever only listens goes on, from the store.
+    (first, *_) = of(FillGap, pair.seen)
+    pair.do(pair.edge.filled(first, [b"one"], pair.now))
+    assert of(Overheard, pair.seen) == [Overheard([b"one"])]
+    # Whoever says something now is told at once.
+    assert of(ShutConnection, pair.edge.send(2, [b"me too"]))
+
+
+def test_an_edge_that_is_silent_leaves_the_room_and_comes_back() -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    pair.run(SILENCE_SECONDS + 0.5)
+    assert pair.departed == [pair.remote(1)]
+    pair.cut = False
+    pair.arrived.clear()
+    pair.run(1.5)
+    # The owner knows the session no more: the same connection is attached in a new one.
+    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+    pair.run(1.5)
+    assert [one.command for one in pair.arrived] == [JoinRoom(1, b"who", 0, True)]
+
+
+def test_an_owner_without_a_lease_takes_nothing() -> None:
+    pair = Pair().attach(1)
+    pair.acts = False
+    pair.arrived.clear()
+    pair.edge.send(1, [b"hello"])
+    pair.run(1.0)
+    assert not pair.arrived
+
+
+def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory() -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    for number in range(MAX_UNRECEIVED + 1):
+        pair.owner.tell(pair.remote(1), str(number).encode())
+        pair.do(pair.owner.poll(pair.now))
+    assert pair.departed == [pair.remote(1)]
+
+
+def test_an_old_session_never_begins_again() -> None:
+    pair = Pair().attach(1)
+    joined = ToOwner(7, 1, 1, 1, (JoinRoom(1, b"who", None),), 0)
+    pair.do(pair.edge.end())
+    assert pair.departed == [pair.remote(1)]
+    (effect,) = pair.owner.receive("e", joined, pair.now)
+    assert effect == SendPacket("e", NotOwner(7, 1, 1))
+
+
+def test_an_edge_says_when_it_has_too_much_on_its_way() -> None:
+    pair = Pair().attach(1)
+    for _ in range(MAX_COMMANDS):
+        assert not pair.edge.is_full
+        pair.edge.send(1, [b"x"])
+    assert pair.edge.is_full
+
+
+def test_a_connection_that_was_held_is_read_again_when_the_owner_changes() -> None:
+    pair = Pair().attach(1)
+    pair.owner.hold(pair.remote(1), held=True)
+    pair.run()
+    effects = pair.edge.owner_is(Place("p", 2), pair.now)
+    assert of(HoldConnection, [*pair.seen, *effects]) == [
+        HoldConnection(1, held=True),
+        HoldConnection(1, held=False),
+    ]
+
+
+def test_bytes_that_are_no_packet_are_dropped() -> None:
+    assert decode(b"") is None
+    assert decode(b"\x93\x01\x02\x03") is None
+    assert decode(encode(NotOwner(7, 1, 1))[:-1]) is None
