@@ -6,10 +6,12 @@ each round. The server of PostgreSQL runs on this machine too, and syncs each co
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -19,10 +21,17 @@ from typing import Any, NamedTuple
 import uvloop
 
 from benchmarks import mail
-from benchmarks.mail_load import Load
+from benchmarks.mail_load import Load, cpu_of
 from benchmarks.mail_servers import Running
 from benchmarks.rooms_hub import DURABLE, hub, populate
 from benchmarks.rooms_load import Crowd, Seat
+from folkmoot.accounts import Accounts
+from folkmoot.accounts.queries_credentials import BY_HASH
+from folkmoot.clock import SystemClock
+from folkmoot.core.ports import NewRows
+from folkmoot.store.postgres import PostgresStore
+from folkmoot.store.postgres.rates import RateTake, SharedRates
+from folkmoot.vault import Vault
 from tests import postgres
 
 SENDERS = 32
@@ -33,8 +42,12 @@ MAIL, ROOM = "mail send, 32 callers", "durable room, 32 senders"
 GOALS = {MAIL: 0.5, ROOM: 0.6}
 """The least part of SQLite's rate."""
 COLUMNS = "{:<40} {:>14} {:>14} {:>8}  {}"
-CLIENTS = 10
-"""Connections of the hub, as many as by default."""
+CALLERS = 256
+"""How many ask at the same time."""
+CONNECTIONS = 32
+TOKENS = 10_000
+MOST_CPU = 0.1
+"""What a gathered question may take of the processor's time of a single one."""
 
 
 class Size(NamedTuple):
@@ -126,6 +139,92 @@ async def compare_rooms(size: Size, engines: dict[str, Engine]) -> None:
             crowd.leave()
 
 
+def cpu_with(server: postgres.PostgresServer) -> float:
+    """Seconds that this process and the server's have run."""
+    me = server.pid
+    children = Path(f"/proc/{me}/task/{me}/children").read_text().split()
+    return time.process_time() + sum(cpu_of(int(pid)) for pid in [me, *children])
+
+
+async def compare_cpu(
+    what: str,
+    size: Size,
+    server: postgres.PostgresServer,
+    single: Callable[[int], Awaitable[Any]],
+    gathered: Callable[[int], Awaitable[Any]],
+) -> None:
+    """Print a line: the processor's time of a single question and of a gathered one."""
+
+    async def cost(ask: Callable[[int], Awaitable[Any]], count: int) -> float:
+        numbers = iter(range(count))
+
+        async def caller() -> None:
+            for number in numbers:
+                await ask(number)
+
+        before = cpu_with(server)
+        await asyncio.gather(*(caller() for _ in range(CALLERS)))
+        return (cpu_with(server) - before) / count
+
+    few, many = int(4_000 * size.seconds), int(40_000 * size.seconds)
+    rounds = [(await cost(single, few), await cost(gathered, many)) for _ in range(size.rounds)]
+    ratio = median(after / before for before, after in rounds)
+    costs = [f"{median(column) * 1e6:,.0f} µs" for column in zip(*rounds, strict=True)]
+    told = f"goal ≤ {MOST_CPU:g}: {'met' if ratio <= MOST_CPU else 'MISSED'}"
+    print(COLUMNS.format(what, *costs, f"{ratio:.3f}", told), flush=True)
+
+
+async def gathering(size: Size, server: postgres.PostgresServer, folder: Path) -> None:
+    """What many questions at the same time cost, asked one by one and together."""
+    print(COLUMNS.format("", "single", "gathered", "ratio", "").rstrip())
+    url = await postgres.schema_of(folder, given=server.url)
+    store = await PostgresStore.open(url, connections=CONNECTIONS)
+    try:
+        vault = Vault(secrets.token_bytes(32), "benchmark")
+        owner = await Accounts(store, SystemClock(), vault, policy="open").register("owner")
+        rows = tokens(owner.account.id)
+        await store.write(lambda tx: tx.insert(rows))
+
+        async def one(sql: str, params: Sequence[Any]) -> None:
+            await store.read(lambda tx: tx.fetch_one(sql, params))
+
+        await compare_cpu(
+            "CPU of a token look-up, 256 callers",
+            size,
+            server,
+            lambda number: one(BY_HASH, (hash_of(number),)),
+            lambda number: store.look_up(BY_HASH, hash_of(number)),
+        )
+        alone = SharedRates(store._run_alone, asyncio.ensure_future, 1)
+
+        async def take_one(number: int) -> None:
+            await alone._take_all(
+                [RateTake(hash_of(number % 1_000), 1_000_000, 60, overdraw=False)]
+            )
+
+        await compare_cpu(
+            "CPU of a rate limit, 256 callers",
+            size,
+            server,
+            take_one,
+            lambda number: store.rates.take(str(number % 1_000), 1_000_000, 60),
+        )
+    finally:
+        await store.close()
+
+
+def hash_of(number: int) -> str:
+    """The hash of a token."""
+    return f"{number % TOKENS:064x}"
+
+
+def tokens(owner: str) -> NewRows:
+    """Tokens to look up."""
+    columns = ("id", "kind", "account_id", "label", "created_at", "scope", "hash")
+    values = [(f"c_{n}", "token", owner, "", 1, "all", hash_of(n)) for n in range(TOKENS)]
+    return NewRows("credentials", columns, values)
+
+
 async def measure(size: Size) -> None:
     """Print the table."""
     server = postgres.PostgresServer(postgres.NEWEST, "fsync=on")
@@ -136,6 +235,7 @@ async def measure(size: Size) -> None:
             async with opened(Path(made), server.url) as engines:
                 await compare_mail(size, engines)
                 await compare_rooms(size, engines)
+            await gathering(size, server, Path(made))
     finally:
         server.remove()
 

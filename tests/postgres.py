@@ -85,6 +85,11 @@ class PostgresServer:
             assert time.monotonic() < deadline, "the server does not answer"
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        """The process that the others are children of."""
+        return self._child.pid
+
     def fail_over(self) -> None:
         """End it, and start it again as a replica that takes over."""
         self.kill()
@@ -160,6 +165,7 @@ async def schema_of(
 def all_migrations() -> str:
     """Every migration in one text, since thousands of tests begin with it."""
     from folkmoot.store.postgres.dialect import spelled_schema
+    from folkmoot.store.postgres.rates import CREATE_RATES
     from folkmoot.store.postgres.schema import create_sequences
     from folkmoot.store.schema import CREATE_RECORD, load_migrations
 
@@ -170,4 +176,6 @@ def all_migrations() -> str:
         f"VALUES ({each.version}, '{each.name}', '{each.sha256}', 1)"
         for each in known
     ]
-    return ";\n".join([*create_sequences(), *texts, spelled_schema(CREATE_RECORD), *record])
+    return ";\n".join(
+        [*create_sequences(), CREATE_RATES, *texts, spelled_schema(CREATE_RECORD), *record]
+    )

@@ -117,9 +117,10 @@ class HubServices:
     async def _open_store(self, stack: AsyncExitStack, folder: DataFolder) -> None:
         if self._given_store is not None:
             self.store = self._given_store
-            return
-        self.store = await open_store(self.settings, folder.paths, self.bus)
-        stack.push_async_callback(self.store.close)
+        else:
+            self.store = await open_store(self.settings, folder.paths, self.bus)
+            stack.push_async_callback(self.store.close)
+        self._limits.shared = self.store.rates
 
     async def _open_quotas(self, folder: DataFolder) -> None:
         self.quotas = Quotas(self.settings.quotas, disk=Disk(folder.paths.folder, self.clock))

@@ -19,7 +19,7 @@ from folkmoot.core.tokenbuckets import ROUNDING, TokenBuckets
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from folkmoot.core.ports import Clock
+    from folkmoot.core.ports import Clock, RateCounts
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 SLOWED_SECONDS: Final = 2.0
@@ -43,9 +43,9 @@ class Limit(Struct, frozen=True):
 
 
 class RateLimits:
-    """Counts by limit and key, in memory. A limit that is not named here does not exist.
+    """Counts by limit and key. A limit that is not named here does not exist.
 
-    Its methods are asynchronous, so that a store that several hubs share can count instead.
+    They are counted in memory, or where several hubs share a database by that.
     """
 
     def __init__(
@@ -56,6 +56,8 @@ class RateLimits:
             name: (limit, TokenBuckets[str](max_keys, at_once=True))
             for name, limit in limits.items()
         }
+        self.shared: RateCounts | None = None
+        """Counts for all hubs; set before the first one is counted."""
 
     async def take(self, name: str, key: str) -> float:
         """Count one use, or raise `RateLimited` at the limit.
@@ -65,17 +67,26 @@ class RateLimits:
         if name not in self._limits:
             return 0.0
         limit, buckets = self._limits[name]
-        now = self._clock.monotonic()
-        wait = buckets.take(key, limit.most, limit.seconds, now, overdraw=limit.slows)
+        if self.shared is None:
+            now = self._clock.monotonic()
+            wait = buckets.take(key, limit.most, limit.seconds, now, overdraw=limit.slows)
+        else:
+            wait = await self.shared.take(
+                f"{name} {key}", limit.most, limit.seconds, overdraw=limit.slows
+            )
         if wait and not limit.slows:
             raise rate_limited("Rate limit exceeded.", wait, limit.setting)
         return SLOWED_SECONDS if wait else 0.0
 
     async def give_back(self, name: str, key: str) -> None:
         """Take one back that turned out not to count."""
-        if name in self._limits:
+        if name not in self._limits:
+            return
+        if self.shared is None:
             limit, buckets = self._limits[name]
             buckets.give_back(key, limit.most)
+        else:
+            await self.shared.give_back(f"{name} {key}")
 
     @asynccontextmanager
     async def guessing(

@@ -91,6 +91,9 @@ class RecordingStore:
 
         return await self._store.write(recorded, single=single)
 
+    async def look_up(self, sql: str, key: str) -> Row | None:
+        return await self.read(lambda tx: tx.fetch_one(sql, (key,)))
+
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         self.long_reads += long
         result = await self._store.read(

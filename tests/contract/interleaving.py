@@ -83,6 +83,9 @@ class Interleaver:
             self.bus.emit(subject, event)
         return result
 
+    async def look_up(self, sql: str, key: str) -> Row | None:
+        return await self.read(lambda tx: tx.fetch_one(sql, (key,)))
+
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         await self.turn()
         return drive(query, self.tx)

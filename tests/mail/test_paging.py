@@ -67,6 +67,9 @@ class WeighingStore:
     async def write(self, unit: Unit[T], *, single: bool = False) -> T:
         return await self._store.write(unit, single=single)
 
+    async def look_up(self, sql: str, key: str) -> Row | None:
+        return await self.read(lambda tx: tx.fetch_one(sql, (key,)))
+
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         async def weighed(tx: Tx) -> T:
             self.weight = self.statements = 0

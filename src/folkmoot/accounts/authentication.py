@@ -155,7 +155,8 @@ class Authentication:
         identity = self.known.get(hashed)
         if identity is None:
             moment = self.known.moment
-            identity = await self._store.read(lambda tx: queries.by_hash(tx, hashed))
+            row = await self._store.look_up(queries.BY_HASH, hashed)
+            identity = queries.identity_of(row, hashed)
             if identity is not None:
                 self.known.put(hashed, identity, read_at=moment)
         identity = self._checked(identity)

@@ -30,18 +30,19 @@ FIELDS: Final = CREDENTIAL.count(",") + 1
 SESSION: Final = "session"
 
 
+BY_HASH: Final = (
+    f"SELECT c.hash, {CREDENTIAL}, {ACCOUNT} FROM credentials c "  # noqa: S608
+    "LEFT JOIN users u ON u.id = c.account_id WHERE c.hash = ?"
+)
+
+
 def new_id() -> str:
     """The id of a new credential: it may be shown and logged."""
     return f"c_{secrets.token_hex(12)}"
 
 
-async def by_hash(tx: Tx, hashed: str) -> Identity | None:
-    """Who is behind the secret that has this hash; a guest has no account."""
-    row = await tx.fetch_one(
-        f"SELECT c.hash, {CREDENTIAL}, {ACCOUNT} FROM credentials c "  # noqa: S608
-        "LEFT JOIN users u ON u.id = c.account_id WHERE c.hash = ?",
-        (hashed,),
-    )
+def identity_of(row: Row | None, hashed: str) -> Identity | None:
+    """Who is behind the secret with this hash, by what was looked up; a guest has no account."""
     if row is None or not compare_digest(row[0], hashed):
         return None
     return _identity(row[1:])

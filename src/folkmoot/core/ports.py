@@ -136,6 +136,28 @@ class Store(Protocol):
         """Run a query on one consistent view of what is committed; say `long` if it reads much."""
         ...
 
+    async def look_up(self, sql: str, key: str) -> Row | None:
+        """The row that a statement finds by a key: its end is `= ?`, its first column the key.
+
+        An engine may look up the keys of several callers at once.
+        """
+        ...
+
+
+class RateCounts(Protocol):
+    """Counts by key in windows of time, for all hubs that share a database."""
+
+    async def take(self, key: str, most: int, seconds: int, *, overdraw: bool = False) -> float:
+        """Count one more and answer 0, or answer in how many seconds the window ends.
+
+        With `overdraw` it is counted in any case.
+        """
+        ...
+
+    async def give_back(self, key: str) -> None:
+        """Take one back that turned out not to count."""
+        ...
+
 
 class DatabaseIdentity(msgspec.Struct, frozen=True):
     """Who a database is; `master_key_id` is empty until it has a vault.
@@ -192,6 +214,11 @@ class Database(Store, Protocol):
     @property
     def identity(self) -> DatabaseIdentity:
         """Who the database is."""
+        ...
+
+    @property
+    def rates(self) -> RateCounts | None:
+        """Where rate limits are counted that several hubs share; None where one hub counts."""
         ...
 
     async def ready(self) -> None:

@@ -24,7 +24,16 @@ from folkmoot.core.errors import (
     DiskFailed,
     StoreError,
 )
-from folkmoot.core.ports import Backup, Bus, DatabaseIdentity, Progress, StoreStats, Unit
+from folkmoot.core.ports import (
+    Backup,
+    Bus,
+    DatabaseIdentity,
+    Progress,
+    RateCounts,
+    Row,
+    StoreStats,
+    Unit,
+)
 from folkmoot.store import meta
 from folkmoot.store.backup import copy_database, sync
 from folkmoot.store.erasure import PageCleaner, clean_once
@@ -71,6 +80,8 @@ class SqliteStore:
     """The database of one hub. Open it with `SqliteStore.open`, in the loop that will use it."""
 
     identity: DatabaseIdentity
+    rates: RateCounts | None = None
+    """One hub alone uses the file, and counts in memory."""
 
     def __init__(
         self,
@@ -178,6 +189,10 @@ class SqliteStore:
         except DatabaseCorrupt as error:
             self._note_damage(error)
             raise
+
+    async def look_up(self, sql: str, key: str) -> Row | None:
+        """The row that a statement finds by a key."""
+        return await self.read(lambda tx: tx.fetch_one(sql, (key,)))
 
     def _publish(self, event: Published) -> None:
         """Publish a committed event; a failing bus is only logged."""

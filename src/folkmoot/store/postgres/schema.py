@@ -20,6 +20,7 @@ from folkmoot.core.errors import (
     MigrationFailed,
 )
 from folkmoot.store.postgres.dialect import spelled_schema
+from folkmoot.store.postgres.rates import CREATE_RATES
 from folkmoot.store.schema import CREATE_RECORD, Migration
 
 READ_ONLY = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on'"
@@ -64,6 +65,10 @@ async def migrate(connection: Any, known: list[Migration], where: str) -> None:
             if version < len(known):
                 await apply(connection, known[version])
                 version += 1
+    async with connection.transaction():
+        if not await connection.fetchval("SELECT to_regclass('rate_counts')::text"):
+            await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+            await connection.execute(CREATE_RATES)
 
 
 def create_sequences() -> list[str]:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import CodeType
 from typing import Any, TypeVar
@@ -49,6 +49,8 @@ from folkmoot.store.postgres.dialect import (
     translate_error,
     use_our_types,
 )
+from folkmoot.store.postgres.gather import Gatherer
+from folkmoot.store.postgres.rates import SharedRates
 from folkmoot.store.postgres.schema import check_server, migrate
 from folkmoot.store.postgres.server import RENEWAL_SECONDS, DatabaseClaim, ServerTimeline, vacuum
 from folkmoot.store.postgres.tx import ColumnTypes, PostgresTx, SecondStatement
@@ -65,6 +67,8 @@ ATTEMPT_SECONDS = 20.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
 VACUUM_SECONDS = 30.0
 """How often what was deleted is removed from the tables, where something was."""
+CLEAN_SECONDS = 60.0
+"""How often rate limits that are over are removed."""
 KNOWN_QUERIES = 4_096
 BACKUP = "A PostgreSQL database is backed up with pg_dump, or by its server's own archive."
 
@@ -86,6 +90,9 @@ class PostgresStore:
         self._in_views: dict[CodeType, None] = {}
         """Queries known to run more than one statement."""
         self._types: ColumnTypes = {}
+        self._look_ups: dict[str, Gatherer[str, Row | None]] = {}
+        """By statement, of which there are few."""
+        self.rates = SharedRates(self._run_alone, self._start, queue)
         self._to_vacuum = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._writes = self._reads = 0
@@ -146,7 +153,7 @@ class PostgresStore:
         except BaseException:
             await store.close()
             raise
-        store._tasks = [asyncio.create_task(store._vacuum())]
+        store._tasks = [asyncio.create_task(each) for each in (store._vacuum(), store._clean())]
         if store._claim is not None:
             store._tasks.append(asyncio.create_task(store._keep_claim(store._claim)))
         return store
@@ -190,6 +197,30 @@ class PostgresStore:
             )
         self._reads += 1
         return await self._start(self._until_read(query))
+
+    async def look_up(self, sql: str, key: str) -> Row | None:
+        """The row that a statement finds by a key, together with what others look up."""
+        self._require_open()
+        if "\x00" in key:
+            return None
+        if sql not in self._look_ups:
+            many = f"{sql.removesuffix('= ?')}= ANY(?)"
+
+            async def ask(keys: list[str]) -> list[Row | None]:
+                found = {row[0]: row for row in await self._run_alone(many, (keys,))}
+                return [found.get(one) for one in keys]
+
+            self._look_ups[sql] = Gatherer(ask, self._start, self._queue)
+        return await self._look_ups[sql].get(key)
+
+    async def _run_alone(self, sql: str, params: Sequence[Any]) -> list[Row]:
+        """The rows of one statement, which is run again if its connection is lost."""
+
+        async def attempt() -> list[Row]:
+            async with self._connected() as connection:
+                return await PostgresTx(connection).fetch(sql, params)
+
+        return await self._repeated(attempt)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Run work to its end, even if its caller leaves."""
@@ -351,6 +382,15 @@ class PostgresStore:
                 await self.vacuum()
             except (*POSTGRES, StoreError) as error:
                 LOG.warning("deleted rows were not removed: %s", error)
+
+    async def _clean(self) -> None:
+        """Forget rate limits that are over; every hub does so, and what is gone stays gone."""
+        while True:
+            await asyncio.sleep(CLEAN_SECONDS)
+            try:
+                await self.rates.clean()
+            except (*POSTGRES, StoreError) as error:
+                LOG.warning("rate limits that are over were not removed: %s", error)
 
     async def vacuum(self) -> None:
         """Remove deleted rows from the tables that have some."""

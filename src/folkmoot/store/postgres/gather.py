@@ -1,0 +1,67 @@
+"""Gathering: what is asked while a statement runs goes into the next one.
+
+A statement costs a round trip however much it asks for, so many callers at the same moment should
+share one. Nobody waits for company: whoever comes first is asked for at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from folkmoot.core.errors import StoreOverloaded
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+MAX_GATHERED = 1_000
+"""Callers that one statement answers; further ones wait for the next."""
+
+Ask: TypeAlias = Callable[[list[K]], Awaitable[Sequence[V]]]
+"""Answers some questions, each in its place."""
+Start: TypeAlias = Callable[[Coroutine[Any, Any, None]], Any]
+"""Begins something that goes on to its end, whoever leaves meanwhile."""
+
+
+class Gatherer(Generic[K, V]):
+    """Asks for many callers at once, one statement after the other."""
+
+    def __init__(self, ask: Ask[K, V], start: Start, most_waiting: int) -> None:
+        self._ask = ask
+        self._start = start
+        self._most_waiting = most_waiting
+        self._waiting: list[tuple[K, asyncio.Future[V]]] = []
+        self._running = False
+
+    async def get(self, question: K) -> V:
+        """What is answered to a question by a statement that begins after this call."""
+        if len(self._waiting) >= self._most_waiting:
+            raise StoreOverloaded(
+                f"More than {self._most_waiting:,} reads are waiting. Setting: store.queue."
+            )
+        answer: asyncio.Future[V] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, answer))
+        if not self._running:
+            self._running = True
+            self._start(self._run())
+        return await answer
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                asked = self._waiting[:MAX_GATHERED]
+                del self._waiting[:MAX_GATHERED]
+                try:
+                    answers = await self._ask([question for question, _ in asked])
+                except Exception as error:  # noqa: BLE001 - it is each caller's
+                    for _, waiting in asked:
+                        if not waiting.done():
+                            waiting.set_exception(error)
+                    continue
+                for (_, waiting), answer in zip(asked, answers, strict=True):
+                    # Whoever left is not told.
+                    if not waiting.done():
+                        waiting.set_result(answer)
+        finally:
+            self._running = False
