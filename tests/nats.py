@@ -79,6 +79,8 @@ class NatsProcess:
         self._child.kill()
         self._child.wait()
 
+    close = kill
+
     def pause(self) -> None:
         """Let it do nothing, while its connections stay open."""
         self._child.send_signal(signal.SIGSTOP)

@@ -117,6 +117,12 @@ class KnownIdentities:
         for hashed in tuple(self._of_account.get(account_id, ())):
             self._drop(hashed)
 
+    def forget_all(self) -> None:
+        """Nothing that was read before is remembered any more."""
+        self.moment += 1
+        for table in (self._by_hash, self._hashes, self._of_account, self.rights):
+            table.clear()
+
     def _drop(self, hashed: str) -> None:
         credential = self._by_hash.pop(hashed).credential
         del self._hashes[credential.id]
@@ -143,6 +149,7 @@ class Authentication:
         """Browser sessions that were used, and whose they are."""
         store.bus.listen(ACCOUNTS, self._account_changed)
         store.bus.listen(CREDENTIALS, self._credential_ended)
+        store.bus.listen_doubt(self.known.forget_all)
 
     def _account_changed(self, event: Event) -> None:
         self.known.forget_account(about(event))

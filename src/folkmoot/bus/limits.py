@@ -44,3 +44,5 @@ RETRY_SECONDS: Final = 0.5
 """How soon servers that could not be reached are tried again."""
 MISSED_SECONDS: Final = 0.1
 """Events that are missed within this time are told once."""
+MAX_CHANGES: Final = 65_536
+"""Changes that are remembered as delivered, and subjects of them."""

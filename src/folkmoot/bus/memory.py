@@ -40,6 +40,7 @@ class MemoryBus:
         self._open: set[MemorySubscription] = set()
         self._listeners: SubjectIndex[Listening] = SubjectIndex()
         self._missed_listeners: dict[int, MissedListener] = {}
+        self._doubt_listeners: dict[int, MissedListener] = {}
         self._numbers = count()
         self._limits = (max_queued, max_queued_bytes)
         self._max_event = max_event
@@ -54,7 +55,7 @@ class MemoryBus:
         """Carry an event to everyone who subscribed to its subject, after the commit."""
         self.emit(subject, event)
 
-    def emit(self, subject: str, event: Any) -> None:
+    def emit(self, subject: str, event: Any, *, change: int = 0) -> None:  # noqa: ARG002
         """Publish without waiting; every listener has been called when it returns."""
         if self._closed:
             raise BusClosed("The bus is closed.")
@@ -93,11 +94,20 @@ class MemoryBus:
 
     def listen_missed(self, listener: MissedListener) -> Callable[[], None]:
         """Have a listener called when events were lost on their way; here none ever is."""
+        return self._add(self._missed_listeners, listener)
+
+    def listen_doubt(self, listener: MissedListener) -> Callable[[], None]:
+        """Have a listener called when all that was read before may be outdated: here never."""
+        return self._add(self._doubt_listeners, listener)
+
+    def _add(
+        self, table: dict[int, MissedListener], listener: MissedListener
+    ) -> Callable[[], None]:
         number = next(self._numbers)
-        self._missed_listeners[number] = listener
+        table[number] = listener
 
         def end() -> None:
-            self._missed_listeners.pop(number, None)
+            table.pop(number, None)
 
         return end
 

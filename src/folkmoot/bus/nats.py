@@ -16,7 +16,7 @@ import logging
 import random
 import secrets
 import ssl
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -30,6 +30,7 @@ from folkmoot.bus.limits import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
     FRAMES_PER_TURN,
+    MAX_CHANGES,
     MAX_EVENT,
     MAX_FRAME_BYTES,
     MAX_INBOX_FRAME_BYTES,
@@ -53,7 +54,7 @@ from folkmoot.core.errors import (
     SettingsError,
     SubjectInvalid,
 )
-from folkmoot.core.ports import MessageHandler
+from folkmoot.core.ports import LoggedChange, MessageHandler, MissedListener
 
 logger = logging.getLogger("folkmoot.bus")
 
@@ -178,9 +179,14 @@ class NatsBus(MemoryBus):
         self._has_outgoing = asyncio.Event()
         self._handler: MessageHandler | None = None
         self._unsent: Counter[str] = Counter()
+        self._delivered: OrderedDict[int, None] = OrderedDict()
+        """The numbers of changes that listeners have heard of."""
+        self._last_change: OrderedDict[str, int] = OrderedDict()
+        """The highest of them, by subject."""
         self._checked = 0
         self._missed_count = 0
         self._telling: asyncio.TimerHandle | None = None
+        self._tick: asyncio.TimerHandle | None = None
         self._run: asyncio.Task[None] | None = None
         self._stopping = False
         self._error = ""
@@ -216,6 +222,7 @@ class NatsBus(MemoryBus):
             if client is not None:
                 self._begin(client)
                 self._run = asyncio.create_task(self._keep_connected(client))
+                self._tick = self._loop.call_later(PULSE_SECONDS, self._tell_outage)
                 return
         raise BusUnreachable(f"The bus cannot be reached. {self._error}")
 
@@ -348,7 +355,7 @@ class NatsBus(MemoryBus):
             if self._client is client:
                 self._has_outgoing.clear()
 
-    def emit(self, subject: str, event: Any) -> None:
+    def emit(self, subject: str, event: Any, *, change: int = 0) -> None:
         """Publish without waiting; every listener of this process was called when it returns."""
         if self._closed:
             raise BusClosed("The bus is closed.")
@@ -359,9 +366,44 @@ class NatsBus(MemoryBus):
                 self._writer.skip()
                 self._unsent["unsent"] += 1
             else:
-                payload = b"%s\n%s" % (subject.encode(), data)
+                payload = b"%d %s\n%s" % (change, subject.encode(), data)
                 self._put(self._to_all, self._writer.event(self._to_all, payload, self._room))
-        self._deliver(subject, tokens, data)
+        if self._is_new(change, subject):
+            self._deliver(subject, tokens, data)
+
+    def _is_new(self, change: int, subject: str) -> bool:
+        """Whether an event was not delivered yet, as far as it can be known."""
+        if not change:
+            return True
+        if change in self._delivered:
+            return False
+        self._remember(change, subject)
+        if change < (last := self._last_change[subject]):
+            # A later one came first: it is delivered once more, from the log.
+            self._delivered.pop(last, None)
+            self._miss(1)
+        return True
+
+    def _remember(self, change: int, subject: str) -> None:
+        self._delivered[change] = None
+        last = max(change, self._last_change.pop(subject, 0))
+        self._last_change[subject] = last
+        for table in (self._delivered, self._last_change):
+            if len(table) > MAX_CHANGES:
+                table.popitem(last=False)
+
+    def replay(self, changes: Sequence[LoggedChange]) -> None:
+        """Deliver what was not delivered, and what came after it on the same subject."""
+        behind: set[str] = set()
+        for change, subject, data in changes:
+            if change not in self._delivered or subject in behind:
+                behind.add(subject)
+                self._remember(change, subject)
+                self._deliver(subject, check_subject(subject), data)
+
+    def doubt(self) -> None:
+        """Call those who `listen_doubt`."""
+        call_all(self._doubt_listeners.values())
 
     def has_audience(self, subject: str) -> bool:
         """Whether anyone may receive what is published there; of other nodes it is not known."""
@@ -414,17 +456,25 @@ class NatsBus(MemoryBus):
 
     def _accept(self, found: Accepted, payload: bytes, *, to_all: bool) -> None:
         if to_all:
-            name, _, data = payload.partition(b"\n")
+            head, _, data = payload.partition(b"\n")
             try:
-                subject = name.decode("ascii")
-                self._deliver(subject, check_subject(subject), data)
-            except (UnicodeDecodeError, SubjectInvalid):
+                number, _, subject = head.decode("ascii").partition(" ")
+                tokens = check_subject(subject)
+                if self._is_new(int(number), subject):
+                    self._deliver(subject, tokens, data)
+            except (ValueError, SubjectInvalid):
                 self._reader.dropped["unknown"] += 1
         elif self._handler is not None:
             try:
                 self._handler(found.node, payload)
             except Exception:
                 logger.exception("a message of another node failed", extra={"node": found.node})
+
+    def _tell_outage(self) -> None:
+        """Without a server events are missed all the time: whoever waits looks each second."""
+        self._tick = self._loop.call_later(PULSE_SECONDS, self._tell_outage)
+        if self._client is None:
+            self._miss(1)
 
     def _miss(self, count: int) -> None:
         """Tell everyone that events were lost: at once, then no more often than they can bear."""
@@ -438,11 +488,7 @@ class NatsBus(MemoryBus):
         if not count or self._closed:
             return
         self._telling = self._loop.call_later(MISSED_SECONDS, self._tell_missed)
-        for listener in list(self._missed_listeners.values()):
-            try:
-                listener()
-            except Exception:
-                logger.exception("a listener for missed events failed")
+        call_all(self._missed_listeners.values())
         for subscription in list(self._open):
             subscription.miss(count)
 
@@ -450,8 +496,9 @@ class NatsBus(MemoryBus):
         """Leave the servers and close every subscription."""
         run, self._run = self._run, None
         client, self._stopping = self._client, True
-        if self._telling is not None:
-            self._telling.cancel()
+        for timer in (self._telling, self._tick):
+            if timer is not None:
+                timer.cancel()
         if run is not None:
             run.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -459,6 +506,15 @@ class NatsBus(MemoryBus):
         if client is not None:
             await client.end()
         await super().close()
+
+
+def call_all(listeners: Iterable[MissedListener]) -> None:
+    """Call listeners, each whatever the others do."""
+    for listener in list(listeners):
+        try:
+            listener()
+        except Exception:
+            logger.exception("a listener failed")
 
 
 def describe(error: BaseException) -> str:

@@ -44,6 +44,10 @@ HELD: Final = "held"
 """A message is held back until someone decides, or was decided about: `proxy.held` says what."""
 
 
+OF_ONE_NODE: Final = (BACKENDS, TASKS, SERVERS, SETTINGS, HELD)
+"""What concerns one process of a hub alone: its settings, its links, and what it holds back."""
+
+
 def subject(pattern: str, id_: str) -> str:
     """Where events about one of these are published."""
     return f"{pattern.removesuffix('*')}{id_}"

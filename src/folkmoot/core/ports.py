@@ -286,14 +286,19 @@ What it raises is logged, and is not the publisher's.
 """
 
 MissedListener: TypeAlias = Callable[[], None]
-"""Called when events of other processes were lost: what a cache knows from before is in doubt."""
+"""Called when events of other processes were lost, or may have been."""
+LoggedChange: TypeAlias = tuple[int, str, bytes]
+"""A change in a log: its number, its subject and its event as JSON."""
 
 
 class Bus(Protocol):
     """Wakes and fans out. What it loses costs latency, never data: cursors re-read the store."""
 
-    def emit(self, subject: str, event: Any) -> None:
-        """Publish without waiting; every listener has been called when it returns."""
+    def emit(self, subject: str, event: Any, *, change: int = 0) -> None:
+        """Publish without waiting; every listener has been called when it returns.
+
+        An event with the number of a `change` can also be read from a log of changes.
+        """
         ...
 
     def has_audience(self, subject: str) -> bool:
@@ -306,6 +311,10 @@ class Bus(Protocol):
 
     def listen_missed(self, listener: MissedListener) -> Callable[[], None]:
         """Have a listener called when events were lost on their way; the answer ends it."""
+        ...
+
+    def listen_doubt(self, listener: MissedListener) -> Callable[[], None]:
+        """Have a listener called when all that was read before may be outdated."""
         ...
 
     async def publish(self, subject: str, event: Any) -> None:
@@ -347,6 +356,14 @@ class NodeBus(Bus, Protocol):
 
     def receive(self, handler: MessageHandler) -> None:
         """Have a handler called with each message that other nodes send to this one."""
+        ...
+
+    def replay(self, changes: Sequence[LoggedChange]) -> None:
+        """Give this process's listeners what they have not heard of a log of changes."""
+        ...
+
+    def doubt(self) -> None:
+        """Call those who `listen_doubt`."""
         ...
 
 

@@ -197,7 +197,7 @@ class SqliteStore:
     def _publish(self, event: Published) -> None:
         """Publish a committed event; a failing bus is only logged."""
         try:
-            self.bus.emit(*event)
+            self.bus.emit(event.subject, event.data)
         except BusClosed:
             LOG.debug("an event was not published: the bus is closed")
         except BusError as error:

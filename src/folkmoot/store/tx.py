@@ -64,6 +64,8 @@ class Published(NamedTuple):
 
     subject: str
     data: msgspec.Raw
+    change: int = 0
+    """Its number in the log of changes, where there is one."""
 
 
 SEVERAL = "A unit of the store runs one statement at a time, and this text holds several."

@@ -33,6 +33,7 @@ from folkmoot.core.ports import (
     Backup,
     Bus,
     DatabaseIdentity,
+    NodeBus,
     Progress,
     Row,
     StoreStats,
@@ -40,6 +41,7 @@ from folkmoot.core.ports import (
     Unit,
 )
 from folkmoot.settings.types import database_url, without_password
+from folkmoot.store.postgres.changes import ChangeLog
 from folkmoot.store.postgres.dialect import (
     CONNECT_SECONDS,
     LOST,
@@ -85,6 +87,7 @@ class PostgresStore:
         self._queue = queue
         self._timeline = ServerTimeline(self.where, synchronous=synchronous_replica)
         self._claim: DatabaseClaim | None = None
+        self._log: ChangeLog | None = None
         self._closed = False
         self._running: set[asyncio.Task[Any]] = set()
         self._in_views: dict[CodeType, None] = {}
@@ -111,15 +114,17 @@ class PostgresStore:
         synchronous_replica: bool = False,
         claim: str | None = None,
         bus: Bus | None = None,
+        shared: NodeBus | None = None,
     ) -> PostgresStore:
         """Connect, and bring the database to the newest schema if need be.
 
         `queue` bounds how many units, and how many queries, may wait; `prepare` keeps statements
         prepared between transactions, which some poolers cannot do. Unless every commit waits for
         a `synchronous_replica`, a server that took over from another begins a new epoch. With a
-        `claim`, nobody else may use the database meanwhile who comes with another.
+        `claim`, nobody else may use the database meanwhile who comes with another. Where it is
+        `shared` with other nodes on a bus, changes that no node may miss are also logged.
         """
-        store = cls(url, queue=queue, bus=bus, synchronous_replica=synchronous_replica)
+        store = cls(url, queue=queue, bus=shared or bus, synchronous_replica=synchronous_replica)
         if not database_url(url):
             raise DatabaseUnwritable(f"{store.where}: the address is not valid.")
         try:
@@ -142,6 +147,9 @@ class PostgresStore:
                     wanted = DatabaseClaim(claim, store.where)
                     await wanted.take(connection)
                     store._claim = wanted
+            if shared is not None:
+                store._log = ChangeLog(store._pool, shared)
+                await store._log.open()
             store.identity = await store.write(store._timeline.settle_identity())
         except POSTGRES as error:
             await store.close()
@@ -154,6 +162,8 @@ class PostgresStore:
             await store.close()
             raise
         store._tasks = [asyncio.create_task(each) for each in (store._vacuum(), store._clean())]
+        if store._log is not None:
+            store._tasks.append(asyncio.create_task(store._log.follow()))
         if store._claim is not None:
             store._tasks.append(asyncio.create_task(store._keep_claim(store._claim)))
         return store
@@ -233,6 +243,8 @@ class PostgresStore:
         if self._closed:
             raise StoreClosed("The database is closed.")
         self._timeline.require_same()
+        if self._log is not None:
+            self._log.require()
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
@@ -273,6 +285,7 @@ class PostgresStore:
             try:
                 result = await unit(tx)
                 tx.require_whole()
+                await self._note(tx, connection)
             except BaseException:
                 # A connection that is lost has undone it already.
                 with suppress(*POSTGRES):
@@ -293,11 +306,21 @@ class PostgresStore:
             tx = PostgresTx(connection, self._types, publishes=True, single=True)
             try:
                 result = await unit(tx)
+                await self._note(tx, connection)
             except LOST as error:
                 terminate(connection)
                 raise self._unknown(error) from error
         self._to_vacuum.set()
         return result, tx.events
+
+    async def _note(self, tx: PostgresTx, connection: Any) -> None:
+        """Log the events of a unit that other nodes may not miss."""
+        if self._log is not None and tx.events:
+            numbers = await self._log.note(connection, tx.events)
+            tx.events = [
+                event._replace(change=number)
+                for event, number in zip(tx.events, numbers, strict=True)
+            ]
 
     def _unknown(self, error: BaseException) -> StoreError:
         """What is said when the answer of a commit was lost."""
@@ -364,7 +387,7 @@ class PostgresStore:
     def _publish(self, event: Published) -> None:
         """Publish a committed event; a failing bus is only logged."""
         try:
-            self.bus.emit(*event)
+            self.bus.emit(event.subject, event.data, change=event.change)
         except BusClosed:
             LOG.debug("an event was not published: the bus is closed")
         except BusError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -160,6 +161,26 @@ class EventStreams:
         """How many events were told, by name."""
         self.resumed = 0
         """How many streams were resumed."""
+        self._reloading: asyncio.TimerHandle | None = None
+        self._missed = False
+        bus.listen_missed(self._events_missed)
+
+    def _events_missed(self) -> None:
+        """Have everyone read again what they show: at once, then no more often than is useful."""
+        self._missed = True
+        if self._reloading is None:
+            self._reload_missed()
+
+    def _reload_missed(self) -> None:
+        missed, self._missed, self._reloading = self._missed, False, None
+        if not missed or self._stopping:
+            return
+        loop = asyncio.get_running_loop()
+        self._reloading = loop.call_later(EVENTS_RETRY_SECONDS, self._reload_missed)
+        for own in self._own.values():
+            for follower in tuple(own.followers.values()):
+                if not follower.ended:
+                    follower.put(rows.RELOAD, rows.Reload("gap"))
 
     @property
     def open(self) -> int:
@@ -204,6 +225,8 @@ class EventStreams:
     def stop(self) -> None:
         """End every stream: the hub stops, and clients come back to the next one."""
         self._stopping = True
+        if self._reloading is not None:
+            self._reloading.cancel()
         for own in self._own.values():
             for stream in tuple(own.followers):
                 stream.end()

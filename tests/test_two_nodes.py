@@ -1,0 +1,302 @@
+"""Two hubs on one PostgreSQL and one NATS: what one changes holds in the other soon.
+
+Each is tried with NATS, and without it: then the other node reads of the change in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from folkmoot.app import Hub
+from folkmoot.core.events import OF_ONE_NODE
+from folkmoot.gateway.model import Inventory
+from folkmoot.rooms.spec import read_patch
+from tests import nats, postgres
+from tests.gateway.scripted import Scripted
+from tests.gateway.scripted import tool as definition
+from tests.harness import run
+from tests.interaction.room_client import ROOM, Closed, joined
+from tests.mcp_harness import settings
+from tests.nats import NatsProcess
+from tests.store.test_changes import Unreachable
+from tests.test_two_hubs import KEY, NOT_AUTHENTICATED, Pair, port
+from tests.transports.events.support import following
+from tests.transports.rest.support import Asker
+
+pytestmark = [*postgres.NEEDED, *nats.NEEDED]
+
+WAYS = pytest.mark.parametrize("cut", [False, True], ids=["nats", "without-nats"])
+WAIT_SECONDS = 60.0
+
+
+@asynccontextmanager
+async def two_nodes(folder: Path, *, cut: bool = False) -> AsyncIterator[Pair]:
+    """Two hubs, each with a store and a bus of its own; NATS is gone once they run, if `cut`."""
+    from folkmoot.bus.nats import NatsBus, parse_servers
+    from folkmoot.store.postgres import PostgresStore
+
+    server, key = NatsProcess(), secrets.token_bytes(32)
+    url = await postgres.schema_of(folder)
+
+    @asynccontextmanager
+    async def hub(name: str) -> AsyncIterator[Hub]:
+        bus = NatsBus(parse_servers(server.url), local=OF_ONE_NODE)
+        await bus.start(key)
+        store = await PostgresStore.open(url, shared=bus)
+        try:
+            async with Hub(
+                settings(folder / name, master_key=KEY), store=store, bus=bus
+            ).running() as running:
+                yield running
+        finally:
+            await store.close()
+            await bus.close()
+
+    with closing(server):
+        async with hub("one") as first, hub("two") as second:
+            if cut:
+                server.kill()
+            yield Pair(first, second)
+
+
+async def soon(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something holds in the other node."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not await holds():  # noqa: ASYNC110 - the other node does not tell
+            await asyncio.sleep(0.05)
+
+
+async def status(hubs: Pair, token: str) -> int:
+    return (await hubs.call(hubs.second, token, "msg/whoami")).status
+
+
+@WAYS
+@pytest.mark.requirement("nodes.caches")
+def test_a_token_that_one_node_revokes_opens_nothing_in_the_other(
+    tmp_path: Path, cut: bool
+) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=cut) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            made = await hubs.first.accounts.authentication.create(ann.account, "phone")
+            await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
+            async with (
+                following(Asker(port(hubs.second), made.token)) as source,
+                joined(port(hubs.second), made.token) as seat,
+            ):
+                assert await status(hubs, made.token) == 200
+                await hubs.first.accounts.authentication.revoke(ann.account, made.credential.id)
+
+                async def refused() -> bool:
+                    return await status(hubs, made.token) == 401
+
+                await soon(refused)
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == NOT_AUTHENTICATED
+                while not await source.ended():
+                    pass
+                assert await status(hubs, ann.token) == 200
+
+    run(main())
+
+
+@WAYS
+@pytest.mark.requirement("nodes.caches")
+def test_whoever_one_node_suspends_is_refused_by_the_other(tmp_path: Path, cut: bool) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=cut) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
+            async with joined(port(hubs.second), ann.token) as seat:
+                await hubs.first.accounts.suspend(ann.account, suspended=True)
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == NOT_AUTHENTICATED
+                assert await status(hubs, ann.token) == 401
+            await hubs.first.accounts.suspend(ann.account, suspended=False)
+
+            async def welcome() -> bool:
+                return await status(hubs, ann.token) == 200
+
+            await soon(welcome)
+
+    run(main())
+
+
+@WAYS
+@pytest.mark.requirement("nodes.caches")
+def test_what_one_node_grants_and_revokes_holds_in_the_other(tmp_path: Path, cut: bool) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=cut) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+
+            async def says() -> str:
+                told = (await hubs.call(hubs.second, ann.token, "msg/threads")).json()
+                return str(json.loads(told["result"]["content"][0]["text"]).get("code"))
+
+            async def denied() -> bool:
+                return await says() == "capability_denied"
+
+            async def allowed() -> bool:
+                return await says() == "None"
+
+            assert await allowed()
+            deny = {"handle": "ann", "patterns": ["!mcp.request.tools/call:msg/threads"]}
+            await hubs.operate("folkmoot/grant", **deny)
+            await soon(denied)
+            await hubs.operate("folkmoot/revoke", **deny)
+            await soon(allowed)
+
+    run(main())
+
+
+@WAYS
+@pytest.mark.requirement("nodes.caches")
+def test_a_handle_that_one_node_changes_is_the_handle_in_the_other(
+    tmp_path: Path, cut: bool
+) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=cut) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            assert b"ann" in (await hubs.call(hubs.second, ann.token, "msg/whoami")).body
+            await hubs.first.accounts.change_handle(ann.account, "anna_b")
+
+            async def renamed() -> bool:
+                return b"anna_b" in (await hubs.call(hubs.second, ann.token, "msg/whoami")).body
+
+            await soon(renamed)
+
+    run(main())
+
+
+@WAYS
+@pytest.mark.requirement("nodes.caches")
+def test_a_room_that_one_node_changes_or_removes_is_so_in_the_other(
+    tmp_path: Path, cut: bool
+) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=cut) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
+            owner = await hubs.first.rooms.authenticate(ann.token)
+            async with joined(port(hubs.second), ann.token) as seat:
+                patch = read_patch({"capabilities": ["chat.*"]})
+                await hubs.first.rooms.change(owner, ROOM, patch)
+                with pytest.raises(Closed):
+                    await seat.kind("never")
+            assert (await hubs.second.rooms.get(owner, ROOM)).capabilities == ["chat.*"]
+            async with joined(port(hubs.second), ann.token) as seat:
+                await hubs.first.rooms.delete(owner, ROOM)
+                with pytest.raises(Closed):
+                    await seat.kind("never")
+
+    run(main())
+
+
+@WAYS
+@pytest.mark.requirement("nodes.caches", "nodes.pins")
+def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(
+    tmp_path: Path, cut: bool
+) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=cut) as hubs:
+            gateways = [hub.behind.gateway for hub in hubs]
+            old, new = (
+                Inventory(tools=(definition("read", description=text),)) for text in ("old", "new")
+            )
+            for gateway in gateways:
+                gateway.attach(Scripted("files"))
+            # The second sees the tool for the first time when it has changed already.
+            await gateways[0].arrived("files", old)
+            await gateways[1].arrived("files", new)
+            assert len(gateways[0].catalogue.rows("tools")) == 1
+            assert len(gateways[1].catalogue.rows("tools")) == 0
+            await gateways[0].arrived("files", new)
+            assert await gateways[0].accept("files") == ["files:read"]
+
+            async def offered() -> bool:
+                return len(gateways[1].catalogue.rows("tools")) == 1
+
+            await soon(offered)
+            assert await gateways[1].pins.diff() == []
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.pins")
+def test_of_two_nodes_that_see_a_server_first_at_once_one_pins(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            gateways = [hub.behind.gateway for hub in hubs]
+            seen = [
+                Inventory(tools=(definition("read", description=text),)) for text in ("one", "two")
+            ]
+            for gateway in gateways:
+                gateway.attach(Scripted("files"))
+            await asyncio.gather(
+                *(
+                    gateway.arrived("files", inventory)
+                    for gateway, inventory in zip(gateways, seen, strict=True)
+                )
+            )
+            offered = [len(gateway.catalogue.rows("tools")) for gateway in gateways]
+            assert sorted(offered) == [0, 1]
+            assert len(await gateways[0].pins.diff()) == 1
+
+    run(main())
+
+
+@WAYS
+@pytest.mark.requirement("nodes.waits")
+def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_other(
+    tmp_path: Path, cut: bool
+) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=cut) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            bob = await hubs.first.accounts.register("bob")
+            waiting = asyncio.ensure_future(hubs.call(hubs.second, ann.token, "msg/inbox", wait=50))
+            await asyncio.sleep(0.2)
+            await hubs.call(hubs.first, bob.token, "msg/send", to="ann", body="hush")
+            async with asyncio.timeout(40):
+                assert b"hush" in (await waiting).body
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.doubt")
+def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=True) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            made = await hubs.first.accounts.authentication.create(ann.account, "phone")
+            assert await status(hubs, made.token) == 200
+            hubs.second.store._log._pool = Unreachable()  # type: ignore[attr-defined]
+            await hubs.first.accounts.authentication.revoke(ann.account, made.credential.id)
+
+            async def refused() -> bool:
+                return await status(hubs, made.token) == 401
+
+            await soon(refused)
+
+    run(main())
+
+
+@pytest.mark.requirement("bus.missed")
+def test_whoever_follows_events_reads_again_while_nats_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=True) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            async with following(Asker(port(hubs.second), ann.token)) as source:
+                while await source.event() != ("reload", {"reason": "gap"}):
+                    pass
+
+    run(main())
