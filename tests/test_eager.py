@@ -81,3 +81,33 @@ def test_whoever_takes_no_notice_of_an_end_goes_on() -> None:
         assert await eager == "still here"
 
     run(main())
+
+
+def test_it_can_go_on_outside_of_a_task_and_then_in_one() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        first, second = loop.create_future(), loop.create_future()
+
+        async def waits() -> list[int]:
+            await first
+            async with asyncio.timeout(None):
+                return [await second]
+
+        eager = Eager(waits())
+        woken: asyncio.Future[None] = loop.create_future()
+        assert eager.call_when_woken(lambda _: woken.set_result(None))
+        first.set_result(True)
+        await woken
+        rest = asyncio.create_task(eager.rest())
+        second.set_result(2)
+        assert await rest == [2]
+
+        async def at_last() -> int:
+            return int(await first)
+
+        again = Eager(at_last())
+        assert again.done or again.step()
+        assert again.result == 1
+        assert not Eager(asyncio.sleep(0)).call_when_woken(print)
+
+    run(main())

@@ -141,15 +141,40 @@ class Eager(Generic[T]):
         self._steps: Any = awaitable.__await__()
         self._waits_for: Any = None
         self.done = False
+        self.step()
+
+    def close(self) -> None:
+        """Give up what has not happened yet, instead of awaiting it."""
+        self._steps.close()
+
+    def call_when_woken(self, woken: Callable[[asyncio.Future[Any]], None]) -> bool:
+        """Have `woken` called once what it waits for is there; whether that is a future at all.
+
+        Until then no task is needed. `step` goes on then, or a task that awaits the rest.
+        """
+        future = self._waits_for
+        if not asyncio.isfuture(future):
+            return False
+        # As a task does: the future was yielded, and the one who got it waits for it.
+        future._asyncio_future_blocking = False
+        future.add_done_callback(woken)
+        return True
+
+    def step(self) -> bool:
+        """Go on, outside of any task, until it waits again; whether it is done."""
         try:
             self._waits_for = next(self._steps)
         except StopIteration as end:
             self.result = end.value
             self.done = True
+        return self.done
 
-    def close(self) -> None:
-        """Give up what has not happened yet, instead of awaiting it."""
-        self._steps.close()
+    async def rest(self) -> T:
+        """The rest of it, as a coroutine for a task."""
+        future = self._waits_for
+        if asyncio.isfuture(future):
+            future._asyncio_future_blocking = True
+        return await self
 
     def __await__(self) -> Generator[Any, Any, T]:
         while not self.done:

@@ -15,7 +15,7 @@ import pytest
 from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import ServerUnreachable, TooManyInFlight, TransportClosed
-from folkmoot.core.message import Notification, Request, Response
+from folkmoot.core.message import ErrorObject, Notification, Request, Response
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import Headers, HttpMetadata, SseMetadata, TransportContext
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
@@ -421,6 +421,97 @@ def test_closing_ends_everything_that_is_open() -> None:
                 await receiving
             with pytest.raises(TransportClosed):
                 await link.send(request("late"))
+
+    run(test())
+
+
+async def in_pieces(asked: Asked) -> None:
+    body = json.dumps(result(asked.message["id"], "pieces")).encode()
+    await asked.head(200, {"content-type": "application/json"})
+    for start in range(0, len(body), 10):
+        await asked.part(body[start : start + 10])
+        await asyncio.sleep(0.001)
+    await asked.end()
+
+
+async def as_events(asked: Asked) -> None:
+    await asked.head(200, {"content-type": "text/event-stream"})
+    await asked.part(event(result(asked.message["id"], "events")))
+    await asked.end()
+
+
+async def refused(asked: Asked) -> None:
+    await asked.say(404)
+
+
+async def broken(asked: Asked) -> None:
+    asked.hang_up()
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (lambda asked: asked.result("whole"), "whole"),
+        (lambda asked: asked.say_json({"jsonrpc": "2.0", "id": 7, "result": {}}), -32000),
+        (in_pieces, "pieces"),
+        (as_events, "events"),
+        (refused, -32000),
+        (broken, -32000),
+    ],
+)
+def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_one(
+    answer: Any, found: Any
+) -> None:
+    async def test() -> None:
+        asked_for = asyncio.Event()
+
+        async def do(asked: Asked) -> None:
+            if asked.message["method"] == "first":
+                await asked.result({})
+            else:
+                await asked_for.wait()
+                await answer(asked)
+
+        async with Place(do).open() as place, linked(place.url) as link:
+            await link.send(request("first", 1))
+            await answers(link, 1)
+            before = asyncio.all_tasks()
+            await link.send(request("second", 2))
+            assert asyncio.all_tasks() == before
+            asked_for.set()
+            told = await link.receive()
+            assert isinstance(told, Response)
+            assert told.id == 2
+            assert (
+                told.error.code if isinstance(told.error, ErrorObject) else told.result
+            ) == found
+
+    run(test())
+
+
+@pytest.mark.parametrize("how", ["cancelled", "closed"])
+def test_a_request_over_an_open_connection_ends_with_its_connection(how: str) -> None:
+    async def test() -> None:
+        async def do(asked: Asked) -> None:
+            if asked.message["id"] == 1:
+                await asked.result({})
+            else:
+                await asyncio.Event().wait()
+
+        async with Place(do).open() as place, linked(place.url) as link:
+            await link.send(call(1, "stateless"))
+            await answers(link, 1)
+            await link.send(call(2, "stateless"))
+            connections = link.target.connections
+            assert connections is not None
+            assert len(connections._all) == 1
+            if how == "cancelled":
+                await link.send(notice("notifications/cancelled", requestId=2))
+            else:
+                await link.close()
+            while connections._all:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            assert not link.waiting
 
     run(test())
 

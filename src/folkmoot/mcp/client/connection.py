@@ -96,6 +96,11 @@ class HttpAnswer(Struct, eq=False):
         pairs = [(name.decode("latin-1"), text_of(value)) for name, value in self._pairs]
         return Headers(tuple(pairs))
 
+    @property
+    def is_message(self) -> bool:
+        """Whether it is one message, and all of it is here."""
+        return self.whole and self.content_type == "application/json"
+
     async def read(self) -> bytes:
         """The next part of the body, or nothing at its end."""
         while not self.parts:
@@ -156,6 +161,7 @@ class HttpConnection(asyncio.Protocol):
         """Bytes of the answer that came since it was read last."""
         self._held = False
         self._heard = 0.0
+        self._patience: float | None = None
         self._silence: asyncio.TimerHandle | None = None
         self._writable: asyncio.Future[None] | None = None
 
@@ -167,8 +173,12 @@ class HttpConnection(asyncio.Protocol):
         asked: asyncio.Future[HttpAnswer] = self._loop.create_future()
         self._asked = asked
         self._pairs = []
-        if patience is not None:
-            self._heard = self._loop.time()
+        self._heard = self._loop.time()
+        if patience != self._patience:
+            self._hush()
+            self._patience = patience
+        if patience is not None and self._silence is None:
+            # It outlives the answer: to look once in vain is cheaper than a timer for each.
             self._silence = self._loop.call_later(patience, self._look, patience)
         try:
             if body is None or len(body) <= PIECE:
@@ -229,6 +239,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail the exchange that waits."""
         self.usable = False
+        self._hush()
         self._pool.lost(self)
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
@@ -298,8 +309,6 @@ class HttpConnection(asyncio.Protocol):
             return
         self._no_body = 0
         self.usable = self.usable and self._parser.should_keep_alive()
-        if self._silence is not None:
-            self._hush()
         if self._held:
             self.hold(held=False)
         answer.whole, answer.connection = True, None
@@ -326,7 +335,9 @@ class HttpConnection(asyncio.Protocol):
     def _look(self, patience: float) -> None:
         """See whether the server was silent for too long; whoever has to wait is not."""
         left = self._heard + patience - self._loop.time()
-        if left > 0 or self._held:
+        if self._asked is None and self._answer is None:
+            self._silence = None
+        elif left > 0 or self._held:
             self._silence = self._loop.call_later(max(left, patience / 10), self._look, patience)
         else:
             self._fail(ServerSilent("it says nothing"))
@@ -362,13 +373,21 @@ class HttpConnections:
         self, method: str, head: bytes, body: bytes | None, patience: float | None
     ) -> Awaitable[HttpAnswer]:
         """One exchange over an idle or a new connection."""
+        if not self.ready:
+            return self._newly(head, body, patience)
+        connection = self.idle.pop()
+        if method != "POST":
+            return self._twice(connection, head, patience)
+        return connection.ask(head, body, patience)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a connection is open that can be used again."""
         while self.idle:
-            connection = self.idle.pop()
-            if connection.usable and not connection.transport.is_closing():
-                if method != "POST":
-                    return self._twice(connection, head, patience)
-                return connection.ask(head, body, patience)
-        return self._newly(head, body, patience)
+            if self.idle[-1].usable and not self.idle[-1].transport.is_closing():
+                return True
+            self.idle.pop()
+        return False
 
     async def _newly(self, head: bytes, body: bytes | None, patience: float | None) -> HttpAnswer:
         connection = await self._open()

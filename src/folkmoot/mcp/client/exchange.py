@@ -32,15 +32,15 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.core.transport import SseMetadata, TransportContext
-from folkmoot.mcp.client.connection import Asking, read_whole
+from folkmoot.mcp.client.connection import Asking, HttpAnswer, read_whole
 from folkmoot.mcp.client.target import may_recover, refusal_of
 from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER
+from folkmoot.taskgroups import Eager
 
 if TYPE_CHECKING:
     from folkmoot.core.strict import Limits
-    from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.mcp.client.http import HttpLink
 
 MOST_BARREN: Final = 5
@@ -70,15 +70,55 @@ class HttpExchange:
         """Whether it has one."""
         self.headed: asyncio.Event | None = None
         """Set once the status of the answer is known, or there is none; if someone waits for it."""
-        self.task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._eager: Eager[None] | None = None
+        """The exchange before it needs a task: one whose answer comes in one piece never does."""
         self._link = link
         self._sender = sender
         self._headers = headers
         self._transport: TransportContext | None = None
         self._stream: ServerStream | None = None
 
-    async def run(self) -> None:
-        """Send the request, and make sure that an answer or an error comes of it."""
+    def begin(self) -> None:
+        """Send the request, at once where a connection is open, and have its answer delivered."""
+        connections = self._link.target.connections
+        if self.headed is not None or connections is None or not connections.ready:
+            self._task = self._link.start(self._run())
+            return
+        eager = Eager(self._run())
+        if not eager.done:
+            self._eager = eager
+            if not eager.call_when_woken(self._woken):
+                self._go_on_in_task(eager)
+
+    def _woken(self, asked: asyncio.Future[HttpAnswer]) -> None:
+        eager = self._eager
+        failed = asked.cancelled() or asked.exception() is not None
+        if eager is None:
+            return
+        answer = None if failed else asked.result()
+        if not (isinstance(answer, HttpAnswer) and answer.is_message and answer.status in OK):
+            self._go_on_in_task(eager)
+            return
+        self._eager = None
+        try:
+            if not eager.step():
+                self._go_on_in_task(eager)
+        except Exception as error:  # noqa: BLE001 - ends the link, as the error of a task does
+            self._link.start(fail_with(error))
+
+    def _go_on_in_task(self, eager: Eager[None]) -> None:
+        self._eager, self._task = None, self._link.start(eager.rest())
+
+    def stop(self) -> None:
+        """End the exchange where it waits, unless this is called by itself."""
+        eager, self._eager = self._eager, None
+        if eager is not None:
+            eager.close()
+        elif self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    async def _run(self) -> None:
         try:
             broken = await self._post()
             while not (self.settled or self.cancelled):
@@ -92,7 +132,7 @@ class HttpExchange:
             if self.headed is not None:
                 self.headed.set()
             # They hold this one too, and would be left to the collector of garbage.
-            self.task = self._stream = None
+            self._task = self._eager = self._stream = None
 
     async def _post(self) -> CarryError | None:
         link, request = self._link, self.request
@@ -211,6 +251,11 @@ class HttpExchange:
             answer = replace(answer, id=own)
         transport = self._transport or self._link.current_context()
         return self._link.deliver(answer, transport, size, by=self)
+
+
+async def fail_with(error: Exception) -> None:
+    """Fail, as a task."""
+    raise error
 
 
 logger = logging.getLogger("folkmoot.proxy")

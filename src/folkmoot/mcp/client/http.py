@@ -134,12 +134,11 @@ class HttpLink(WebLink):
             # Whoever uses an id again waits for the later answer.
             self._abandon(before)
         self._exchanges[request.id] = exchange
-        if not handshake:
-            exchange.task = self.start(exchange.run())
-            return
-        exchange.headed = asyncio.Event()
-        exchange.task = self.start(exchange.run())
-        await waited(exchange.headed, HANDSHAKE_SECONDS)
+        if handshake:
+            exchange.headed = asyncio.Event()
+        exchange.begin()
+        if exchange.headed is not None:
+            await waited(exchange.headed, HANDSHAKE_SECONDS)
 
     async def _turn(self) -> None:
         try:
@@ -169,8 +168,7 @@ class HttpLink(WebLink):
     def _abandon(self, exchange: HttpExchange) -> None:
         exchange.cancelled = True
         self.settle(exchange)
-        if exchange.task is not None and exchange.task is not asyncio.current_task():
-            exchange.task.cancel()
+        exchange.stop()
 
     def settle(self, exchange: HttpExchange) -> None:
         """An exchange has its answer, or will have none."""
@@ -203,8 +201,8 @@ class HttpLink(WebLink):
             if exchange.request.method in TELLING:
                 self._learn(exchange, message.result)
             self.settle(exchange)
-            if exchange is not by and exchange.task is not None:
-                exchange.task.cancel()
+            if exchange is not by:
+                exchange.stop()
             # What came before it is to be heard before it.
             taker = None if self._inbox.held else self.answering
             if taker is not None and taker(message, transport):
@@ -279,6 +277,8 @@ class HttpLink(WebLink):
         """End the streams and the session."""
         if self.closed:
             return
+        for exchange in tuple(self._exchanges.values()):
+            exchange.stop()
         await super().close()
         if self.server_session is None:
             return
