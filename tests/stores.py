@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,11 +23,12 @@ async def open_store(path: Path, **options: Any) -> Any:
     """A store of its own for a file, or for the schema that stands for it."""
     if not ON_POSTGRES:
         return await SqliteStore.open(path, **options)
-    from folkmoot.store.postgres import PostgresStore
+    from folkmoot.store.postgres import HubNode, PostgresStore
 
     kept = {name: value for name, value in options.items() if name in {"bus", "queue"}}
     url = await postgres.schema_of(path, migrated=True)
-    return await PostgresStore.open(url, connections=4, **kept)
+    node = HubNode(secrets.token_hex(8), secrets.token_hex(8), shared=True)
+    return await PostgresStore.open(url, connections=4, node=node, **kept)
 
 
 TABLES = "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema()"

@@ -106,7 +106,8 @@ def test_a_database_without_credentials_is_migrated_and_loses_no_row(tmp_path: P
     run(main())
     after = counts(path)
     assert after.pop("credentials") == 4
-    for table in ("browser_codes", "room_proposals", "room_grants", "decisions", "nodes"):
+    added = ("browser_codes", "room_proposals", "room_grants", "decisions", "nodes", "room_owners")
+    for table in added:
         assert after.pop(table) == 0
     assert rows(path, "SELECT copies_left FROM messages") == [(2,)]
     changed = {"schema_migrations": after["schema_migrations"], "audit": after["audit"]}

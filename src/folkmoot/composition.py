@@ -214,6 +214,7 @@ class HubServices:
             ),
             policy=self.behind.policy,
             quotas=self.quotas,
+            owners=self.store.room_owners,
         )
         self.metrics.watch(
             lambda: room_families(self.rooms.live_rooms, tally.frames, tally.deliveries)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 from hashlib import sha256
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
+from folkmoot import __version__
 from folkmoot.core.errors import KeyUnusable, SettingsError
 from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
 from folkmoot.store import inspect_database, look_up, open_database
@@ -47,7 +49,7 @@ async def open_store(settings: Settings, paths: Paths, bus: Bus, *, alone: bool 
             bus=bus,
         )
     try:
-        from folkmoot.store.postgres import PostgresStore
+        from folkmoot.store.postgres import HubNode, PostgresStore
     except ModuleNotFoundError as error:
         raise SettingsError(MISSING) from error
     return await PostgresStore.open(
@@ -56,7 +58,9 @@ async def open_store(settings: Settings, paths: Paths, bus: Bus, *, alone: bool 
         prepare=not store.pooler,
         queue=store.queue,
         synchronous_replica=store.synchronous_replica,
-        claim=node_name(paths) if alone else None,
+        node=HubNode(node_name(paths), secrets.token_hex(8), version=__version__)
+        if alone
+        else None,
         bus=bus,
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from folkmoot.accounts import Account, Accounts, Policy, Registered
-from folkmoot.core.ports import NewRows, Row, SqlValue, Store, Tx, Unit
+from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.store.support import Gate
@@ -57,8 +57,8 @@ class RecordingTx:
         self._statements.append((sql, params))
         return await self._tx.fetch_one(sql, params)
 
-    async def insert(self, *tables: NewRows) -> None:
-        await self._tx.insert(*tables)
+    async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
+        return await self._tx.insert(*tables, after=after)
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._tx.next_sequence(name, count)

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import apsw
 
 from folkmoot.bus import MemoryBus
-from folkmoot.core.ports import NewRows, Row, SqlValue, Unit
+from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Unit
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import COMMON_PRAGMAS
 from folkmoot.store.tx import SqliteTx, drive
@@ -187,8 +187,10 @@ class Holding:
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         return await self._step(self._store.tx.fetch_one, sql, params)
 
-    async def insert(self, *tables: NewRows) -> None:
-        await self._step(self._store.tx.insert, *tables)
+    async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
+        if after is not None and not await self.execute(*after):
+            return False
+        return await self._step(self._store.tx.insert, *tables)
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._step(self._store.tx.next_sequence, name, count)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.core.ports import NewRows, Row, SqlValue, Tx, Unit
+from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Tx, Unit
 from folkmoot.mail import Mail, MailPage
 from folkmoot.mail.limits import MAX_PAGE_BYTES, MAX_THREADS_PAGE_BYTES
 from folkmoot.store import SqliteStore
@@ -41,8 +41,8 @@ class WeighingTx:
         row = await self._tx.fetch_one(sql, params)
         return None if row is None else self._store.weigh([row])[0]
 
-    async def insert(self, *tables: NewRows) -> None:
-        await self._tx.insert(*tables)
+    async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
+        return await self._tx.insert(*tables, after=after)
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._tx.next_sequence(name, count)

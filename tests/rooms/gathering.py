@@ -182,6 +182,7 @@ async def gathering(
             crowd=Ears,
             options=options,
             pipeline=shown_to(interceptors, clock) if interceptors else None,
+            owners=store.room_owners,
         )
         async with rooms.running():
             yield Gathering(store, clock, accounts, rooms)

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -25,7 +26,7 @@ from folkmoot.core.errors import (
     TextUnstorable,
 )
 from folkmoot.core.ports import NewRows, Tx
-from folkmoot.store.postgres import PostgresStore, schema
+from folkmoot.store.postgres import HubNode, PostgresStore, schema
 from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
 
@@ -48,6 +49,11 @@ async def read_then_write(tx: Tx) -> int:
     now = await value(tx)
     await tx.execute("UPDATE counts SET value = ? WHERE name = 'a'", (now + 1,))
     return now + 1
+
+
+def node(name: str, **more: Any) -> HubNode:
+    """A process of a node."""
+    return HubNode(name, secrets.token_hex(8), **more)
 
 
 def with_url(folder: Path, body: Callable[[str], Awaitable[None]]) -> None:
@@ -187,13 +193,13 @@ def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
 @pytest.mark.requirement("store.postgres.one-hub")
 def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     async def body(url: str) -> None:
-        first = await PostgresStore.open(url, claim="one")
+        first = await PostgresStore.open(url, node=node("one"))
         with pytest.raises(DatabaseInUse, match="another hub uses this database"):
-            await PostgresStore.open(url, claim="two")
-        again = await PostgresStore.open(url, claim="one")
+            await PostgresStore.open(url, node=node("two"))
+        again = await PostgresStore.open(url, node=node("one"))
         await again.close()
         await first.close()
-        await (await PostgresStore.open(url, claim="two")).close()
+        await (await PostgresStore.open(url, node=node("two"))).close()
 
     with_url(tmp_path, body)
 
@@ -201,7 +207,8 @@ def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> No
 def test_of_hubs_that_start_at_one_moment_one_goes_on(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         opened = await asyncio.gather(
-            *(PostgresStore.open(url, claim=f"node {n}") for n in range(5)), return_exceptions=True
+            *(PostgresStore.open(url, node=node(f"node {n}")) for n in range(5)),
+            return_exceptions=True,
         )
         stores = [each for each in opened if isinstance(each, PostgresStore)]
         refused = [each for each in opened if isinstance(each, DatabaseInUse)]
@@ -215,20 +222,20 @@ def test_a_hub_whose_claim_ran_out_stores_nothing_once_another_has_the_database(
     tmp_path: Path,
 ) -> None:
     async def body(url: str) -> None:
-        first = await PostgresStore.open(url, claim="one")
+        first = await PostgresStore.open(url, node=node("one"))
         await first.write(make_counts)
         connection = await asyncpg.connect(url)
         await connection.execute("UPDATE nodes SET until = 0")
-        second = await PostgresStore.open(url, claim="two")
-        assert first._claim is not None
-        first._claim._until = 0
+        second = await PostgresStore.open(url, node=node("two"))
+        assert first._lease is not None
+        first._lease._until = 0
         for attempt in (first.write(read_then_write), first.read(value)):
             with pytest.raises(DatabaseInUse, match="has taken this database over"):
                 await attempt
         assert await second.read(value) == 0
         await first.close()
         with pytest.raises(DatabaseInUse):
-            await PostgresStore.open(url, claim="three")
+            await PostgresStore.open(url, node=node("three"))
         await connection.close()
         await second.close()
 
@@ -237,15 +244,15 @@ def test_a_hub_whose_claim_ran_out_stores_nothing_once_another_has_the_database(
 
 def test_a_claim_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -> None:
     async def body(url: str) -> None:
-        store = await PostgresStore.open(url, claim="one")
+        store = await PostgresStore.open(url, node=node("one"))
         await store.write(make_counts)
         connection = await asyncpg.connect(url)
         await connection.execute("UPDATE nodes SET until = 0")
-        assert store._claim is not None
-        store._claim._until = 0
+        assert store._lease is not None
+        store._lease._until = 0
         assert await store.write(read_then_write) == 1
         with pytest.raises(DatabaseInUse):
-            await PostgresStore.open(url, claim="two")
+            await PostgresStore.open(url, node=node("two"))
         await connection.close()
         await store.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -73,6 +73,13 @@ class NewRows(msgspec.Struct, frozen=True, gc=False):
     conflict: str = ""
 
 
+class SqlStatement(NamedTuple):
+    """A statement that may change rows."""
+
+    sql: str
+    params: Sequence[SqlValue] = ()
+
+
 class Tx(Protocol):
     """One transaction. Statements are written with `?`; an engine may spell them differently."""
 
@@ -88,8 +95,12 @@ class Tx(Protocol):
         """Run one statement and answer its first row, if there is one."""
         ...
 
-    async def insert(self, *tables: NewRows) -> None:
-        """Insert rows into different tables, with as few statements as the engine can: one."""
+    async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
+        """Insert rows into different tables, with as few statements as the engine can: one.
+
+        Where an UPDATE comes before it (`after`) that changes no row, nothing is inserted; returns
+        whether something was.
+        """
         ...
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
@@ -208,8 +219,45 @@ class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
     wal_pages: int = 0
 
 
+class RoomOwner(msgspec.Struct, frozen=True):
+    """The process that has a room loaded, since it took the room over for the `epoch`th time."""
+
+    process: str
+    epoch: int
+    last_seq: int = 0
+    """The last message that was stored when it took the room."""
+    address: str = ""
+    """Where other nodes reach it."""
+
+
+class RoomOwners(Protocol):
+    """Which process owns which room, where several use one database."""
+
+    @property
+    def process(self) -> str:
+        """What this process is called; it is another name at each start."""
+        ...
+
+    async def take(self, room_id: int) -> RoomOwner | None:
+        """Take a room, unless a living process has it: who owns it now; None without such a room.
+
+        Each take-over raises the epoch, also one by the same process, and what was begun under an
+        earlier epoch can no longer be stored.
+        """
+        ...
+
+    async def release(self, room_id: int, epoch: int, to: str | None = None) -> bool:
+        """Leave a room to a process, or to whoever takes it first; whether it was still ours."""
+        ...
+
+
 class Database(Store, Protocol):
     """An opened store: its identity, health, statistics and closing, beside its transactions."""
+
+    @property
+    def room_owners(self) -> RoomOwners | None:
+        """Who owns which room; nothing where no other process can use the database."""
+        ...
 
     @property
     def identity(self) -> DatabaseIdentity:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from folkmoot.core.errors import FolkmootError, InternalError
 from folkmoot.core.ports import Store, Tx, Unit
 from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.budget import RoomBudget, Share, shares_of
+from folkmoot.rooms.fence import Fence, guarded, taken_over
 from folkmoot.rooms.index import RoomIndex
 from folkmoot.rooms.limits import (
     MAX_UNSTORED,
@@ -26,6 +27,8 @@ from folkmoot.rooms.limits import (
 )
 from folkmoot.rooms.machine import Append, Effect, Expel, Room
 from folkmoot.rooms.model import RoomId
+
+T = TypeVar("T")
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
 """Begins work that nobody waits for; nothing where the rooms have stopped."""
@@ -80,6 +83,11 @@ class Journal(Protocol):
         """Some of it was removed from the store."""
         ...
 
+    @property
+    def fence(self) -> Fence | None:
+        """That this process owns the room; nothing where no other process can."""
+        ...
+
     def perform(self, items: Sequence[Item]) -> None:
         """Store items where needed, then carry them out, in order."""
         ...
@@ -112,8 +120,10 @@ class StoredJournal:
         carry_out: CarryOut,
         fail: Callable[[FolkmootError], FolkmootError],
         spawn: Spawn,
+        fence: Fence | None = None,
     ) -> None:
         self._store = store
+        self.fence = fence
         self._room_id = room_id
         self._machine = machine
         self._snapshot_seq = snapshot_seq
@@ -193,7 +203,10 @@ class StoredJournal:
                 items, self._waiting, self._waiting_bytes = self._waiting, [], 0
                 self._under_way = items
                 unit, single = self._unit(items)
+                seq = self._machine.seq
                 await self._store.write(unit, single=single)
+                if self.fence is not None:
+                    self.fence.seq = seq
                 self._carry_out(items)
                 self._under_way = []
         except FolkmootError as error:
@@ -219,7 +232,7 @@ class StoredJournal:
 
         The machine is already past them.
         """
-        machine, room_id = self._machine, self._room_id
+        machine, room_id, fence = self._machine, self._room_id, self.fence
         appends = [item for item in items if type(item) is Append]
         expelled = [item.account for item in items if type(item) is Expel]
         also, self._also = self._also, []
@@ -235,9 +248,14 @@ class StoredJournal:
             self._snapshot_seq, self._bytes = seq, 0
         first_seq, oldest_seq = machine.first_seq, machine.oldest_seq
 
+        step = None if fence is None else fence.step(seq)
+
         async def unit(tx: Tx) -> None:
             if appends:
-                await queries_messages.insert(tx, room_id, appends)
+                if not await queries_messages.insert(tx, room_id, appends, step):
+                    raise taken_over()
+            elif step is not None and not await tx.execute(*step):
+                raise taken_over()
             for account in expelled:
                 await queries_members.expel(tx, room_id, account)
             if indexed is not None:
@@ -260,7 +278,16 @@ class MemoryJournal:
     is_full = False
     stored = Share()
 
-    def __init__(self, store: Store, room_id: RoomId, *, carry_out: CarryOut, spawn: Spawn) -> None:
+    def __init__(
+        self,
+        store: Store,
+        room_id: RoomId,
+        *,
+        carry_out: CarryOut,
+        spawn: Spawn,
+        fence: Fence | None = None,
+    ) -> None:
+        self.fence = fence
         self._carry_out = carry_out
         self._store = store
         self._room_id = room_id
@@ -295,7 +322,7 @@ class MemoryJournal:
 
         async def store() -> None:
             try:
-                await self._store.write(unit)
+                await self._store.write(guarded(self.fence, unit))
             finally:
                 self._storing -= 1
 
@@ -305,7 +332,7 @@ class MemoryJournal:
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """The room's record is stored first."""
         if also is not None:
-            await self._store.write(also)
+            await self._store.write(guarded(self.fence, also))
         done: asyncio.Future[None] = self._loop.create_future()
         self.perform([*change(), Barrier.of(done)])
         await done

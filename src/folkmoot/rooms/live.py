@@ -23,6 +23,7 @@ from folkmoot.core.errors import (
     KindError,
     PolicyError,
     RoomForbidden,
+    RoomTakenOver,
     RoomUnavailable,
 )
 from folkmoot.core.kindcheck import check
@@ -390,7 +391,11 @@ class LiveRoom(RoomStream):
             "a room could not store a message; it is restarted",
             extra={"room": self.name, "error": error.code},
         )
-        told = RoomUnavailable("The message could not be stored. Reconnect and resume.")
+        told: FolkmootError = RoomUnavailable(
+            "The message could not be stored. Reconnect and resume."
+        )
+        if isinstance(error, RoomTakenOver):
+            told = error
         self.end(told)
         self._around.dropped(self)
         return told

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Final
 
 from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
-from folkmoot.core.ports import Store, Tx
+from folkmoot.core.ports import RoomOwners, Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import index, queries, queries_members, queries_messages
 from folkmoot.rooms.budget import MemoryBudget, RoomBudget, Share
+from folkmoot.rooms.fence import guarded, take
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.index import Listed, RoomIndex
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
@@ -38,8 +39,10 @@ class LiveRooms:
         crowd: Callable[[], Crowd],
         epoch: str,
         quotas: Quotas,
+        owners: RoomOwners | None = None,
     ) -> None:
         self._store = store
+        self._owners = owners
         self.budget = RoomBudget(store, quotas)
         """What accounts have stored in rooms."""
         self._options = options
@@ -116,6 +119,7 @@ class LiveRooms:
         return live
 
     async def _fresh(self, room_id: RoomId) -> LiveRoom:
+        fence = await take(self._owners, room_id)
         record, backends = await self._store.read(lambda tx: _record(tx, room_id))
         settings = settings_of(record, self._options, new_id())
         machine = Room(settings, new_id, hub_check=self._hub_check)
@@ -127,12 +131,18 @@ class LiveRooms:
         )
         live = self._live_room(record, backends, machine, history)
         live.journal = MemoryJournal(
-            self._store, record.id, carry_out=live.carry_out, spawn=self._around.spawn
+            self._store,
+            record.id,
+            carry_out=live.carry_out,
+            spawn=self._around.spawn,
+            fence=fence,
         )
         return live
 
     async def _stored(self, room_id: RoomId) -> LiveRoom:
         options, now = self._options, self._around.clock.now()
+        # What is read afterwards stays so: whoever had the room can store nothing more of it.
+        fence = await take(self._owners, room_id)
 
         async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share, Listed]:
             record, backends = await _record(tx, room_id)
@@ -158,7 +168,7 @@ class LiveRooms:
         )
         indexed = RoomIndex(room_id, machine, listed)
         if indexed.is_stale:
-            await self._store.write(indexed.renewal())
+            await self._store.write(guarded(fence, indexed.renewal()))
         history = StoredHistory(self._store, room_id, machine.seq)
         live = self._live_room(record, backends, machine, history)
         live.journal = StoredJournal(
@@ -172,6 +182,7 @@ class LiveRooms:
             carry_out=live.carry_out,
             fail=live.fail,
             spawn=self._around.spawn,
+            fence=fence,
         )
         return live
 
@@ -215,6 +226,12 @@ class LiveRooms:
         if loading is not None:
             await asyncio.wait((loading,))
         self.end(room_id, error)
+
+    async def release(self, live: LiveRoom) -> None:
+        """Leave a room that has ended here to whoever takes it first."""
+        fence = live.journal.fence
+        if self._owners is not None and fence is not None:
+            await self._owners.release(live.room_id, fence.epoch)
 
     def dropped(self, live: LiveRoom) -> None:
         """Forget a failed room; the next caller loads it from the store."""

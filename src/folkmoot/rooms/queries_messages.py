@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
-from folkmoot.core.ports import NewRows, Row, Tx
+from folkmoot.core.ports import NewRows, Row, SqlStatement, Tx
 from folkmoot.quotas import ROOM_AUTHOR, ROOM_SIZE
 from folkmoot.rooms.budget import Share, shares_of
 from folkmoot.rooms.limits import PAGE_BYTES, SCAN_MESSAGES
@@ -44,17 +44,20 @@ _END: Final = 2**62
 """A `seq` that no message reaches."""
 
 
-async def insert(tx: Tx, room_id: RoomId, appends: Sequence[Append]) -> None:
-    """Store messages, and note whose they are."""
+async def insert(
+    tx: Tx, room_id: RoomId, appends: Sequence[Append], after: SqlStatement | None = None
+) -> bool:
+    """Store messages, and note whose they are; not if an UPDATE before changes nothing."""
     messages = [
         (room_id, one.seq, one.id, one.at, one.kind, one.data, one.account, one.about)
         for one in appends
     ]
     # In one order, so that two who do so never wait for each other.
     shares = [(room_id, author, *share) for author, share in sorted(shares_of(appends).items())]
-    await tx.insert(
+    return await tx.insert(
         NewRows("room_messages", _MESSAGES, messages),
         NewRows("room_shares", _SHARES, shares, _MORE),
+        after=after,
     )
 
 

@@ -26,7 +26,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import Clock, Store
+from folkmoot.core.ports import Clock, RoomOwners, Store
 from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import invitations, queries_guests, queries_members
@@ -88,6 +88,7 @@ class Rooms(Listing):
         backends: Backends | None = None,
         policy: Policy | None = None,
         quotas: Quotas | None = None,
+        owners: RoomOwners | None = None,
     ) -> None:
         options = options or RoomOptions()
         quotas = quotas or Quotas()
@@ -102,7 +103,7 @@ class Rooms(Listing):
             policy,
         )
         self._policy = policy
-        live = LiveRooms(store, options, surroundings, crowd, epoch, quotas)
+        live = LiveRooms(store, options, surroundings, crowd, epoch, quotas, owners)
         super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
         self.pipeline = pipeline
         """Takes messages past interceptors; None where there are none, and it would do nothing."""

@@ -15,6 +15,7 @@ from folkmoot.rooms import queries, queries_guests, queries_messages
 from folkmoot.rooms.access import remove_if_deserted
 from folkmoot.rooms.budget import LARGEST, Share, Trimmed, Trimming
 from folkmoot.rooms.connections import Visits
+from folkmoot.rooms.fence import guarded
 from folkmoot.rooms.limits import (
     FINISH_SECONDS,
     IDLE_SECONDS,
@@ -88,6 +89,7 @@ class Upkeep:
         if self._is_unused(live):
             live.end(RoomUnavailable("The room was unloaded; it is loaded again."))
             self._live.dropped(live)
+            await self._live.release(live)
 
     async def _forget_decisions(self) -> None:
         """Remove what was decided long ago, some at a time."""
@@ -116,7 +118,7 @@ class Upkeep:
             async def unit(tx: Tx, seqs: Sequence[int] = some) -> Share:
                 return await queries_messages.remove(tx, live.room_id, seqs)
 
-            live.journal.removed(await self._store.write(unit))
+            live.journal.removed(await self._store.write(guarded(live.journal.fence, unit)))
 
     async def _sweep(self) -> None:
         """Remove what is too old or too much in all stored rooms, and invitations that expired."""
@@ -164,7 +166,7 @@ class Upkeep:
 
         removed = Share(REMOVED_AT_ONCE)
         while removed.messages == REMOVED_AT_ONCE:
-            removed = await self._store.write(unit)
+            removed = await self._store.write(guarded(live.journal.fence, unit))
             live.journal.removed(removed)
 
 

@@ -30,6 +30,7 @@ from folkmoot.core.ports import (
     DatabaseIdentity,
     Progress,
     RateCounts,
+    RoomOwners,
     Row,
     StoreStats,
     Unit,
@@ -82,6 +83,7 @@ class SqliteStore:
     identity: DatabaseIdentity
     rates: RateCounts | None = None
     """One hub alone uses the file, and counts in memory."""
+    room_owners: RoomOwners | None = None
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import msgspec
 
 from folkmoot.bus import check_subject
 from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, UnitSuspended
-from folkmoot.core.ports import NewRows, Row, SqlValue, Unit
+from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Unit
 from folkmoot.store.sqlite import is_complete, translate
 
 T = TypeVar("T")
@@ -180,8 +180,10 @@ class SqliteTx:
             raise self._failure(error) from error
         return row
 
-    async def insert(self, *tables: NewRows) -> None:
+    async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
         """Insert rows into different tables, many with one statement."""
+        if after is not None and not await self.execute(*after):
+            return False
         for one in tables:
             at, values = 0, one.values
             for rows in ROWS_AT_ONCE:
@@ -189,6 +191,7 @@ class SqliteTx:
                     sql = insertion(one.table, one.columns, one.conflict, rows)
                     await self.execute(sql, tuple(chain.from_iterable(values[at : at + rows])))
                     at += rows
+        return any(one.values for one in tables)
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many: a counter, as one alone writes."""

@@ -160,3 +160,9 @@ class RoomUnavailable(
     RoomDoorError, code="room_unavailable", jsonrpc=-32603, http=503, close=CloseCode.INTERNAL
 ):
     """What was said could not be stored; the room starts anew from what is stored."""
+
+
+class RoomTakenOver(
+    RoomDoorError, code="room_taken_over", jsonrpc=-32603, http=503, close=CloseCode.RESTARTING
+):
+    """Another process owns the room now, and this one can store nothing of it: try again."""

@@ -2,8 +2,9 @@
 
 The *dialect* is what PostgreSQL says differently: addresses, types and errors. A *statement* is
 written for SQLite and spelled for PostgreSQL by the transaction (`tx`) that runs it. The *schema*
-is brought to the newest by the same migration files. A *claim* says which hub uses a database, and
-a *timeline* which of its servers answers. `transfer` copies a database from its file to a server.
+is brought to the newest by the same migration files. A *node* is a hub that uses a database, by a
+*lease*, and a *timeline* says which of its servers answers. `transfer` copies a database from its
+file to a server.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ from folkmoot.store.postgres.dialect import (
     translate_error,
     use_our_types,
 )
+from folkmoot.store.postgres.nodes import HubNode
 from folkmoot.store.postgres.schema import check_schema, check_server
 from folkmoot.store.postgres.store import PostgresStore
 from folkmoot.store.postgres.transfer import Transferred, copy_to_server
 from folkmoot.store.postgres.tx import PostgresTx
 from folkmoot.store.schema import load_migrations
 
-__all__ = ["PostgresStore", "Transferred", "ask_server", "copy_to_server", "inspect_server"]
+__all__ = [
+    "HubNode",
+    "PostgresStore",
+    "Transferred",
+    "ask_server",
+    "copy_to_server",
+    "inspect_server",
+]
 
 T = TypeVar("T")
 

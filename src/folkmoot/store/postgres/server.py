@@ -1,12 +1,7 @@
-"""What a hub does at its server besides units: its claim, fail-overs, and what was deleted.
-
-One hub at a time uses a database. It says so in a row that holds for some seconds by the server's
-clock and is renewed in time. A hub that could not renew it stores nothing before it has it again.
-"""
+"""What a hub does at its server besides units: it notices fail-overs, and cleans up."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import time
@@ -14,77 +9,17 @@ from typing import Any
 
 import asyncpg
 
-from folkmoot.core.errors import DatabaseFailedOver, DatabaseInUse
+from folkmoot.core.errors import DatabaseFailedOver
 from folkmoot.core.ports import DatabaseIdentity, Tx, Unit
 from folkmoot.store import meta
-from folkmoot.store.postgres.schema import LOCK
 
 LOG = logging.getLogger(__name__)
 
-CLAIM_SECONDS = 15.0
-"""How long a hub that was killed is thought to use the database."""
-RENEWAL_SECONDS = CLAIM_SECONDS / 5
-CLAIM = """WITH other AS (
-    SELECT id FROM nodes WHERE id <> $1 AND until > extract(epoch FROM clock_timestamp()) LIMIT 1
-), mine AS (
-    INSERT INTO nodes (id, until)
-    SELECT $1, extract(epoch FROM clock_timestamp()) + $2 WHERE NOT EXISTS (SELECT 1 FROM other)
-    ON CONFLICT (id) DO UPDATE SET until = excluded.until
-) SELECT id FROM other"""
 TIMELINE = """SELECT CASE WHEN pg_is_in_recovery() THEN ''
     ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"""
 """A server that was promoted names its new timeline here first."""
 DELETED_FROM = """SELECT quote_ident(schemaname) || '.' || quote_ident(relname)
     FROM pg_stat_user_tables WHERE schemaname = current_schema() AND n_dead_tup > 0"""
-
-
-class DatabaseClaim:
-    """That one hub uses a database: a row there, and until when it surely holds."""
-
-    def __init__(self, name: str, where: str) -> None:
-        self._name = name
-        self._where = where
-        self._until = 0.0
-        self._lock = asyncio.Lock()
-        self.is_lost = False
-        """Whether another hub has taken the database over."""
-
-    async def take(self, connection: Any) -> None:
-        """Say that this hub uses the database, unless another says so too."""
-        before = time.monotonic()
-        async with connection.transaction():
-            await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-            other = await connection.fetchval(CLAIM, self._name, CLAIM_SECONDS)
-        if other is not None:
-            raise DatabaseInUse(
-                f"{self._where}: another hub uses this database. One that was killed keeps it for "
-                f"{CLAIM_SECONDS:.0f} seconds."
-            )
-        self._until = before + CLAIM_SECONDS
-
-    async def require(self, connection: Any) -> None:
-        """Raise unless the claim holds; one that was not renewed in time is taken again first."""
-        if self.is_lost or time.monotonic() >= self._until:
-            async with self._lock:
-                if self.is_lost or time.monotonic() >= self._until:
-                    await self.renew(connection)
-
-    async def renew(self, connection: Any) -> None:
-        """Go on saying so; whoever was away for too long may have been replaced."""
-        try:
-            if not self.is_lost:
-                await self.take(connection)
-                return
-        except DatabaseInUse:
-            self.is_lost = True
-            LOG.error("another hub has taken the database over; this one stores nothing more")  # noqa: TRY400
-        raise DatabaseInUse(f"{self._where}: another hub has taken this database over.")
-
-    async def release(self, connection: Any) -> None:
-        """Leave the database to others."""
-        if not self.is_lost:
-            async with connection.transaction():
-                await connection.execute("DELETE FROM nodes WHERE id = $1", self._name)
 
 
 class ServerTimeline:

@@ -35,6 +35,7 @@ from folkmoot.core.ports import (
     DatabaseIdentity,
     NodeBus,
     Progress,
+    RoomOwners,
     Row,
     StoreStats,
     Tx,
@@ -52,9 +53,10 @@ from folkmoot.store.postgres.dialect import (
     use_our_types,
 )
 from folkmoot.store.postgres.gather import Gatherer
+from folkmoot.store.postgres.nodes import RENEWALS, HubNode, NodeLease, NodeRooms
 from folkmoot.store.postgres.rates import SharedRates
 from folkmoot.store.postgres.schema import check_server, migrate
-from folkmoot.store.postgres.server import RENEWAL_SECONDS, DatabaseClaim, ServerTimeline, vacuum
+from folkmoot.store.postgres.server import ServerTimeline, vacuum
 from folkmoot.store.postgres.tx import ColumnTypes, PostgresTx, SecondStatement
 from folkmoot.store.schema import load_migrations
 from folkmoot.store.tx import Published
@@ -79,6 +81,7 @@ class PostgresStore:
     """The database of a hub, on one node or many. Open it with `PostgresStore.open`."""
 
     identity: DatabaseIdentity
+    room_owners: RoomOwners | None = None
 
     def __init__(self, url: str, *, queue: int, bus: Bus | None, synchronous_replica: bool) -> None:
         self.where = without_password(url)
@@ -86,7 +89,7 @@ class PostgresStore:
         self._pool: Any = None
         self._queue = queue
         self._timeline = ServerTimeline(self.where, synchronous=synchronous_replica)
-        self._claim: DatabaseClaim | None = None
+        self._lease: NodeLease | None = None
         self._log: ChangeLog | None = None
         self._closed = False
         self._running: set[asyncio.Task[Any]] = set()
@@ -112,7 +115,7 @@ class PostgresStore:
         prepare: bool = True,
         queue: int = 10_000,
         synchronous_replica: bool = False,
-        claim: str | None = None,
+        node: HubNode | None = None,
         bus: Bus | None = None,
         shared: NodeBus | None = None,
     ) -> PostgresStore:
@@ -120,9 +123,9 @@ class PostgresStore:
 
         `queue` bounds how many units, and how many queries, may wait; `prepare` keeps statements
         prepared between transactions, which some poolers cannot do. Unless every commit waits for
-        a `synchronous_replica`, a server that took over from another begins a new epoch. With a
-        `claim`, nobody else may use the database meanwhile who comes with another. Where it is
-        `shared` with other nodes on a bus, changes that no node may miss are also logged.
+        a `synchronous_replica`, a server that took over from another begins a new epoch. A `node`
+        has a lease, and owns the rooms that it loads; without one, nothing keeps others away.
+        Where it is `shared` with other nodes on a bus, changes that no node may miss are logged.
         """
         store = cls(url, queue=queue, bus=shared or bus, synchronous_replica=synchronous_replica)
         if not database_url(url):
@@ -143,10 +146,11 @@ class PostgresStore:
             async with store._pool.acquire() as connection:
                 await check_server(connection, store.where)
                 await migrate(connection, load_migrations(), store.where)
-                if claim is not None:
-                    wanted = DatabaseClaim(claim, store.where)
+                if node is not None:
+                    wanted = NodeLease(node, store.where)
                     await wanted.take(connection)
-                    store._claim = wanted
+                    store._lease = wanted
+                    store.room_owners = NodeRooms(node.process, store.write)
             if shared is not None:
                 store._log = ChangeLog(store._pool, shared)
                 await store._log.open()
@@ -164,8 +168,8 @@ class PostgresStore:
         store._tasks = [asyncio.create_task(each) for each in (store._vacuum(), store._clean())]
         if store._log is not None:
             store._tasks.append(asyncio.create_task(store._log.follow()))
-        if store._claim is not None:
-            store._tasks.append(asyncio.create_task(store._keep_claim(store._claim)))
+        if store._lease is not None:
+            store._tasks.append(asyncio.create_task(store._keep_lease(store._lease)))
         return store
 
     async def _prepare_connection(self, connection: Any) -> None:
@@ -173,15 +177,15 @@ class PostgresStore:
             await use_our_types(connection)
         await self._timeline.check(connection)
 
-    async def _keep_claim(self, claim: DatabaseClaim) -> None:
-        """Renew the claim in time, as long as nobody else has the database."""
-        while not claim.is_lost:
-            await asyncio.sleep(RENEWAL_SECONDS)
+    async def _keep_lease(self, lease: NodeLease) -> None:
+        """Renew the lease in time, as long as nobody has taken this node's place."""
+        while not lease.is_lost:
+            await asyncio.sleep(lease.node.lease_seconds / RENEWALS)
             try:
                 async with self._pool.acquire() as connection:
-                    await claim.renew(connection)
+                    await lease.renew(connection)
             except (*POSTGRES, StoreError) as error:
-                LOG.warning("the claim on the database was not renewed: %s", error)
+                LOG.warning("the lease at the database was not renewed: %s", error)
 
     async def write(self, unit: Unit[T], *, single: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
@@ -252,8 +256,8 @@ class PostgresStore:
         async with self._pool.acquire() as connection:
             self._timeline.require_same()
             try:
-                if self._claim is not None:
-                    await self._claim.require(connection)
+                if self._lease is not None:
+                    await self._lease.require(connection)
                 yield connection
             except LOST:
                 terminate(connection)
@@ -475,10 +479,10 @@ class PostgresStore:
             task.cancel()
         if self._running:
             await asyncio.wait(self._running)
-        if self._claim is not None and self._pool is not None:
+        if self._lease is not None and self._pool is not None:
             with suppress(*POSTGRES):
                 async with self._pool.acquire() as connection:
-                    await self._claim.release(connection)
+                    await self._lease.release(connection)
         if self._pool is not None:
             pool, self._pool = self._pool, None
             with suppress(*POSTGRES):

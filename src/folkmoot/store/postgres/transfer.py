@@ -33,7 +33,7 @@ from folkmoot.store.sqlite import run
 
 AT_ONCE = 1_000
 """Rows that are sent at once."""
-KEPT_APART = frozenset({"schema_migrations", "nodes", "health"})
+KEPT_APART = frozenset({"schema_migrations", "nodes", "health", "room_owners"})
 """Tables that each database has for itself."""
 
 FAMILY = "credentials"

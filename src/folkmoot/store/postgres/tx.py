@@ -15,7 +15,7 @@ import msgspec
 
 from folkmoot.bus import check_subject
 from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, TextUnstorable
-from folkmoot.core.ports import NewRows, Row, SqlValue
+from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue
 from folkmoot.store.postgres.dialect import LOST, POSTGRES, RAN_AGAIN, translate_error
 from folkmoot.store.postgres.schema import SEQUENCES, sequence_of
 from folkmoot.store.sqlite import UNALLOWED
@@ -122,9 +122,14 @@ ColumnTypes: TypeAlias = dict[str, dict[str, str]]
 """The types of columns, by table, as far as anyone asked."""
 
 
-def insertion(types: ColumnTypes, tables: Sequence[NewRows]) -> str:
-    """One statement that inserts rows into several tables, each column of them as an array."""
-    number, parts = 0, []
+def insertion(types: ColumnTypes, tables: Sequence[NewRows], after: SqlStatement | None) -> str:
+    """One statement that inserts rows into several tables, each column of them as an array.
+
+    With an UPDATE before, its rows are joined to those that are inserted: none without it.
+    """
+    number, parts, joined = 0, [], ""
+    if after is not None:
+        number, joined = len(after.params), ", changed"
     for one in tables:
         arrays = []
         for column in one.columns:
@@ -132,12 +137,14 @@ def insertion(types: ColumnTypes, tables: Sequence[NewRows]) -> str:
             arrays.append(f"${number}::{types[one.table][column]}[]")
         names = ", ".join(one.columns)
         parts.append(
-            f"INSERT INTO {one.table} ({names}) SELECT * FROM unnest({', '.join(arrays)}) "  # noqa: S608
-            + one.conflict
+            f"INSERT INTO {one.table} ({names}) SELECT u.* FROM unnest({', '.join(arrays)}) AS u"  # noqa: S608
+            f"{joined} {one.conflict}"
         )
     *before, last = parts
-    named = ", ".join(f"part{place} AS ({part})" for place, part in enumerate(before))
-    return f"WITH {named} {last}" if named else last
+    named = [f"part{place} AS ({part})" for place, part in enumerate(before)]
+    if after is not None:
+        named.insert(0, f"changed AS ({spelled(after.sql).text} RETURNING 1)")
+    return f"WITH {', '.join(named)} {last}" if named else last
 
 
 def column_values(column: Sequence[SqlValue]) -> Sequence[SqlValue]:
@@ -192,11 +199,11 @@ class PostgresTx:
         row = await self._run(self._connection.fetchrow, sql, params)
         return None if row is None else tuple(row)
 
-    async def insert(self, *tables: NewRows) -> None:
-        """Insert rows into different tables with one statement."""
+    async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
+        """Insert rows into different tables with one statement; whether any were."""
         filled = [one for one in tables if one.values]
         if not filled:
-            return
+            return False
         self._count_statement(is_query=False)
         self.changes = True
         for one in filled:
@@ -206,7 +213,10 @@ class PostgresTx:
         arrays = [
             column_values(column) for one in filled for column in zip(*one.values, strict=True)
         ]
-        await self._guarded(self._connection.execute, insertion(self._types, filled), arrays)
+        params = arrays if after is None else [*after.params, *arrays]
+        text = insertion(self._types, filled, after)
+        status: str = await self._guarded(self._connection.execute, text, params)
+        return changed_rows(status) > 0
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many."""

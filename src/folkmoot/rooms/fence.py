@@ -1,0 +1,71 @@
+"""The fence of a room: only the process that owns it can store something of it.
+
+Where several processes use one database, a process takes a room before it loads it, and its number
+of the take-over (the *epoch*) is in each of its units. One that was paused and replaced meanwhile
+finds another number there, and nothing of its unit is stored. The row that has the number is
+written by each of them, so a take-over waits for a unit that is under way, or the other way round.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from folkmoot.core.errors import RoomNotFound, RoomTakenOver, RoomUnavailable
+from folkmoot.core.ports import RoomOwners, SqlStatement, Tx, Unit
+from folkmoot.rooms.model import RoomId
+
+T = TypeVar("T")
+
+ADVANCE: Final = (
+    "UPDATE room_owners SET last_seq = ? WHERE room_id = ? AND owner_epoch = ? AND last_seq = ?"
+)
+HOLD: Final = "UPDATE room_owners SET last_seq = last_seq WHERE room_id = ? AND owner_epoch = ?"
+
+
+class Fence:
+    """That this process owns a room."""
+
+    def __init__(self, room_id: RoomId, epoch: int, seq: int) -> None:
+        self.room_id = room_id
+        self.epoch = epoch
+        self.seq = seq
+        """The last message that is stored."""
+
+    def step(self, seq: int) -> SqlStatement:
+        """What a unit does first that stores all messages up to a `seq`.
+
+        It changes a row only if the room is ours, and nothing else was stored meanwhile.
+        """
+        return SqlStatement(ADVANCE, (seq, self.room_id, self.epoch, self.seq))
+
+    def guard(self, unit: Unit[T]) -> Unit[T]:
+        """A unit that changes something else of the room, and nothing if the room is not ours."""
+
+        async def guarded(tx: Tx) -> T:
+            if not await tx.execute(HOLD, (self.room_id, self.epoch)):
+                raise taken_over()
+            return await unit(tx)
+
+        return guarded
+
+
+def guarded(fence: Fence | None, unit: Unit[T]) -> Unit[T]:
+    """A unit behind a fence, where there is one."""
+    return unit if fence is None else fence.guard(unit)
+
+
+def taken_over() -> RoomTakenOver:
+    """What those are told whose message was not stored."""
+    return RoomTakenOver("Another node took the room over. Reconnect and resume.")
+
+
+async def take(owners: RoomOwners | None, room_id: RoomId) -> Fence | None:
+    """Take a room that is about to be loaded; no fence where no other process can be."""
+    if owners is None:
+        return None
+    owner = await owners.take(room_id)
+    if owner is None:
+        raise RoomNotFound("There is no such room.")
+    if owner.process != owners.process:
+        raise RoomUnavailable("Another node has the room. Try again in a moment.")
+    return Fence(room_id, owner.epoch, owner.last_seq)

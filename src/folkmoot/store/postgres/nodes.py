@@ -1,0 +1,187 @@
+"""The nodes of a database: a lease for each by the server's clock, and the rooms each owns.
+
+A *node* says in a row that it uses the database, for some seconds, and renews it in time. One that
+could not stores nothing before it has its lease again. Unless nodes reach each other over a bus,
+only one may have a lease. A room is owned by the process that took it, as long as that has a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from folkmoot.core.errors import DatabaseInUse
+from folkmoot.core.ports import RoomOwner, Tx, Unit
+from folkmoot.store.postgres.schema import LOCK
+
+LOG = logging.getLogger(__name__)
+
+LEASE_SECONDS: Final = 15.0
+"""How long a node that was killed is thought to use the database."""
+RENEWALS: Final = 5
+"""How often a lease is renewed in the time that it holds."""
+FORGOTTEN_SECONDS: Final = 86_400.0
+"""How long a node that ended without saying so is listed."""
+
+TAKE_LEASE: Final = """WITH clock AS (SELECT extract(epoch FROM clock_timestamp()) AS now),
+other AS (
+    SELECT n.address FROM nodes n, clock WHERE n.id <> $1 AND n.until > clock.now
+    AND ($4 = 0 OR n.shared = 0 OR (n.address = $3 AND n.address <> '')) LIMIT 1
+), mine AS (
+    INSERT INTO nodes (id, boot, address, shared, version, settings, started_at, until)
+    SELECT $1, $2, $3, $4, $5, $6, clock.now, clock.now + $7 FROM clock
+    WHERE NOT EXISTS (SELECT 1 FROM other)
+    ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, address = excluded.address,
+        shared = excluded.shared, version = excluded.version, settings = excluded.settings,
+        until = excluded.until, draining = CASE WHEN $8 THEN 0 ELSE nodes.draining END,
+        started_at = CASE WHEN $8 THEN excluded.started_at ELSE nodes.started_at END
+        WHERE $8 OR nodes.boot = excluded.boot
+    RETURNING id
+) SELECT (SELECT id FROM mine), (SELECT address FROM other), clock.now FROM clock"""
+FORGET_NODES: Final = """DELETE FROM nodes
+    WHERE until < extract(epoch FROM clock_timestamp()) - $1"""
+END_LEASE: Final = "DELETE FROM nodes WHERE id = $1 AND boot = $2"
+
+LIVING: Final = """EXISTS (SELECT 1 FROM nodes n WHERE n.boot = room_owners.owner
+    AND n.until > extract(epoch FROM clock_timestamp()))"""
+TAKE_ROOM: Final = f"""INSERT INTO room_owners (room_id, owner, owner_epoch, last_seq)
+    SELECT r.id, ?, 1, COALESCE((SELECT MAX(m.seq) FROM room_messages m WHERE m.room_id = r.id),
+        r.first_seq - 1) FROM rooms r WHERE r.id = ?
+    ON CONFLICT (room_id) DO UPDATE SET owner = excluded.owner, last_seq = excluded.last_seq,
+        owner_epoch = room_owners.owner_epoch + 1
+        WHERE room_owners.owner IS NULL OR room_owners.owner = excluded.owner OR NOT {LIVING}
+    RETURNING owner, owner_epoch, last_seq"""  # noqa: S608 - our own words
+OWNER: Final = """SELECT o.owner, o.owner_epoch, o.last_seq, n.address FROM room_owners o
+    JOIN nodes n ON n.boot = o.owner WHERE o.room_id = ?"""
+RELEASE: Final = """UPDATE room_owners SET owner = ?
+    WHERE room_id = ? AND owner_epoch = ? AND owner = ?"""
+
+
+class HubNode(Struct, frozen=True):
+    """What a process says of itself."""
+
+    name: str
+    """The same after a restart."""
+    process: str
+    """Another at each start."""
+    address: str = ""
+    shared: bool = False
+    """Whether it reaches other nodes over a bus."""
+    version: str = ""
+    settings: str = ""
+    """A digest of the settings that must not differ."""
+    lease_seconds: float = LEASE_SECONDS
+
+
+def boot_time() -> float:
+    """Seconds that also pass while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class NodeLease:
+    """That a node uses a database: a row there, and until when it surely holds."""
+
+    def __init__(self, node: HubNode, where: str) -> None:
+        self.node = node
+        self._where = where
+        self._until = 0.0
+        self._lock = asyncio.Lock()
+        self.is_lost = False
+        """Whether another node has taken its place."""
+        self.skew = 0.0
+        """By how many seconds this machine's clock is ahead of the server's."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the lease holds, whatever the clocks of other machines say."""
+        return not self.is_lost and boot_time() < self._until
+
+    async def take(self, connection: Any, *, first: bool = True) -> None:
+        """Say that this node uses the database, unless another that may not is there too."""
+        node, before, clock = self.node, boot_time(), time.time()
+        async with connection.transaction():
+            await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+            if first:
+                await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
+            mine, other, now = await connection.fetchrow(
+                TAKE_LEASE,
+                node.name,
+                node.process,
+                node.address,
+                int(node.shared),
+                node.version,
+                node.settings,
+                node.lease_seconds,
+                first,
+            )
+        if mine is None:
+            raise DatabaseInUse(self._refusal(other))
+        self._until = before + node.lease_seconds
+        self.skew = (clock + time.time()) / 2 - float(now)
+
+    def _refusal(self, other: str | None) -> str:
+        node = self.node
+        ended = f"One that was killed keeps it for {node.lease_seconds:.0f} seconds."
+        if node.shared and other and other == node.address:
+            return f"{self._where}: another node has the address {other}. {ended}"
+        return f"{self._where}: another hub uses this database. {ended}"
+
+    async def require(self, connection: Any) -> None:
+        """Raise unless the lease holds; one that was not renewed in time is taken again first."""
+        if not self.holds:
+            async with self._lock:
+                if not self.holds:
+                    await self.renew(connection)
+
+    async def renew(self, connection: Any) -> None:
+        """Go on saying so; whoever was away for too long may have been replaced."""
+        try:
+            if not self.is_lost:
+                await self.take(connection, first=False)
+                return
+        except DatabaseInUse:
+            self.is_lost = True
+            LOG.error("another hub has taken the database over; this one stores nothing more")  # noqa: TRY400
+        raise DatabaseInUse(f"{self._where}: another hub has taken this database over.")
+
+    async def release(self, connection: Any) -> None:
+        """Leave the database, and all rooms, to others."""
+        if not self.is_lost:
+            async with connection.transaction():
+                await connection.execute(END_LEASE, self.node.name, self.node.process)
+
+
+class NodeRooms:
+    """`core.ports.RoomOwners` of a node."""
+
+    def __init__(self, process: str, write: Callable[[Unit[Any]], Awaitable[Any]]) -> None:
+        self.process = process
+        self._write = write
+
+    async def take(self, room_id: int) -> RoomOwner | None:
+        """Take a room, unless a living process has it: who owns it now; None without such a room.
+
+        At READ COMMITTED the last `seq` could be from before a write that it waited for; a unit is
+        run again instead.
+        """
+
+        async def unit(tx: Tx) -> RoomOwner | None:
+            row = await tx.fetch_one(TAKE_ROOM, (self.process, room_id))
+            row = row or await tx.fetch_one(OWNER, (room_id,))
+            return None if row is None else RoomOwner(*row)
+
+        owner: RoomOwner | None = await self._write(unit)
+        return owner
+
+    async def release(self, room_id: int, epoch: int, to: str | None = None) -> bool:
+        """Leave a room to a process, or to whoever takes it first; whether it was still ours."""
+
+        async def unit(tx: Tx) -> int:
+            return await tx.execute(RELEASE, (to, room_id, epoch, self.process))
+
+        return bool(await self._write(unit))

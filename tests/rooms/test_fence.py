@@ -1,0 +1,387 @@
+"""Two processes that think they own a room: what the replaced one does leaves no trace.
+
+Both run statement by statement on a real server, in many orders. The key of messages would hide
+most of what a missing fence does to them, so snapshots, trims, kicks and changes are looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from folkmoot.accounts import Accounts
+from folkmoot.core.errors import RoomTakenOver, RoomUnavailable
+from folkmoot.core.ports import Unit
+from folkmoot.rooms import RoomOptions, Rooms, Visitor, fence, read_patch, read_spec, visitor_of
+from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import RoomRecord
+from folkmoot.store.postgres.nodes import NodeRooms
+from folkmoot.vault import Vault
+from tests import postgres
+from tests.harness import reached, run
+from tests.mail.support import KEY, StillClock
+from tests.rooms.gathering import Ears, chat, envelope
+
+VERSIONS = [
+    pytest.param(18, id="18", marks=postgres.needs_own(18)),
+    pytest.param(16, id="16", marks=postgres.needs_own(16)),
+]
+ORDERS = 12
+BLOCKED_SECONDS = 0.02
+"""After so long a statement is thought to wait for the other process."""
+
+
+WHO: ContextVar[int] = ContextVar("who", default=0)
+"""Which of the actions a statement belongs to."""
+
+
+class Turns:
+    """Lets one statement run at a time, in an order by a seed, which also says who is slow."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._done = asyncio.Event()
+
+    async def step(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        if self.is_on:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((WHO.get(), turn))
+            await turn
+        try:
+            return await work()
+        finally:
+            self._done.set()
+
+    async def run(self, seed: int, *actions: Awaitable[Any]) -> list[Any]:
+        choose, self.is_on = random.Random(seed), True
+        paces = ((0.001, 1.0), (1.0, 0.1), (1.0, 1.0), (0.1, 1.0))[seed % 4]
+        tasks = [asyncio.ensure_future(self._as(who, act)) for who, act in enumerate(actions)]
+        both = asyncio.gather(*tasks, return_exceptions=True)
+        while not both.done():
+            await self._gathered(tasks)
+            if not self._waiting:
+                continue
+            self._done.clear()
+            [chosen] = choose.choices(self._waiting, [paces[who] for who, _ in self._waiting])
+            self._waiting.remove(chosen)
+            chosen[1].set_result(None)
+            try:
+                await asyncio.wait_for(self._done.wait(), BLOCKED_SECONDS)
+            except TimeoutError:
+                continue
+        self.is_on = False
+        return await both
+
+    async def _gathered(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
+        """Wait until all who go on want to do something, or seem to wait for another."""
+        deadline = time.monotonic() + BLOCKED_SECONDS
+        await asyncio.sleep(0)
+        while time.monotonic() < deadline:
+            waiting = {who for who, _ in self._waiting}
+            if all(task.done() or who in waiting for who, task in enumerate(tasks)):
+                return
+            await asyncio.sleep(0.0005)
+
+    async def _as(self, who: int, action: Awaitable[Any]) -> Any:
+        WHO.set(who)
+        return await action
+
+
+class SteppedTx:
+    """A transaction whose statements wait for their turns."""
+
+    def __init__(self, tx: Any, turns: Turns) -> None:
+        self._tx, self._turns = tx, turns
+
+    def __getattr__(self, name: str) -> Any:
+        done = getattr(self._tx, name)
+        if name == "publish":
+            return done
+        return lambda *said, **named: self._turns.step(lambda: done(*said, **named))
+
+
+class SteppedStore:
+    """A store whose units run statement by statement, also their commits."""
+
+    def __init__(self, store: Any, turns: Turns) -> None:
+        self._store, self._turns = store, turns
+        self.room_owners = NodeRooms(store.room_owners.process, self.write)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, unit: Unit[Any], *, single: bool = False) -> Any:
+        async def stepped(tx: Any) -> Any:
+            result = await unit(SteppedTx(tx, self._turns))
+            if self._turns.is_on:
+                await self._turns.step(lambda: asyncio.sleep(0))
+            return result
+
+        return await self._store.write(stepped, single=single)
+
+    async def read(self, query: Unit[Any], *, long: bool = False) -> Any:
+        return await self._turns.step(lambda: self._store.read(query, long=long))
+
+
+class Pair(NamedTuple):
+    """Two processes on one database; the lease of the first is over."""
+
+    turns: Turns
+    first: Rooms
+    second: Rooms
+    accounts: Accounts
+    execute: Callable[..., Awaitable[Any]]
+
+    async def people(self, *handles: str) -> list[Visitor]:
+        return [visitor_of((await self.accounts.register(each)).account) for each in handles]
+
+    async def loaded(self, owner: Visitor, name: str, **spec: Any) -> tuple[RoomRecord, LiveRoom]:
+        """A room of the first with ten messages in it."""
+        await self.first.create(owner, read_spec({"name": name, **spec}))
+        record, _ = await self.first.find(owner, name)
+        live = await self.first._live.load(record)
+        for number in range(10):
+            await live.post(owner.principal, Role.OWNER, chat(f"message {number}"))
+        return record, live
+
+    async def rows(self, room_id: int) -> list[Any]:
+        """All that is stored of a room."""
+        tables = ("room_messages", "room_snapshots", "room_members", "room_shares", "rooms")
+        found = []
+        for table in tables:
+            key = "id" if table == "rooms" else "room_id"
+            sql = f"SELECT * FROM {table} WHERE {key} = $1 ORDER BY 1, 2"
+            found.append([tuple(row) for row in await self.execute(sql, room_id)])
+        return found
+
+
+@asynccontextmanager
+async def two_processes(folder: Path, version: int) -> AsyncIterator[Pair]:
+    import asyncpg
+
+    from folkmoot.store.postgres import HubNode, PostgresStore
+
+    url = await postgres.schema_of(folder, version, migrated=True)
+    connection = await asyncpg.connect(url)
+    turns, clock = Turns(), StillClock()
+    stores = [
+        await PostgresStore.open(
+            url,
+            connections=4,
+            node=HubNode(name, secrets.token_hex(8), shared=True, lease_seconds=1000),
+        )
+        for name in ("first", "second")
+    ]
+    try:
+        stepped: list[Any] = [SteppedStore(each, turns) for each in stores]
+        vault = await Vault.load(stores[0], KEY)
+        accounts = [Accounts(each, clock, vault, policy="open") for each in stepped]
+        rooms = [
+            Rooms(
+                store,
+                clock,
+                known,
+                epoch=store.identity.epoch,
+                crowd=Ears,
+                options=RoomOptions(chat={}),
+                owners=store.room_owners,
+            )
+            for store, known in zip(stepped, accounts, strict=True)
+        ]
+        await connection.execute("UPDATE nodes SET until = 0 WHERE id = 'first'")
+        async with rooms[0].running(), rooms[1].running():
+            yield Pair(turns, rooms[0], rooms[1], accounts[0], connection.fetch)
+    finally:
+        for each in stores:
+            await each.close()
+        await connection.close()
+
+
+async def trim(pair: Pair, live: LiveRoom, ann: Visitor) -> None:
+    await pair.first._upkeep._trim(live, 6)
+
+
+async def trim_shares(pair: Pair, live: LiveRoom, ann: Visitor) -> None:
+    live.keep_messages = 5
+    await pair.first._upkeep._keep_share(live)
+
+
+async def save(pair: Pair, live: LiveRoom, ann: Visitor) -> None:
+    await live.save()
+
+
+async def say(pair: Pair, live: LiveRoom, ann: Visitor) -> None:
+    await live.post(ann.principal, Role.OWNER, chat("of the first"))
+
+
+async def kick(pair: Pair, live: LiveRoom, ann: Visitor) -> None:
+    await live.post(ann.principal, Role.OWNER, envelope("room.kick", {"participant": "bob"}))
+
+
+async def kick_from_memory(pair: Pair, live: LiveRoom, ann: Visitor) -> None:
+    await kick(pair, live, ann)
+    await reached(lambda: not live.is_busy)
+
+
+async def change(pair: Pair, live: LiveRoom, ann: Visitor) -> None:
+    await pair.first.change(ann, live.name, read_patch({"capabilities": ["chat.*"]}))
+
+
+ACTIONS = [say, save, trim, trim_shares, kick, kick_from_memory, change]
+HIDDEN = {say, kick}
+"""What comes with a message, so that the key of messages refuses it by itself."""
+
+
+async def broken_orders(pair: Pair, act: Any, orders: int) -> list[int]:
+    """The orders after which the second process and the database do not agree."""
+    ann, bob = await pair.people("ann", "bob")
+    broken = []
+    for seed in range(orders):
+        name = f"room{seed}"
+        record, live = await pair.loaded(ann, name, durable=act is not kick_from_memory)
+        await pair.first.enter(bob, name)
+
+        async def take_over(record: RoomRecord = record) -> list[Any]:
+            live = await pair.second._live.load(record)
+            await live.post(ann.principal, Role.OWNER, chat("of the second"))
+            await live.save()
+            return await pair.rows(record.id)
+
+        told, seen = await pair.turns.run(seed, act(pair, live, ann), take_over())
+        assert told is None or isinstance(told, RoomTakenOver | RoomUnavailable), told
+        if not isinstance(seen, list):
+            broken.append(seed)
+            continue
+        second = pair.second._live.get(record.id)
+        assert second is not None
+        stored = await pair.rows(record.id)
+        # What was to go may still be there; nobody is shown it.
+        oldest = second.machine.oldest_seq
+        seqs = [row[1] for row in stored[0] if row[1] >= oldest]
+        whole = seqs == list(range(oldest, second.machine.seq + 1)) or not record.durable
+        if stored != seen or not whole:
+            broken.append(seed)
+        for rooms in (pair.first, pair.second):
+            rooms._live.end(record.id, RoomUnavailable("the end"))
+    return broken
+
+
+@pytest.mark.requirement("nodes.fence")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("act", ACTIONS, ids=lambda act: act.__name__)
+def test_what_a_replaced_owner_does_leaves_no_trace_in_any_order(
+    tmp_path: Path, version: int, act: Any
+) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            assert await broken_orders(pair, act, ORDERS) == []
+
+    run(main())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("act", [a for a in ACTIONS if a not in HIDDEN], ids=lambda a: a.__name__)
+def test_without_the_fence_the_two_would_differ(
+    tmp_path: Path, version: int, act: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            assert await broken_orders(pair, act, ORDERS) != []
+
+    monkeypatch.setattr(fence.Fence, "step", lambda *_: None)
+    monkeypatch.setattr(fence.Fence, "guard", lambda _, unit: unit)
+    run(main())
+
+
+@pytest.mark.requirement("nodes.fence")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
+def test_whoever_was_replaced_is_told_and_closes_its_connections(
+    tmp_path: Path, version: int, durable: bool
+) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            ann, bob = await pair.people("ann", "bob")
+            record, live = await pair.loaded(ann, "square", durable=durable)
+            await pair.second.enter(bob, "square")
+            before = await pair.rows(record.id)
+            if durable:
+                with pytest.raises(RoomTakenOver):
+                    await live.post(ann.principal, Role.OWNER, chat("too late"))
+                assert pair.first._live.get(record.id) is None
+            else:
+                kicked = envelope("room.kick", {"participant": "bob"})
+                await live.post(ann.principal, Role.OWNER, kicked)
+                await reached(lambda: not live.is_busy)
+            with pytest.raises((RoomTakenOver, RoomUnavailable)):
+                await pair.first.change(ann, "square", read_patch({"capabilities": ["chat.*"]}))
+            assert await pair.rows(record.id) == before
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.owners")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(
+    tmp_path: Path, version: int
+) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            (ann,) = await pair.people("ann")
+            await pair.execute("UPDATE nodes SET until = 1e12")
+            record, live = await pair.loaded(ann, "square")
+            owners = pair.second._live._owners
+            assert owners is not None
+            there = await owners.take(record.id)
+            assert live.journal.fence is not None
+            assert there is not None
+            assert (there.epoch, there.process) == (
+                live.journal.fence.epoch,
+                pair.first._live._owners.process,  # type: ignore[union-attr]
+            )
+            with pytest.raises(RoomUnavailable, match="Another node"):
+                await pair.second.enter(ann, "square")
+            live.end(RoomUnavailable("handed over"))
+            await pair.first._live.release(live)
+            taken = await owners.take(record.id)
+            assert taken is not None
+            assert (taken.process, taken.epoch, taken.last_seq) == (
+                owners.process,
+                there.epoch + 1,
+                live.machine.seq,
+            )
+            assert not await owners.release(record.id, there.epoch)
+            assert await owners.release(record.id, taken.epoch, to=there.process)
+            assert await owners.take(-1) is None
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.owners")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_of_many_who_take_a_room_at_once_one_gets_it(tmp_path: Path, version: int) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            (ann,) = await pair.people("ann")
+            await pair.execute("UPDATE nodes SET until = 1e12")
+            both = [rooms._live._owners for rooms in (pair.first, pair.second)]
+            for number in range(ORDERS):
+                await pair.first.create(ann, read_spec({"name": f"room{number}"}))
+                record, _ = await pair.first.find(ann, f"room{number}")
+                said = await pair.turns.run(
+                    number, *(each.take(record.id) for each in both if each)
+                )
+                assert len({(owner.process, owner.epoch) for owner in said}) == 1
+
+    run(main())
