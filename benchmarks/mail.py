@@ -84,6 +84,11 @@ def conversing(people: list[Person], number: int) -> list[bytes]:
     return writing(people, number) + asking("msg_inbox", limit=50)(people, number)
 
 
+def listing(people: list[Person], number: int) -> list[bytes]:
+    """Write to the next person, so that a list of threads has changed, and ask for it."""
+    return writing(people, number) + asking("msg_threads", limit=20)(people, number)
+
+
 WORKS = (
     Work("a call that does nothing", asking("msg_nothing"), {HUB: 1 / NOTHING}),
     Work("msg/whoami", asking("msg_whoami"), {}),
@@ -92,6 +97,7 @@ WORKS = (
     Work("msg/inbox 50", asking("msg_inbox", limit=50), {HUB: 0.06}),
     Work("msg/threads 20", asking("msg_threads", limit=20), {HUB: 0.2}),
     Work("send, inbox 50 in turn", conversing, {}),
+    Work("send, threads in turn", listing, {}),
 )
 
 

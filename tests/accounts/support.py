@@ -73,6 +73,7 @@ class RecordingStore:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.bus = store.bus
+        self.sole_writer = store.sole_writer
         self.statements: list[tuple[str, Sequence[SqlValue]]] = []
         self.writes = 0
         self.long_reads = 0

@@ -54,6 +54,8 @@ class WeighingTx:
 class WeighingStore:
     """A real store that tells how much text and how many statements its last query took."""
 
+    sole_writer = False
+
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self.bus = store.bus

@@ -136,6 +136,11 @@ class Store(Protocol):
         """Where the events of its units are published."""
         ...
 
+    @property
+    def sole_writer(self) -> bool:
+        """Whether only this process writes, so that its events tell of every change."""
+        ...
+
     async def write(self, unit: Unit[T], *, single: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
 

@@ -14,6 +14,10 @@ MAX_SUBJECT: Final = 50
 """Characters of a thread's subject: the beginning of its first message."""
 MAX_CACHED_SUBJECTS: Final = 8_192
 """Decrypted subjects in memory; the least recently used is decrypted again."""
+MAX_CACHED_LISTS: Final = 256
+"""Readers whose lists of threads are in memory; the others are read again."""
+MAX_LISTS_OF_READER: Final = 2
+"""Lists of threads in memory for one reader."""
 IDEMPOTENCY_SECONDS: Final = 86_400
 """How long an idempotency key is remembered."""
 MAX_BODY_CHARACTERS: Final = 100_000

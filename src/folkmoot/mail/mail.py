@@ -59,7 +59,8 @@ from folkmoot.mail.sending import (
     new_letter,
     publish_message,
 )
-from folkmoot.mail.waiting import publish_change, wait_for_page
+from folkmoot.mail.thread_pages import ThreadPages
+from folkmoot.mail.waiting import publish_change, publish_marked, wait_for_page
 from folkmoot.quotas import Quotas, QuotaUse, warning
 
 T = TypeVar("T")
@@ -93,6 +94,7 @@ class Mail:
         self._reader = MailReader(Bodies(keys), subjects, self._cursors)
         self._remover = Remover(subjects)
         self._sent_keys = SentKeys(sealer)
+        self._thread_pages = ThreadPages(store.bus) if store.sole_writer else None
 
     def send(
         self,
@@ -207,7 +209,7 @@ class Mail:
         inviter = await self._accounts.fetch(tx, inviter_id)
         letter = new_letter(pending, "normal", None, self._now())
         # Whoever was invited is not to pay for what the inviter has stored.
-        await self._sender.deliver(tx, inviter, account, letter)
+        publish_message(tx, await self._sender.deliver(tx, inviter, account, letter))
 
     async def inbox(
         self,
@@ -256,8 +258,8 @@ class Mail:
         now = self._now()
 
         async def unit(tx: Tx) -> None:
-            if await queries.mark_copies(tx, reader.id, seqs, now):
-                publish_change(tx, (reader.id,), "read")
+            marked = await queries.mark_copies(tx, reader.id, seqs, now)
+            publish_marked(tx, reader.id, marked)
 
         await self._store.write(unit)
 
@@ -277,11 +279,21 @@ class Mail:
         if state is not None and state not in STATES:
             raise ArgumentInvalid(f"state must be one of {', '.join(STATES)}.", field="state")
         place = self._cursors.read(reader, THREADS, cursor)
+        pages = self._thread_pages
+        question = (reader.public_key, state, place, limit)
+        changes = 0
+        if pages is not None:
+            if (known := pages.find(reader, question)) is not None:
+                return known
+            changes = pages.changes
 
         async def read(tx: Tx) -> ThreadPage:
             return await self._reader.threads(tx, reader, state, place, limit)
 
-        return await self._store.read(read)
+        page = await self._store.read(read)
+        if pages is not None:
+            pages.keep(reader, question, page, changes)
+        return page
 
     async def thread(
         self,
@@ -327,8 +339,7 @@ class Mail:
             return await queries.mark_copies(tx, reader.id, places, now) if places else 0
 
         async def unit(tx: Tx) -> None:
-            if await mark(tx):
-                publish_change(tx, (reader.id,), "read", thread_id)
+            publish_marked(tx, reader.id, await mark(tx), thread_id)
 
         await self._store.write(unit)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
+from folkmoot.core.events import LAST_READ, subject
 from folkmoot.core.ports import Bus, Missed, Tx
 from folkmoot.mail.model import MailPage
 from folkmoot.mail.sending import MAILBOX
@@ -29,6 +30,14 @@ def publish_change(
     """Within a unit: have announced that something was read, set otherwise or removed."""
     for user_id in user_ids:
         tx.publish(subject_of_mailbox(user_id), {"change": change, "thread_id": thread_id})
+
+
+def publish_marked(tx: Tx, user_id: str, marked: int, thread_id: str | None = None) -> None:
+    """Within a unit: have announced that messages were marked read, though perhaps none was new."""
+    if marked:
+        publish_change(tx, (user_id,), "read", thread_id)
+    else:
+        tx.publish(subject(LAST_READ, user_id))
 
 
 async def wait_for_page(

@@ -84,6 +84,7 @@ class SqliteStore:
     rates: RateCounts | None = None
     """One hub alone uses the file, and counts in memory."""
     room_owners: RoomOwners | None = None
+    sole_writer = True
 
     def __init__(
         self,

@@ -82,6 +82,7 @@ class PostgresStore:
 
     identity: DatabaseIdentity
     room_owners: RoomOwners | None = None
+    sole_writer = False
 
     def __init__(self, url: str, *, queue: int, bus: Bus | None, synchronous_replica: bool) -> None:
         self.where = without_password(url)
