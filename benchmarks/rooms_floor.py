@@ -25,7 +25,7 @@ from folkmoot.transports.websocket import (
     UpgradeRequest,
     WebSocketConnection,
     WebSocketEndpoint,
-    text_frame,
+    text_frames,
 )
 from folkmoot.web.pages import Pages
 
@@ -48,7 +48,7 @@ class Broadcaster:
 
     def on_text(self, *messages: bytes) -> None:
         """Pass them on."""
-        self._audience.send(*map(text_frame, messages))
+        self._audience.send(*text_frames(messages))
 
     def on_close(self, code: int, reason: str) -> None:
         """Nothing to do: a closed link leaves by itself."""

@@ -143,6 +143,16 @@ class AccountRates:
         sentence = "You are sending too much too fast."
         raise rate_limited(sentence, max(wait, wait_for_bytes), setting)
 
+    def take_whole(self, account: str, rate: Rate, count: int, size: int, now: float) -> bool:
+        """Count messages of so many bytes together, if none of them exceeds the rate."""
+        messages, amount = rate.messages * BURST_SECONDS, rate.bytes * BURST_SECONDS
+        if not self._messages.take_whole(account, messages, BURST_SECONDS, now, count):
+            return False
+        if self._bytes.take_whole(account, amount, BURST_SECONDS, now, size):
+            return True
+        self._messages.give_back(account, messages, count)
+        return False
+
 
 def rate_limited(sentence: str, wait: float, setting: str = "") -> RateLimited:
     """The error that says what is too much, when to try again, and which setting can be raised."""

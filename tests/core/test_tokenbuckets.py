@@ -96,3 +96,21 @@ def test_no_span_of_time_has_more_than_twice_what_a_bucket_holds(
             given_at.append(now)
     for begin in given_at:
         assert sum(begin <= at <= begin + 60 for at in given_at) <= 2 * tokens + 1
+
+
+@given(
+    st.integers(1, 9),
+    st.lists(st.tuples(st.floats(-5, 30, allow_nan=False), st.integers(1, 5)), max_size=20),
+)
+def test_to_take_tokens_together_is_to_take_each_or_none(
+    tokens: int, steps: list[tuple[float, int]]
+) -> None:
+    together, alone = TokenBuckets[str](), TokenBuckets[str]()
+    now = 100.0
+    for pause, amount in steps:
+        now += pause
+        if together.take_whole("a", tokens, 60.0, now, amount):
+            assert [alone.take("a", tokens, 60.0, now) for _ in range(amount)] == [0] * amount
+        assert together.take("a", tokens, 60.0, now) == pytest.approx(
+            alone.take("a", tokens, 60.0, now), abs=1e-4
+        )

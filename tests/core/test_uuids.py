@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import secrets
+from itertools import cycle
 from uuid import UUID
 
 from hypothesis import given
@@ -45,3 +46,18 @@ def test_eight_characters_of_an_id_are_enough_to_name_it() -> None:
     assert [len_ for len_ in range(40) if is_beginning(whole[:len_])] == list(range(8, 36))
     assert not is_beginning("550E8400")
     assert not is_beginning("not an id")
+
+
+@given(counts=st.lists(st.integers(1, 3 * MANY), max_size=30), moments=MOMENTS)
+def test_many_ids_at_once_follow_each_other_as_single_ones_do(
+    counts: list[int], moments: list[float]
+) -> None:
+    clock = cycle(moments)
+    new_id = Uuids(lambda: next(clock), secrets.token_bytes)
+    made = []
+    for count in counts:
+        made += new_id.many(count)
+        made.append(new_id())
+    assert len(made) == sum(counts) + len(counts)
+    assert made == sorted(set(made))
+    assert all(UUID(id_).version == 7 for id_ in made[:: MANY // 2])

@@ -174,10 +174,11 @@ def test_a_message_waits_until_it_is_known_what_its_sender_has_stored(tmp_path: 
             assert not live.knows(ann.principal.account_id)
             await ear.until_seq(3)
             hub.rooms._live.budget.forget()
-            live.receive(ear, chat("x" * 1_500))
+            live.receive(ear, chat("x" * 1_500), chat("three"))
             told = await ear.until_kind("system.error")
             assert told["payload"]["error"] == "quota_exceeded"
-            assert ear.texts == ["one", "two"]
+            await ear.until_seq(4)
+            assert ear.texts == ["one", "two", "three"]
 
     run(main())
 

@@ -79,6 +79,16 @@ class TokenBuckets(Generic[K]):
             bucket.level = level - amount
         return wait if wait > ROUNDING else 0.0
 
+    def take_whole(self, key: K, tokens: float, seconds: float, now: float, amount: float) -> bool:
+        """Take an amount only where the bucket, filled steadily, holds all of it now."""
+        bucket = self._buckets.get(key) or self._opened(key, tokens, seconds, now)
+        level = bucket.level + max(now - bucket.at, 0.0) * tokens / seconds
+        if min(level, tokens) < amount:
+            return False
+        bucket.level, bucket.at = min(level, tokens) - amount, now
+        self._buckets.move_to_end(key)
+        return True
+
     def give_back(self, key: K, tokens: float, amount: float = 1.0) -> None:
         """Put an amount back that turned out not to count."""
         bucket = self._buckets.get(key)

@@ -14,6 +14,7 @@ MANY: Final = 256
 _RANDOM_BYTES: Final = 8
 _COUNTS: Final = tuple(f"{count:03x}-8" for count in range(0x1000))
 """How the ids of one millisecond go on, in their order."""
+_GROUPS: Final = tuple(f"{group:03x}-" for group in range(0x1000))
 
 
 class Uuids:
@@ -28,30 +29,45 @@ class Uuids:
     def __init__(self, now: Callable[[], float], random: Callable[[int], bytes]) -> None:
         self._now = now
         self._random = random
-        self._moment, self._count = -1, 0
+        self._moment, self._count = -1, len(_COUNTS)
         self._head = ""
         self._tails: list[str] = []
 
     def __call__(self) -> str:
         """The next id."""
         moment = int(self._now() * 1000)
-        if moment > self._moment or self._count == len(_COUNTS) - 1:
-            self._moment = moment = max(moment, self._moment + 1)
-            self._count = 0
-            self._head = f"{moment >> 16:08x}-{moment & 0xFFFF:04x}-7"
-        else:
-            self._count += 1
+        if moment > self._moment or self._count == len(_COUNTS):
+            self._begin(moment)
+        count, self._count = self._count, self._count + 1
         if not self._tails:
             self._tails = self._more()
-        return self._head + _COUNTS[self._count] + self._tails.pop()
+        return self._head + _COUNTS[count] + self._tails.pop()
+
+    def many(self, count: int) -> list[str]:
+        """The next ids, so many of them, by one look at the clock."""
+        if count > MANY:
+            return self.many(MANY) + self.many(count - MANY)
+        moment = int(self._now() * 1000)
+        if moment > self._moment or self._count + count > len(_COUNTS):
+            self._begin(moment)
+        first, self._count = self._count, self._count + count
+        if len(self._tails) < count:
+            self._tails += self._more()
+        head, pop = self._head, self._tails.pop
+        return [head + number + pop() for number in _COUNTS[first : first + count]]
+
+    def _begin(self, moment: int) -> None:
+        """Count from the first of a millisecond on, or of the one after the last."""
+        self._moment = moment = max(moment, self._moment + 1)
+        self._head = f"{moment >> 16:08x}-{moment & 0xFFFF:04x}-7"
+        self._count = 0
 
     def _more(self) -> list[str]:
         """The ends of many ids: the digits after the variant."""
-        digits = self._random(MANY * _RANDOM_BYTES).hex()
-        return [
-            f"{digits[at : at + 3]}-{digits[at + 3 : at + 15]}"
-            for at in range(0, len(digits), 2 * _RANDOM_BYTES)
-        ]
+        random = self._random(MANY * _RANDOM_BYTES)
+        groups, nodes = memoryview(random[: 2 * MANY]).cast("H"), random[2 * MANY :]
+        digits = nodes.hex("-", _RANDOM_BYTES - 2).split("-")
+        return [_GROUPS[group & 0xFFF] + node for group, node in zip(groups, digits, strict=True)]
 
 
 def is_beginning(text: str) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from folkmoot.core.ports import Store, Tx
@@ -45,6 +47,9 @@ class Share(NamedTuple):
         return Share(self.messages - other.messages, self.bytes - other.bytes)
 
 
+_NOTHING: Final = Share()
+
+
 class Trimmed(NamedTuple):
     """What is left of a history after the oldest messages of some authors went."""
 
@@ -66,17 +71,24 @@ def size_of(message: Append) -> int:
 
 def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
     """Each author's share of some messages."""
-    found: dict[str, list[int]] = {}
-    # Every message that is stored comes by here.
-    for message in messages:
-        author = message.account or message.about or GATEWAY_AUTHOR
-        share = found.get(author)
-        if share is None:
-            found[author] = [1, ROOM_BYTES + len(message.data)]
+    found: dict[str, Share] = {}
+    # Every message comes by here, and most come in runs of one account.
+    for account, some in groupby(messages, _account):
+        if account:
+            sizes = [*map(len, map(_data, some))]
+            _add_share(found, account, len(sizes), sum(sizes))
         else:
-            share[0] += 1
-            share[1] += ROOM_BYTES + len(message.data)
-    return {author: Share(*share) for author, share in found.items()}
+            for message in some:
+                _add_share(found, author_of(message), 1, len(message.data))
+    return found
+
+
+_account, _data = attrgetter("account"), attrgetter("data")
+
+
+def _add_share(found: dict[str, Share], author: str, count: int, size: int) -> None:
+    messages, size_before = found.get(author, _NOTHING)
+    found[author] = Share(messages + count, size_before + ROOM_BYTES * count + size)
 
 
 def fair_share(amounts: Iterable[int], most: int) -> int:
@@ -153,7 +165,6 @@ class RoomBudget:
         self._quotas = quotas
         self._written: dict[str, int] = {}
         self._owned: dict[str, int] = {}
-        self._admitted = 0
         self._forgotten = 0
         """How often everything was forgotten, so that what is being read is known to be old."""
 
@@ -179,18 +190,13 @@ class RoomBudget:
                 if owner is not None:
                     _remember(self._owned, owner, owned)
 
-    def begin(self) -> None:
-        """Messages of one sender come: what is admitted of them from now on counts together."""
-        self._admitted = 0
-
     def check(self, author: str, owner: str | None, size: int) -> None:
-        """Refuse a message of so many bytes that its author or the room's owner has no room for.
+        """Refuse to store so many bytes more, if the author or the room's owner has no room.
 
         What they have stored must be known.
         """
         quotas, limits = self._quotas, self._quotas.limits
         quotas.check_disk()
-        self._admitted = size = self._admitted + size + ROOM_BYTES
         each = limits.room_bytes_per_account
         if each:
             # A backend answers for many; whose room it is pays for it.

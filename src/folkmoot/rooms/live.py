@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -223,10 +224,8 @@ class LiveRoom(RoomStream):
         visitor = self._outlets.get(outlet)
         if visitor is None:
             return len(messages)
-        if self._budget is not None:
-            if not self.knows(visitor.principal.account_id):
-                return 0
-            self._budget.begin()
+        if not self.knows(visitor.principal.account_id):
+            return 0
         effects, taken = self._receive(outlet, messages, self._now(), facts)
         self.perform(effects)
         if self.journal.is_full and outlet not in self._held:
@@ -268,8 +267,6 @@ class LiveRoom(RoomStream):
         while effects is None:
             await self.prepare(principal.account_id)
             self._require(principal)
-            if self._budget is not None:
-                self._budget.begin()
             try:
                 effects = self.machine.post(principal, role, message, self._now(), facts)
             except LookupNeeded:
@@ -413,7 +410,7 @@ class LiveRoom(RoomStream):
         if self._ended is not None:
             _release_barriers(effects, self._ended)
             return
-        if len(effects) > 1:
+        if len(effects) > 1 and Expel in map(type, effects):
             self._expelled.update(one.account for one in effects if type(one) is Expel)
         self.journal.perform(effects)
         if self.machine.due < self._alarm:
@@ -424,19 +421,17 @@ class LiveRoom(RoomStream):
         if self._ended is not None:
             _release_barriers(items, self._ended)
             return
-        said: list[Append] = []
-        delivered = 0
-        for item in items:
-            if type(item) is Append:
-                said.append(item)
-            else:
-                if delivered < len(said):
-                    self._deliver(said[delivered:])
-                    delivered = len(said)
-                CARRY_OUT[type(item)](self, item)
+        said = [item for item in items if type(item) is Append]
+        if said and len(said) == len(items):
+            self._deliver(said)
+        else:
+            for is_said, some in groupby(items, _is_append):
+                if is_said:
+                    self._deliver([*some])  # type: ignore[list-item]
+                else:
+                    for item in some:
+                        CARRY_OUT[type(item)](self, item)
         if said:
-            if delivered < len(said):
-                self._deliver(said[delivered:])
             publish_news(self._around.bus, self._news, said)
         if self._waiters:
             self._wake()
@@ -508,6 +503,10 @@ CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
     Barrier: LiveRoom._done,
 }
 """What is done with each effect, but for the messages themselves."""
+
+
+def _is_append(item: Item) -> bool:
+    return type(item) is Append
 
 
 def _release_barriers(items: Sequence[Item], error: FolkmootError) -> None:

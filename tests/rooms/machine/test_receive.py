@@ -85,22 +85,16 @@ RIGHTS = {
 }
 
 
-class Quota:
-    """Admits a few messages."""
-
-    def __init__(self) -> None:
-        self.left = 12
-
-    def __call__(self, author: str, owner: str | None, size: int) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise QuotaExceeded("No room is left.")
+def quota(author: str, owner: str | None, size: int) -> None:
+    """Two of the long messages fit, but not a third."""
+    if size > 180_000:
+        raise QuotaExceeded("No room is left.")
 
 
-def room(settings: RoomSettings, *, quota: bool = False, stored: bool = False) -> Room:
+def room(settings: RoomSettings, *, limited: bool = False, stored: bool = False) -> Room:
     made = iter(range(10_000))
     found = Room(
-        settings, lambda: f"g{next(made)}", stored=stored, admit=Quota() if quota else None
+        settings, lambda: f"g{next(made)}", stored=stored, admit=quota if limited else None
     )
     found.join("a", principal("alice"), Role.OWNER, START)
     found.join("b", principal("bob"), Role.MEMBER, START)
@@ -114,7 +108,7 @@ def said(here: Room, connection: str, messages: list[bytes]) -> list[Effect]:
 
 def alone(here: Room, connection: str, messages: list[bytes]) -> list[Effect]:
     """The same, with plain chat received as any other message."""
-    with mock.patch.object(receive, "_receive_plain", return_value=0):
+    with mock.patch.object(receive, "_may_be_plain", return_value=False):
         return said(here, connection, messages)
 
 
@@ -129,11 +123,18 @@ def test_a_run_of_messages_does_what_each_of_them_would_do(name: str, connection
     limits = {"limits": Limits(message_bytes=90_000)}
     settings = msgspec.structs.replace(SETTINGS, **{**limits, **RIGHTS[name]})
     messages = [*PLAIN.values(), *CASES.values(), *PLAIN.values(), *PLAIN.values()]
-    for quota in (False, True):
-        runs, one_by_one = room(settings, quota=quota), room(settings, quota=quota)
+    for limited in (False, True):
+        runs, one_by_one = room(settings, limited=limited), room(settings, limited=limited)
         assert said(runs, connection, messages) == alone(one_by_one, connection, messages)
         assert runs.snapshot() == one_by_one.snapshot()
         assert runs.seq == one_by_one.seq
+
+
+def test_a_message_that_is_refused_does_not_count_against_those_after_it() -> None:
+    here = room(SETTINGS, limited=True)
+    sizes = (90_000, 100_000, 1_000, 100_000, 1_000)
+    effects = said(here, "b", [chat("x" * size) for size in sizes])
+    assert [type(one) for one in effects] == [Append, Tell, Append, Tell, Append]
 
 
 def test_a_person_releases_agents_whom_the_loop_guard_holds_also_in_a_run() -> None:

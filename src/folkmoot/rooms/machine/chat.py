@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from folkmoot.core import chat, strict
 from folkmoot.core.errors import PayloadInvalid
@@ -44,7 +44,7 @@ _OPTIONAL: Final = ("thread_id", "reply_to")
 class PlainBody(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """The payload of plain chat: a text, and perhaps its format."""
 
-    text: str
+    text: Annotated[str, Meta(min_length=1)]
     format: Literal["plain", "text", "markdown"] | UnsetType = UNSET
 
 
@@ -65,21 +65,35 @@ PLAIN_KINDS: Final[Mapping[Any, Kind]] = {UNSET: parse("chat.message"), **chat.S
 
 _read_plain = msgspec.json.Decoder(PlainChat).decode
 _encode = msgspec.json.Encoder().encode
+_ID_BYTES: Final = len(',"id":""')
+_FIXED_BYTES: Final = {
+    format_: len(_encode(PlainChat("mcpx/v1", "chat.message", PlainBody("", format_))))
+    for format_ in PLAIN_KINDS
+}
+"""The length of plain chat without its text, by the format."""
 
 
 def read_plain(raw: bytes) -> PlainChat | None:
     """A message as plain chat; None where it is anything else, or not certain to be.
 
-    Encoding makes no string longer, so where the length is the same nothing was left out: no
-    duplicate, no null and no blank, and the bytes can be passed on as they are.
+    No string is longer than in its JSON, nor made longer by encoding it: so where the lengths are
+    the same nothing was left out, no duplicate, no null and no blank, and the bytes can be passed
+    on as they are. They are first compared without encoding, as it is with most strings.
     """
     try:
         said = _read_plain(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    text, id_ = said.payload.text, said.id
-    whole = len(_encode(said)) == len(raw) and text and not text.isspace()
-    return said if whole and (id_ is None or id_.isprintable()) else None
+    body, id_ = said.payload, said.id
+    text = body.text
+    size = _FIXED_BYTES[body.format] + len(text)
+    if id_ is not None:
+        if not id_.isprintable():
+            return None
+        size += _ID_BYTES + len(id_)
+    if (size != len(raw) and len(_encode(said)) != len(raw)) or text.isspace():
+        return None
+    return said
 
 
 def check_body(body: dict[str, Any]) -> None:
@@ -136,6 +150,17 @@ class ChatRates:
         if wait := self._buckets.take(account, limit.most, limit.seconds, now):
             raise rate_limited("You are sending messages too fast.", wait, limit.setting)
 
+    def take_whole(self, account: str, limit: Limit | None, count: int, now: float) -> bool:
+        """Count so many more together, if none of them is too much."""
+        return limit is None or self._buckets.take_whole(
+            account, limit.most, limit.seconds, now, count
+        )
+
+    def give_back(self, account: str, limit: Limit | None, count: int) -> None:
+        """Count so many less: they are counted one by one instead."""
+        if limit is not None:
+            self._buckets.give_back(account, limit.most, count)
+
 
 ANSWERS: Final = ("mcp.response.", "mcp.notification.notifications/progress", "mcpx.begin.")
 """How the kinds begin that need an open request."""
@@ -165,3 +190,7 @@ class SendRates:
             self._answers.take(account, rates.answers, size, now)
         else:
             self._sent.take(account, rates.sent, size, now)
+
+    def take_whole(self, account: str, rates: Rates, count: int, size: int, now: float) -> bool:
+        """Count messages that a participant begins together, if none exceeds the rate."""
+        return self._sent.take_whole(account, rates.sent, count, size, now)

@@ -87,7 +87,7 @@ HubCheck: TypeAlias = Callable[[Principal], MessageCheck | None]
 """The check of what someone says; None where the hub denies them nothing."""
 
 Admit: TypeAlias = Callable[[str, str | None, int], None]
-"""Raises where an account may not store a message of so many bytes in a room of this owner's."""
+"""Raises where an account may not store so many bytes more in a room of this owner's."""
 
 CHAT_RIGHTS: Final[tuple[Source, ...]] = ("chat.*", "mcp.notification.notifications/chat/*")
 

@@ -7,7 +7,7 @@ checked once. Whatever is not plain, or not certain to be allowed, is received o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,11 +19,12 @@ from folkmoot.core.errors import (
     SenderForged,
 )
 from folkmoot.core.kindcheck import check
-from folkmoot.core.kinds import CONTROL
+from folkmoot.core.kinds import CONTROL, Kind
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType, judge
 from folkmoot.core.scopes import ALL
 from folkmoot.core.strict import SHALLOW
+from folkmoot.quotas import ROOM_BYTES
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.changes import Turn
 from folkmoot.rooms.machine.chat import PLAIN_KINDS, PLAIN_VALUES, read_plain
@@ -87,6 +88,7 @@ def receive(
     limits, old_spellings = state.settings.limits, state.settings.accept_old_spellings
     sender: Sender | None = None
     taken, count = 0, len(messages)
+    state.admitted = 0
     while taken < count:
         # Asked for each: by a message its sender may be put out.
         member = state.members.on(connection)
@@ -94,15 +96,16 @@ def receive(
             return Received(effects, count)
         if sender is None:
             sender = sender_of(state, member, connection, member.scopes.get(connection, ALL))
-        rest = messages[taken:] if taken else messages
-        taken += _receive_plain(state, sender, rest, now, effects)
-        if taken == count:
-            break
+        if _may_be_plain(state, sender):
+            taken = _receive_plain(state, sender, messages, taken, now, effects)
+            if taken == count:
+                break
         message = messages[taken]
         try:
             if type(message) is not McpxMessage:
                 message = decode_mcpx(message, limits, old_spellings)
             effects += accept_from(state, sender, message, now, facts)
+            state.admitted += ROOM_BYTES + len(message.raw)
         except LookupNeeded:
             break
         except FolkmootError as error:
@@ -111,66 +114,139 @@ def receive(
     return Received(effects, taken)
 
 
-def _receive_plain(
-    state: State,
-    sender: Sender,
-    messages: Sequence[bytes | McpxMessage],
-    now: float,
-    effects: list[Effect],
-) -> int:
-    """Accept the plain chat that some messages begin with; how many of them that were.
-
-    Each message passes what `accept_from` checks, save what plain chat cannot break.
-    """
-    settings, member, ids = state.settings, sender.member, state.ids
-    limits = settings.limits
-    if (
+def _may_be_plain(state: State, sender: Sender) -> bool:
+    """Whether all that could refuse a sender's plain chat is what `_receive_plain` checks."""
+    limits = state.settings.limits
+    return not (
         sender.hub_check is not None
-        or member.principal.type is _AGENT
+        or sender.member.principal.type is _AGENT
         # What a person says would have to release those whom the loop guard holds.
         or state.guard.agents
         or state.pauses.by_account
         or limits.nesting < SHALLOW
         or 0 < limits.values < PLAIN_VALUES
-    ):
-        return 0
-    rights, account, rates, admit = member.rights, member.account, settings.rates, state.admit
-    chat_limit, most_bytes = member.chat_limit, limits.message_bytes
-    head = state.stamp_head(now, member.sender)
-    append, new_id, remember = effects.append, state.new_id, ids.add
-    allowed, seq, taken = None, state.seq, 0
-    for raw in messages:
+    )
+
+
+def _receive_plain(
+    state: State,
+    sender: Sender,
+    messages: Sequence[Any],
+    start: int,
+    now: float,
+    effects: list[Effect],
+) -> int:
+    """Accept the plain chat that messages go on with from `start`; where it ends.
+
+    Each message passes what `accept_from` checks, save what plain chat cannot break. It is accepted
+    in runs of one kind, of which either all messages have ids or none.
+    """
+    member = sender.member
+    while start < len(messages):
+        kind, ids, end = _read_run(state, messages, start)
+        if kind is None or not member.rights.allows_all(kind):
+            break
+        run = messages[start:end] if end - start < len(messages) else messages
+        if _admit_run(state, member, run, now):
+            _append_run(state, member, kind, run, ids, now, effects)
+        else:
+            for at, raw in enumerate(run):
+                try:
+                    _admit(state, member, kind, len(raw), now)
+                    state.rates.take(member.account, member.chat_limit, now)
+                except FolkmootError as error:
+                    effects += _refused(state, sender, raw, error, now)
+                else:
+                    own = ids and ids[at : at + 1]
+                    _append_run(state, member, kind, (raw,), own, now, effects)
+        start = end
+    return start
+
+
+def _read_run(
+    state: State, messages: Sequence[Any], start: int
+) -> tuple[Kind | None, list[str] | None, int]:
+    """The kind of the plain chat at a place, the ids of a run of it, if it has any, and its end."""
+    most_bytes, at, kind = state.settings.limits.message_bytes, start, None
+    named: dict[str, None] | None = None
+    while at < len(messages):
+        raw = messages[at]
         if type(raw) is not bytes or len(raw) > most_bytes or (said := read_plain(raw)) is None:
             break
-        kind = PLAIN_KINDS[said.payload.format]
-        if kind is not allowed:
-            if not rights.allows_all(kind):
-                break
-            allowed = kind
         id_ = said.id
-        if id_ is not None and not ids.is_free(id_):
+        if kind is None:
+            kind = PLAIN_KINDS[said.payload.format]
+            named = None if id_ is None else {}
+        elif kind is not PLAIN_KINDS[said.payload.format]:
             break
-        try:
-            if rates is not None:
-                state.send_rates.take(account, rates, kind.base, len(raw), now)
-            if admit is not None:
-                admit(account, settings.owner, len(raw))
-            if chat_limit is not None:
-                state.rates.take(account, chat_limit, now)
-        except FolkmootError as error:
-            effects += _refused(state, sender, raw, error, now)
+        if id_ is None:
+            if named is not None:
+                break
+        elif named is None or id_ in named or not state.ids.is_free(id_):
+            break
         else:
-            state.seq = seq = seq + 1
-            if id_ is None:
-                id_ = new_id()
-                stamped = f'{{"seq":{seq}{head}"id":"{id_}",'.encode()
-            else:
-                stamped = f'{{"seq":{seq}{head}'.encode()
-            remember(id_, seq, account)
-            data = stamped + raw[1:] if len(raw) < LARGE else join_large(stamped, raw)
-            append(Append(seq, id_, now, kind.text, data, account))
-        taken += 1
-    return taken
+            named[id_] = None
+        at += 1
+    return (None if at == start else kind), (None if named is None else [*named]), at
+
+
+def _admit_run(state: State, member: Member, run: Sequence[bytes], now: float) -> bool:
+    """Count messages together against quotas and rates; where one of them may be refused, none."""
+    account, rates, chat_limit = member.account, state.settings.rates, member.chat_limit
+    if rates is None and chat_limit is None and state.admit is None:
+        return True
+    count, size = len(run), sum(map(len, run))
+    try:
+        if state.admit is not None:
+            stored = state.admitted + ROOM_BYTES * count + size
+            state.admit(account, state.settings.owner, stored)
+    except FolkmootError:
+        return False
+    if not state.rates.take_whole(account, chat_limit, count, now):
+        return False
+    if rates is None or state.send_rates.take_whole(account, rates, count, size, now):
+        return True
+    state.rates.give_back(account, chat_limit, count)
+    return False
+
+
+def _admit(state: State, member: Member, kind: Kind, size: int, now: float) -> None:
+    """Count one message against rates and quotas, or raise what refuses it."""
+    settings = state.settings
+    if settings.rates is not None:
+        state.send_rates.take(member.account, settings.rates, kind.base, size, now)
+    if state.admit is not None:
+        state.admit(member.account, settings.owner, state.admitted + ROOM_BYTES + size)
+
+
+def _append_run(
+    state: State,
+    member: Member,
+    kind: Kind,
+    run: Sequence[bytes],
+    own: list[str] | None,
+    now: float,
+    effects: list[Effect],
+) -> None:
+    """Make plain chat the next of the history, with ids of the room's where it has none."""
+    head, text, account = state.stamp_head(now, member.sender), kind.text, member.account
+    append, seq = effects.append, state.seq
+    fresh = own is None
+    if own is None:
+        own = [state.new_id()] if len(run) == 1 else state.new_ids(len(run))
+    state.ids.add(own, seq + 1, account)
+    for at, raw in enumerate(run):
+        seq += 1
+        id_ = own[at]
+        if fresh:
+            stamp = f'{{"seq":{seq}{head}"id":"{id_}",'.encode()
+        else:
+            stamp = f'{{"seq":{seq}{head}'.encode()
+        data = stamp + raw[1:] if len(raw) < LARGE else join_large(stamp, raw)
+        append(Append(seq, id_, now, text, data, account))
+    state.seq = seq
+    if state.admit is not None:
+        state.admitted += ROOM_BYTES * len(run) + sum(map(len, run))
 
 
 def accept_from(
@@ -202,11 +278,7 @@ def accept_from(
             raise denied
     if state.pauses.by_account:
         check_not_paused(state, member, kind)
-    rates = state.settings.rates
-    if rates is not None:
-        state.send_rates.take(member.account, rates, kind.base, len(message.raw), now)
-    if state.admit is not None:
-        state.admit(member.account, state.settings.owner, len(message.raw))
+    _admit(state, member, kind, len(message.raw), now)
     if act is None:
         return [state.append(member, message, kind, now)]
     return act(state, Turn(member, message, kind, now, connection, denied, scope, facts))

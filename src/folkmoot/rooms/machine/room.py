@@ -272,6 +272,7 @@ class Room:
         needs a `lookup`.
         """
         state, scope, principal = self._state, principal.scope, principal.whole
+        state.admitted = 0
         role = state.role_of(principal.account_id, role)
         state.members.check_name(principal.name, principal.account_id, role)
         if type(message) is not McpxMessage:

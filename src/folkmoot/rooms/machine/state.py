@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice, repeat, takewhile
 from typing import Any, Final, Literal, TypeAlias
 
 from folkmoot.core.capability import Rights
@@ -18,6 +17,7 @@ from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
+from folkmoot.core.uuids import Uuids
 from folkmoot.rooms.machine.chat import ChatRates, SendRates
 from folkmoot.rooms.machine.members import LoopGuard, Member, Members, Pauses
 from folkmoot.rooms.machine.model import (
@@ -96,13 +96,13 @@ class Ids:
     each id that a sender chose.
     """
 
-    __slots__ = ("_forgot", "_most", "_order", "_stored", "_used")
+    __slots__ = ("_forgot", "_most", "_stored", "_used")
 
     def __init__(self, most: int, *, stored: bool = False) -> None:
         self._most = most
         self._stored = stored
         self._used: dict[str, Used] = {}
-        self._order: deque[str] = deque()
+        """In the order of their messages."""
         self._forgot = False
 
     def is_unknown(self, id_: str) -> bool:
@@ -132,38 +132,42 @@ class Ids:
         """Whether an id is known not to be used, without a look into the store."""
         return id_ not in self._used and not (self._forgot and self._stored)
 
-    def add(self, id_: str, seq: int, account: str | None) -> None:
-        """Remember an id."""
-        self._used[id_] = (seq, account)
-        self._order.append(id_)
-        if len(self._order) > self._most:
-            del self._used[self._order.popleft()]
+    def add(self, ids: Sequence[str], seq: int, account: str | None) -> None:
+        """Remember the ids of messages of one account that follow each other, from `seq` on."""
+        used = self._used
+        if len(ids) == 1:
+            used[ids[0]] = (seq, account)
+        else:
+            used.update(zip(ids, zip(count(seq), repeat(account))))  # noqa: B905
+        if len(used) > self._most:
+            # A few more than need be: to find the oldest of a dict costs more than to delete it.
+            self.drop([*islice(used, len(used) - self._most + self._most // 16)])
             self._forgot = True
 
     def drop_before(self, seq: int) -> None:
         """Forget what the history no longer holds."""
-        while self._order and self._used[self._order[0]][0] < seq:
-            del self._used[self._order.popleft()]
-        if self._order:
-            self._forgot = self._used[self._order[0]][0] > seq
+        used = self._used
+        self.drop([*takewhile(lambda id_: used[id_][0] < seq, used)])
+        if used:
+            self._forgot = self._oldest > seq
 
-    def drop(self, ids: Collection[str]) -> None:
-        """Forget some ids. The cost grows with those from the oldest to the last that goes."""
-        used, order = self._used, self._order
-        left = sum(used.pop(id_, None) is not None for id_ in ids)
-        kept: list[str] = []
-        while left:
-            id_ = order.popleft()
-            if id_ in used:
-                kept.append(id_)
-            else:
-                left -= 1
-        order.extendleft(reversed(kept))
+    def drop(self, ids: Iterable[str]) -> None:
+        """Forget some ids."""
+        used = self._used
+        for id_ in ids:
+            used.pop(id_, None)
 
     def begin(self, first_seq: int, last_seq: int) -> None:
         """Set the range of the history; ids not in memory must be looked up."""
-        oldest = self._used[self._order[0]][0] if self._order else last_seq + 1
-        self._forgot = oldest > first_seq
+        self._forgot = (self._oldest if self._used else last_seq + 1) > first_seq
+
+    @property
+    def _oldest(self) -> int:
+        return next(iter(self._used.values()))[0]
+
+
+def _one_by_one(new_id: Callable[[], str]) -> Callable[[int], list[str]]:
+    return lambda count: [new_id() for _ in range(count)]
 
 
 class State:
@@ -181,6 +185,7 @@ class State:
         bounds = settings.bounds
         self.settings = settings
         self.new_id = new_id
+        self.new_ids = new_id.many if isinstance(new_id, Uuids) else _one_by_one(new_id)
         self.seq = 0
         self.first_seq = 1
         """From here on nothing of the history is missing."""
@@ -198,6 +203,8 @@ class State:
         self.ids = Ids(bounds.ids, stored=stored)
         self.hub_check = hub_check
         self.admit = admit
+        self.admitted = 0
+        """Bytes of the messages that were accepted of those that are being received."""
         self._stamper = Stamper()
 
     def stamp_head(self, now: float, sender: str) -> str:
@@ -220,7 +227,7 @@ class State:
             id_ = fresh = self.new_id()
         self.seq = seq = self.seq + 1
         account = member.account
-        self.ids.add(id_, seq, account)
+        self.ids.add((id_,), seq, account)
         data = self._stamper.stamp(message, seq, now, member.sender, fresh, to)
         return Append(seq, id_, now, kind.text, data, account, about)
 
@@ -239,7 +246,7 @@ class State:
         """Make a message of the gateway's the next of the history; it may speak for someone."""
         id_ = self.new_id()
         self.seq = seq = self.seq + 1
-        self.ids.add(id_, seq, account)
+        self.ids.add((id_,), seq, account)
         data = self._stamper.gateway(
             kind, id_, now, payload, seq=seq, sender=sender, to=to, correlation_id=correlation_id
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.rooms.limits import BURST_SECONDS
-from folkmoot.transports.websocket import Audience, text_frame
+from folkmoot.transports.websocket import Audience, text_frame, text_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -149,4 +149,4 @@ class RoomCrowd:
     def broadcast(self, messages: Iterable[bytes]) -> None:
         """Send messages to all outlets."""
         if self._audience:
-            self._send(*map(text_frame, messages))
+            self._send(*text_frames(messages))

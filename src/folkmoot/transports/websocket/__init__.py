@@ -18,7 +18,7 @@ from folkmoot.transports.websocket.endpoint import (
     UpgradeRequest,
     WebSocketEndpoint,
 )
-from folkmoot.transports.websocket.frames import Frame, text_frame
+from folkmoot.transports.websocket.frames import Frame, text_frame, text_frames
 from folkmoot.transports.websocket.limits import LinkLimits
 from folkmoot.transports.websocket.link import WebSocketConnection
 
@@ -34,4 +34,5 @@ __all__ = [
     "WebSocketConnection",
     "WebSocketEndpoint",
     "text_frame",
+    "text_frames",
 ]

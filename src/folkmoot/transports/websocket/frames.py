@@ -12,6 +12,8 @@ from folkmoot.core.errors import HandshakeInvalid, UpgradeRequired
 from folkmoot.transports.limits import MAX_CONTROL_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.types import Scope
 
 
@@ -30,6 +32,14 @@ def text_frame(payload: bytes) -> Frame:
     size = len(payload)
     head = _HEADS[size] if size < _USUAL_SIZES else _text_head(size)
     return head + payload
+
+
+def text_frames(payloads: Iterable[bytes]) -> list[Frame]:
+    """The frames of text messages, each as `text_frame` makes it."""
+    return [
+        (_HEADS[size] if (size := len(payload)) < _USUAL_SIZES else _text_head(size)) + payload
+        for payload in payloads
+    ]
 
 
 def _text_head(size: int) -> bytes:
