@@ -60,7 +60,7 @@ class Store:
 
     bus = MemoryBus()
 
-    async def write(self, _: Any) -> None:
+    async def write(self, _: Any, **how: bool) -> None:
         """Nothing."""
 
 

@@ -210,15 +210,12 @@ class Disk:
         return self._free
 
 
-async def add_mail(tx: Tx, account: str, size: int) -> int:
-    """Note a message that an account sent; what all its messages take now."""
-    rows = await tx.fetch(
-        "INSERT INTO mail_shares (account, messages, bytes) VALUES (?, 1, ?) "
-        "ON CONFLICT (account) DO UPDATE SET messages = mail_shares.messages + 1, "
-        "bytes = mail_shares.bytes + excluded.bytes RETURNING bytes",
-        (account, size),
-    )
-    return int(rows[0][0])
+ADD_MAIL: Final = (
+    "INSERT INTO mail_shares (account, messages, bytes) VALUES (?, 1, ?) "
+    "ON CONFLICT (account) DO UPDATE SET messages = mail_shares.messages + 1, "
+    "bytes = mail_shares.bytes + excluded.bytes RETURNING bytes"
+)
+"""Notes a message that an account sent; what all its messages take now."""
 
 
 async def subtract_mail(tx: Tx, removed: Iterable[Row]) -> None:

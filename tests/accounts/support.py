@@ -60,6 +60,16 @@ class RecordingTx:
     async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
         return await self._tx.insert(*tables, after=after)
 
+    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
+        self._statements += statements
+        return await self._tx.together(*statements)
+
+    async def fetch_numbered(
+        self, name: str, sql: str, params: Sequence[SqlValue] = ()
+    ) -> Row | None:
+        self._statements.append((sql, params))
+        return await self._tx.fetch_numbered(name, sql, params)
+
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._tx.next_sequence(name, count)
 
@@ -80,7 +90,7 @@ class RecordingStore:
         self.in_unit: Gate | None = None
         self.after_read: Callable[[], Awaitable[None]] | None = None
 
-    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
+    async def write(self, unit: Unit[T], **how: bool) -> T:
         self.writes += 1
 
         async def recorded(tx: Tx) -> T:
@@ -90,7 +100,7 @@ class RecordingStore:
                 self.in_unit.wait()
             return await unit(RecordingTx(tx, self.statements))
 
-        return await self._store.write(recorded, single=single)
+        return await self._store.write(recorded, **how)
 
     async def look_up(self, sql: str, key: str) -> Row | None:
         return await self.read(lambda tx: tx.fetch_one(sql, (key,)))

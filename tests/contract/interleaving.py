@@ -62,7 +62,7 @@ class Interleaver:
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._blocked: dict[int, tuple[Holding, asyncio.Future[None]]] = {}
 
-    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
+    async def write(self, unit: Unit[T], **how: bool) -> T:
         for _ in range(MOST_RERUNS):
             try:
                 return await self._run(unit)
@@ -191,6 +191,15 @@ class Holding:
         if after is not None and not await self.execute(*after):
             return False
         return await self._step(self._store.tx.insert, *tables)
+
+    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
+        return [await self.fetch(*statement) for statement in statements]
+
+    async def fetch_numbered(
+        self, name: str, sql: str, params: Sequence[SqlValue] = ()
+    ) -> Row | None:
+        row = await self.fetch_one(sql, params)
+        return None if row is None else (*row, await self.next_sequence(name))
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._step(self._store.tx.next_sequence, name, count)

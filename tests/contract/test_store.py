@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core.errors import BusError, ConstraintViolated, StatementFailed
-from folkmoot.core.ports import Event, NewRows, Store, Tx, Unit
+from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
 from tests.contract.engines import STORES, OpenStore, with_store
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
@@ -118,6 +118,55 @@ def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
         assert await store.read(tallies) == [
             ("a", 101, None), ("from 0", 1, "one"), ("from 100", 1, "one")
         ]  # fmt: skip
+
+    with_store(open_store, tmp_path, body)
+
+
+@pytest.mark.parametrize("any_order", [False, True])
+def test_statements_that_run_together_answer_what_each_returns(
+    open_store: OpenStore, tmp_path: Path, any_order: bool
+) -> None:
+    async def make_tables(tx: Tx) -> None:
+        await make_table(tx)
+        await tx.execute("CREATE TABLE tallies (name TEXT NOT NULL PRIMARY KEY, value BIGINT)")
+        await tx.execute("INSERT INTO tallies VALUES ('a?', 1), ('b', 2)")
+
+    async def both(tx: Tx) -> list[list[tuple[object, ...]]]:
+        return await tx.together(
+            SqlStatement("INSERT INTO notes (id, body) VALUES (?, ?), (?, '?')", (1, "x", 2)),
+            SqlStatement("UPDATE tallies SET value = value + ? RETURNING name, value", (10,)),
+            SqlStatement("DELETE FROM tallies WHERE name = ? RETURNING value", ("\0",)),
+        )
+
+    async def refused(tx: Tx) -> object:
+        return await tx.together(
+            SqlStatement("INSERT INTO notes (id, body) VALUES (?, ?)", (1, "x"))
+        )
+
+    async def body(store: Store) -> None:
+        await store.write(make_tables)
+        none, changed, gone = await store.write(both, any_order=any_order)
+        assert (none, sorted(changed), gone) == ([], [("a?", 11), ("b", 12)], [])
+        assert await store.read(all_notes) == [1, 2]
+        with pytest.raises(ConstraintViolated):
+            await store.write(refused, any_order=any_order)
+
+    with_store(open_store, tmp_path, body)
+
+
+def test_a_row_that_is_changed_gets_the_next_number(open_store: OpenStore, tmp_path: Path) -> None:
+    async def number(tx: Tx) -> list[object]:
+        change = "UPDATE notes SET body = ? WHERE id = ? RETURNING id, body"
+        found: list[object] = [
+            await tx.fetch_numbered("message_seq", change, ("y", id_)) for id_ in (1, 3, 2)
+        ]
+        return [*found, await tx.next_sequence("message_seq")]
+
+    async def body(store: Store) -> None:
+        await store.write(make_table)
+        await store.write(insert(1, 2))
+        first, absent, second, last = await store.write(number)
+        assert (first, absent, second, last) == ((1, "y", 1), None, (2, "y", 2), 3)
 
     with_store(open_store, tmp_path, body)
 

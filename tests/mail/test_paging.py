@@ -44,6 +44,14 @@ class WeighingTx:
     async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
         return await self._tx.insert(*tables, after=after)
 
+    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
+        return await self._tx.together(*statements)
+
+    async def fetch_numbered(
+        self, name: str, sql: str, params: Sequence[SqlValue] = ()
+    ) -> Row | None:
+        return await self._tx.fetch_numbered(name, sql, params)
+
     async def next_sequence(self, name: str, count: int = 1) -> int:
         return await self._tx.next_sequence(name, count)
 
@@ -66,8 +74,8 @@ class WeighingStore:
         self.weight += sum(len(value) for row in rows for value in row if isinstance(value, str))
         return rows
 
-    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
-        return await self._store.write(unit, single=single)
+    async def write(self, unit: Unit[T], **how: bool) -> T:
+        return await self._store.write(unit, **how)
 
     async def look_up(self, sql: str, key: str) -> Row | None:
         return await self.read(lambda tx: tx.fetch_one(sql, (key,)))

@@ -103,6 +103,22 @@ class Tx(Protocol):
         """
         ...
 
+    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
+        """Run statements on different tables at once; the rows that each of them RETURNs.
+
+        None sees what another of them changes.
+        """
+        ...
+
+    async def fetch_numbered(
+        self, name: str, sql: str, params: Sequence[SqlValue] = ()
+    ) -> Row | None:
+        """Run a statement that ends with RETURNING and changes one row, or none.
+
+        The row has the next number of a sequence behind it, which was taken while it was held.
+        """
+        ...
+
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many; none is ever given twice.
 
@@ -141,10 +157,11 @@ class Store(Protocol):
         """Whether only this process writes, so that its events tell of every change."""
         ...
 
-    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
+    async def write(self, unit: Unit[T], *, single: bool = False, any_order: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
 
         A `single` one does nothing but one call of its `Tx`, which holds whatever others do then.
+        One that holds in `any_order` of its statements and those of others need not be isolated.
         """
         ...
 

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound
-from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.core.ports import SqlStatement, SqlValue, Tx
 from folkmoot.mail.limits import MAX_CLOCK_DISORDER, MAX_KEYS_FORGOTTEN
 from folkmoot.mail.model import Mode, Priority, State
+from folkmoot.quotas import ADD_MAIL
 
 T = TypeVar("T")
 
+PLACES = "message_seq"
+"""The sequence of the places of messages."""
 LIST_SIZES = (1, 4, 16, 64, 128)
 """Lists in statements are filled up to one of these, so that few statements have to be prepared."""
 
@@ -48,19 +51,20 @@ class StoredMessage(NamedTuple):
     created_at: int
 
 
-async def touch_thread(tx: Tx, pair: str, now: int, latest: int) -> tuple[str, int] | None:
+async def touch_thread(tx: Tx, pair: str, now: int, latest: int) -> tuple[str, int, int] | None:
     """The thread of two people and the time of its next message: not before the one before it.
 
     A clock that was set back stands still, unless the last message is later than `latest`. Whoever
     else writes to the thread waits until this unit ends, so its places are in the order of commits.
     """
-    row = await tx.fetch_one(
+    row = await tx.fetch_numbered(
+        PLACES,
         "UPDATE threads SET updated_at = "
         "CASE WHEN updated_at > ? AND updated_at <= ? THEN updated_at ELSE ? END "
         "WHERE pair = ? RETURNING id, updated_at",
         (now, latest, now, pair),
     )
-    return None if row is None else (str(row[0]), int(row[1]))
+    return None if row is None else (str(row[0]), int(row[1]), int(row[2]))
 
 
 async def hold_thread(tx: Tx, thread_id: str) -> None:
@@ -70,7 +74,7 @@ async def hold_thread(tx: Tx, thread_id: str) -> None:
 
 async def next_place(tx: Tx) -> int:
     """The next place in the order of all messages."""
-    return await tx.next_sequence("message_seq")
+    return await tx.next_sequence(PLACES)
 
 
 async def newest_message(tx: Tx) -> tuple[int, int] | None:
@@ -142,35 +146,44 @@ async def insert_members(tx: Tx, thread_id: str, one: str, other: str, now: int)
     )
 
 
-async def insert_message(tx: Tx, message: StoredMessage) -> None:
-    """Store a message and both sides' copies, the recipient's unread."""
-    await tx.execute(
-        "INSERT INTO messages (seq, id, thread_id, from_id, to_id, reply_to, priority, mode, "
-        "ciphertext, nonce, sender_key, recipient_key, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        message,
-    )
-    seq, thread_id, urgent = message.seq, message.thread_id, int(message.priority == "urgent")
-    await tx.execute(
-        "INSERT INTO copies (user_id, seq, thread_id, incoming, unread, urgent) "
-        "VALUES (?, ?, ?, 0, 0, ?), (?, ?, ?, 1, 1, ?)",
-        (message.from_id, seq, thread_id, urgent, message.to_id, seq, thread_id, urgent),
-    )
+INSERT_MESSAGE = (
+    "INSERT INTO messages (seq, id, thread_id, from_id, to_id, reply_to, priority, mode, "
+    "ciphertext, nonce, sender_key, recipient_key, created_at) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_COPIES = (
+    "INSERT INTO copies (user_id, seq, thread_id, incoming, unread, urgent) "
+    "VALUES (?, ?, ?, 0, 0, ?), (?, ?, ?, 1, 1, ?)"
+)
+UPDATE_MEMBERS = (
+    "UPDATE members SET last_seq = ?, last_at = ?, "
+    "unread = unread + CASE WHEN user_id = ? THEN 1 ELSE 0 END, "
+    "state = CASE WHEN state = 'archived' THEN 'active' ELSE state END "
+    "WHERE thread_id = ? RETURNING user_id, state"
+)
 
 
-async def update_members(tx: Tx, message: StoredMessage) -> dict[str, State]:
-    """Bring the members of a thread up to date, and answer each one's state.
+class StoredLetter(NamedTuple):
+    """What the storing of a message found out: each member's state, and what the sender uses."""
+
+    states: dict[str, State]
+    used: int
+
+
+async def insert_message(tx: Tx, message: StoredMessage, size: int) -> StoredLetter:
+    """Store a message of a size and both sides' copies, the recipient's unread.
 
     A new message returns an archived thread to active, and a deleted one to whoever deleted it.
     """
-    rows = await tx.fetch(
-        "UPDATE members SET last_seq = ?, last_at = ?, "
-        "unread = unread + CASE WHEN user_id = ? THEN 1 ELSE 0 END, "
-        "state = CASE WHEN state = 'archived' THEN 'active' ELSE state END "
-        "WHERE thread_id = ? RETURNING user_id, state",
-        (message.seq, message.created_at, message.to_id, message.thread_id),
+    seq, thread_id, urgent = message.seq, message.thread_id, int(message.priority == "urgent")
+    copies = (message.from_id, seq, thread_id, urgent, message.to_id, seq, thread_id, urgent)
+    _, _, members, shares = await tx.together(
+        SqlStatement(INSERT_MESSAGE, message),
+        SqlStatement(INSERT_COPIES, copies),
+        SqlStatement(UPDATE_MEMBERS, (seq, message.created_at, message.to_id, thread_id)),
+        SqlStatement(ADD_MAIL, (message.from_id, size)),
     )
-    return dict(rows)
+    return StoredLetter(dict(members), int(shares[0][0]))
 
 
 async def find_sent_key(tx: Tx, user_id: str, key_hash: str, since: int) -> str | None:

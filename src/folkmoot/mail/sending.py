@@ -36,7 +36,7 @@ from folkmoot.mail.model import (
     Priority,
 )
 from folkmoot.mail.queries import StoredMessage
-from folkmoot.quotas import MAIL_BYTES, Quotas, add_mail
+from folkmoot.quotas import MAIL_BYTES, Quotas
 
 TAG_BYTES = 16
 LONGEST_CHARACTER = 4
@@ -141,11 +141,10 @@ class MailSender:
             created_at=now,
             **(await self._enclose(tx, sender, recipient, letter.content))._asdict(),
         )
-        await queries.insert_message(tx, message)
-        states = await queries.update_members(tx, message)
         size = MAIL_BYTES + len(message.ciphertext)
-        used = await add_mail(tx, sender.id, size)
-        return DeliveredMessage(message, states.get(recipient.id) == "muted", size, used)
+        stored = await queries.insert_message(tx, message, size)
+        muted = stored.states.get(recipient.id) == "muted"
+        return DeliveredMessage(message, muted, size, stored.used)
 
     async def _place(
         self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
@@ -154,11 +153,11 @@ class MailSender:
         pair = pair_of(sender.id, recipient.id)
         while True:
             thread = await queries.touch_thread(tx, pair, letter.now, letter.now + MAX_CLOCK_SKEW)
-            # Taken while the thread is held, so that what comes later has a later place.
-            seq = await queries.next_place(tx)
             if thread is not None:
-                return seq, *thread
-            thread_id = new_id()
+                thread_id, now, seq = thread
+                return seq, thread_id, now
+            # Taken before the thread is there, so what comes later has a later place.
+            thread_id, seq = new_id(), await queries.next_place(tx)
             subject = Subject(seq, subject_of(letter.content))
             sealed = self._subjects.seal(thread_id, subject)
             if await queries.insert_thread(tx, thread_id, pair, sealed, sender.id, letter.now):

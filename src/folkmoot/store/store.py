@@ -156,7 +156,13 @@ class SqliteStore:
             raise
         return store
 
-    async def write(self, unit: Unit[T], *, single: bool = False) -> T:  # noqa: ARG002 - of the port
+    async def write(
+        self,
+        unit: Unit[T],
+        *,
+        single: bool = False,  # noqa: ARG002 - of the port
+        any_order: bool = False,  # noqa: ARG002
+    ) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
 
         Units are committed in the order in which they came. Whoever is cancelled while waiting

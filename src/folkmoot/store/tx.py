@@ -193,6 +193,17 @@ class SqliteTx:
                     at += rows
         return any(one.values for one in tables)
 
+    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
+        """Run statements one after the other; the rows that each of them RETURNs."""
+        return [await self.fetch(*statement) for statement in statements]
+
+    async def fetch_numbered(
+        self, name: str, sql: str, params: Sequence[SqlValue] = ()
+    ) -> Row | None:
+        """Run a statement that changes one row, and number that row."""
+        row = await self.fetch_one(sql, params)
+        return None if row is None else (*row, await self.next_sequence(name))
+
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many: a counter, as one alone writes."""
         row = await self.fetch_one(NEXT, (count, name))

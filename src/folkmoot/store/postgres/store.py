@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -66,6 +67,8 @@ T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 
 STATEMENT_SECONDS = 60.0
+BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+BEGIN_IN_ANY_ORDER = "BEGIN ISOLATION LEVEL READ COMMITTED"
 ATTEMPT_SECONDS = 20.0
 """How long a unit that loses races, or its connection, is tried again."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
@@ -188,7 +191,7 @@ class PostgresStore:
             except (*POSTGRES, StoreError) as error:
                 LOG.warning("the lease at the database was not renewed: %s", error)
 
-    async def write(self, unit: Unit[T], *, single: bool = False) -> T:
+    async def write(self, unit: Unit[T], *, single: bool = False, any_order: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
 
         Whoever is cancelled while waiting cuts nothing in half: the unit goes on to its end.
@@ -199,9 +202,8 @@ class PostgresStore:
                 f"More than {self._queue:,} writes are waiting. Setting: store.queue."
             )
         self._writes += 1
-        return await self._start(
-            self._until_committed(unit, self._run_single if single else self._commit)
-        )
+        commit = self._run_single if single else partial(self._commit, any_order=any_order)
+        return await self._start(self._until_committed(unit, commit))
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:  # noqa: ARG002 - of the port
         """Run a query on one consistent view of what is committed."""
@@ -281,12 +283,11 @@ class PostgresStore:
             self._publish(event)
         return result
 
-    async def _commit(self, unit: Unit[T]) -> tuple[T, list[Published]]:
+    async def _commit(self, unit: Unit[T], *, any_order: bool = False) -> tuple[T, list[Published]]:
         """Run a unit in a transaction of its own."""
         async with self._connected() as connection:
             tx = PostgresTx(connection, self._types, publishes=True)
-            transaction = connection.transaction(isolation="serializable")
-            await transaction.start()
+            await connection.execute(BEGIN_IN_ANY_ORDER if any_order else BEGIN)
             try:
                 result = await unit(tx)
                 tx.require_whole()
@@ -294,10 +295,10 @@ class PostgresStore:
             except BaseException:
                 # A connection that is lost has undone it already.
                 with suppress(*POSTGRES):
-                    await transaction.rollback()
+                    await connection.execute("ROLLBACK")
                 raise
             try:
-                await transaction.commit()
+                await connection.execute("COMMIT")
             except LOST as error:
                 terminate(connection)
                 raise self._unknown(error) from error

@@ -49,6 +49,7 @@ CONTROL = frozenset(
 )
 """First words of statements that a unit may not run: they end or change what it shares."""
 ROWS_CHANGED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+RETURNING = re.compile(r"\bRETURNING\b")
 NO_NUL = "A text may not contain the character NUL."
 NEVER_STORED = "\uffff"
 """Stands for NUL in what is looked up: no text has it, so nothing is found."""
@@ -66,18 +67,23 @@ class SpelledStatement(NamedTuple):
     """Its first word."""
     stored: int
     """So many of its first values are stored; those behind them are looked up."""
+    parameters: int
+    """How many there are."""
 
 
 @lru_cache(maxsize=1024)
-def spelled(sql: str) -> SpelledStatement:
-    """A statement with `$1`, `$2` … for its `?`; one a unit may not run is refused."""
+def spelled(sql: str, first: int = 0) -> SpelledStatement:
+    """A statement with `$1`, `$2` … for its `?`, unless it is one that a unit may not run.
+
+    So many parameters before them are those of other statements.
+    """
     check_single(sql)
     words: list[str] = []
     verb, number, depth, stored = "", 0, 0, None
     for token in TOKEN.findall(sql):
         if token == "?":  # noqa: S105 - not a password
             number += 1
-            words.append(f"${number}")
+            words.append(f"${first + number}")
             continue
         words.append(token)
         if not token.strip() or token.startswith(SKIPPED):
@@ -90,9 +96,8 @@ def spelled(sql: str) -> SpelledStatement:
         raise StatementFailed(f"{UNALLOWED}.")
     if verb in {"SELECT", "DELETE"}:
         stored = 0
-    return SpelledStatement(
-        "".join(words).rstrip().rstrip(";"), verb, number if stored is None else stored
-    )
+    text = "".join(words).rstrip().rstrip(";")
+    return SpelledStatement(text, verb, number if stored is None else stored, number)
 
 
 def storable(statement: SpelledStatement, params: Sequence[SqlValue]) -> Sequence[SqlValue]:
@@ -145,6 +150,19 @@ def insertion(types: ColumnTypes, tables: Sequence[NewRows], after: SqlStatement
     if after is not None:
         named.insert(0, f"changed AS ({spelled(after.sql).text} RETURNING 1)")
     return f"WITH {', '.join(named)} {last}" if named else last
+
+
+@lru_cache(maxsize=256)
+def joined(*texts: str) -> tuple[str, tuple[SpelledStatement, ...], tuple[int, ...]]:
+    """Several statements as one, what each is, and the places of those that return rows."""
+    first, parts = 0, []
+    for text in texts:
+        parts.append(spelled(text, first))
+        first += parts[-1].parameters
+    returning = tuple(place for place, text in enumerate(texts) if RETURNING.search(text))
+    named = ", ".join(f"part{place} AS ({part.text})" for place, part in enumerate(parts))
+    rows = ", ".join(f"ARRAY(SELECT part{place} FROM part{place})" for place in returning)  # noqa: S608
+    return f"WITH {named} SELECT {rows or '1'}", tuple(parts), returning
 
 
 def column_values(column: Sequence[SqlValue]) -> Sequence[SqlValue]:
@@ -217,6 +235,29 @@ class PostgresTx:
         text = insertion(self._types, filled, after)
         status: str = await self._guarded(self._connection.execute, text, params)
         return changed_rows(status) > 0
+
+    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
+        """Run statements on different tables as one; the rows that each of them RETURNs."""
+        text, parts, returning = joined(*(sql for sql, _ in statements))
+        self._count_statement(is_query=False)
+        self.changes = True
+        values = [
+            value
+            for part, (_, params) in zip(parts, statements, strict=True)
+            for value in storable(part, params)
+        ]
+        answer = await self._guarded(self._connection.fetchrow, text, values)
+        found: list[list[Row]] = [[] for _ in statements]
+        for place, rows in zip(returning, answer, strict=False):
+            found[place] = [tuple(row) for row in rows]
+        return found
+
+    async def fetch_numbered(
+        self, name: str, sql: str, params: Sequence[SqlValue] = ()
+    ) -> Row | None:
+        """Run a statement that changes one row, and number that row with it."""
+        self.changes = True
+        return await self.fetch_one(f"{sql}, nextval('{sequence_of(name)}')", params)
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many."""

@@ -1,0 +1,138 @@
+"""Letters of several hubs on one database: sending is not isolated, so that any order must do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from folkmoot.accounts import Account, Accounts
+from folkmoot.core.errors import AccessDenied, ThreadNotFound
+from folkmoot.mail import Mail
+from folkmoot.store.postgres import PostgresStore
+from folkmoot.vault import Vault
+from tests import postgres
+from tests.amounts import TIMES
+from tests.mail.support import BOOKS, KEY, StillClock
+
+pytestmark = [*postgres.NEEDED, pytest.mark.requirement("store.many-writers")]
+
+PEOPLE = 4
+ROUNDS = 40 * TIMES
+
+
+class Office:
+    """A hub's mail."""
+
+    def __init__(self, store: PostgresStore, vault: Vault) -> None:
+        clock = StillClock()
+        self.accounts = Accounts(store, clock, vault, policy="open")
+        self.mail = Mail(store, store.bus, clock, self.accounts, vault)
+
+
+async def act(office: Office, who: Account, others: list[Account], chance: random.Random) -> None:
+    """Do what people do with mail."""
+    mail, other = office.mail, chance.choice(others)
+    dice = chance.random()
+    if dice < 0.6:
+        await mail.send(who, other.handle, body="hello")
+        return
+    page = await mail.threads(who)
+    if not page.threads:
+        return
+    thread = chance.choice(page.threads)
+    if dice < 0.75:
+        await mail.mark_read(who, thread.id)
+    elif dice < 0.9:
+        await mail.mark_delivered(who, (await mail.inbox(who)).seqs)
+    else:
+        await mail.delete_thread(who, thread.id)
+
+
+def with_offices(folder: Path, body: Callable[[str, list[Office]], Awaitable[None]]) -> None:
+    async def main() -> None:
+        url = await postgres.schema_of(folder)
+        stores = [await PostgresStore.open(url) for _ in range(2)]
+        vault = await Vault.load(stores[0], KEY)
+        try:
+            await body(url, [Office(store, vault) for store in stores])
+        finally:
+            for store in stores:
+                await store.close()
+
+    asyncio.run(main())
+
+
+async def wrong_books(url: str) -> dict[str, list[Any]]:
+    connection = await asyncpg.connect(url)
+    kept = {name: sql for name, sql in BOOKS.items() if "sequence" not in name}
+    found = {name: await connection.fetch(sql) for name, sql in kept.items()}
+    await connection.close()
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def test_letters_reads_and_removals_of_two_hubs_leave_the_books_right(tmp_path: Path) -> None:
+    async def body(url: str, offices: list[Office]) -> None:
+        people = [
+            (await offices[0].accounts.register(f"person_{number}")).account
+            for number in range(PEOPLE)
+        ]
+
+        async def person(number: int) -> None:
+            chance = random.Random(number)
+            me = people[number % PEOPLE]
+            others = [one for one in people if one is not me]
+            for _ in range(ROUNDS):
+                # Someone may have removed it meanwhile.
+                with suppress(ThreadNotFound, AccessDenied):
+                    await act(offices[number % 2], me, others, chance)
+
+        await asyncio.gather(*(person(number) for number in range(PEOPLE * 3)))
+        assert await wrong_books(url) == {}
+
+    with_offices(tmp_path, body)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the first", "later ones"])
+def test_letters_of_two_hubs_to_one_thread_have_places_in_the_order_of_their_commits(
+    tmp_path: Path, first: bool
+) -> None:
+    async def body(url: str, offices: list[Office]) -> None:
+        ann, bob = [
+            (await offices[0].accounts.register(handle)).account for handle in ("ann", "bob")
+        ]
+        if not first:
+            await offices[0].mail.send(ann, "bob", body="the first")
+        seen: list[list[int]] = []
+        connection = await asyncpg.connect(url)
+        done = asyncio.Event()
+
+        async def look() -> None:
+            """See what is committed, again and again: what comes later must have a later place."""
+            while not done.is_set():
+                rows = await connection.fetch("SELECT seq FROM messages ORDER BY seq")
+                seen.append([row[0] for row in rows])
+
+        looking = asyncio.create_task(look())
+        letters = [
+            office.mail.send(*pair, body=f"{number}")
+            for number in range(20 * TIMES)
+            for office, pair in zip(offices, ((ann, "bob"), (bob, "ann")), strict=True)
+        ]
+        await asyncio.gather(*letters)
+        done.set()
+        await looking
+        assert len(letters) == 40 * TIMES
+        assert all(later[: len(before)] == before for before, later in pairwise(seen))
+        assert await wrong_books(url) == {}
+        assert await connection.fetchval("SELECT count(*) FROM threads") == 1
+        await connection.close()
+
+    with_offices(tmp_path, body)
