@@ -24,10 +24,12 @@ from folkmoot.gateway.history import BOUNDS
 from folkmoot.gateway.model import BackendState, UpstreamRequest
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import links, requests, watching
+from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.settings.backends import SecretReference
 from tests.harness import run
 from tests.relay.upstream.scripted import (
+    CLOCK,
     ERAS,
     Told,
     call,
@@ -68,6 +70,27 @@ def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(era: st
             assert there.losses.things == []
             view = there.backend.view()
             assert (view.state, view.era, view.tools, view.restarts) == ("up", era, 2, 1)
+
+    run(test())
+
+
+def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue() -> None:
+    async def test() -> None:
+        listed, composed = asyncio.Event(), asyncio.Event()
+
+        async def compose(*_: object) -> None:
+            listed.set()
+            await composed.wait()
+
+        backend = LiveBackend(spec(), CLOCK, on_inventory=compose, on_lost=Told(), environ={})
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(backend.run())
+            await listed.wait()
+            assert backend.view().era == ""
+            composed.set()
+            await backend.first_heard.wait()
+            assert backend.view().era == "handshake"
+            task.cancel()
 
     run(test())
 

@@ -189,7 +189,8 @@ def view_of(backend: LiveBackend) -> BackendView:
         since=backend.health.since,
         server=_text(lists.server.get("name")),
         version=_text(lists.server.get("version")),
-        era="" if backend.inventory is None else ("stateless" if lists.stateless else "handshake"),
+        # Until its first lists are in the catalogue, nobody can say how much of them is shown.
+        era=era_of(lists) if backend.inventory and backend.first_heard.is_set() else "",
         tools=len(lists.tools),
         resources=len(lists.resources),
         templates=len(lists.templates),
@@ -208,6 +209,11 @@ def view_of(backend: LiveBackend) -> BackendView:
         seconds=backend.tally.seconds,
         retry_after=retry_after(backend),
     )
+
+
+def era_of(lists: Inventory) -> str:
+    """The era of MCP that a server speaks."""
+    return "stateless" if lists.stateless else "handshake"
 
 
 def conversations(backend: LiveBackend) -> list[BackendConversation]:
