@@ -176,11 +176,17 @@ def test_a_flood_of_large_thoughts_does_not_fill_the_disk(tmp_path: Path) -> Non
             await there.room(ann)
             async with there.joined(ann.token) as seat:
                 large = {"kind": "reasoning.thought", "payload": {"text": "x" * 1_000_000}}
-                for number in range(24):
-                    await seat.send({"id": f"t{number}", **large})
+
+                async def flood() -> None:
+                    for number in range(24):
+                        await seat.send({"id": f"t{number}", **large})
+
+                # Beside it, since the hub ends the connection of one who reads nothing meanwhile.
+                flooding = asyncio.create_task(flood())
                 told = await seat.hear()
                 while told.get("correlation_id") != ["t23"]:
                     told = await seat.hear()
+                await flooding
                 assert told["payload"]["error"] == "rate_limited"
 
     run(main())
