@@ -20,6 +20,7 @@ from folkmoot.app import Hub
 from folkmoot.core.errors import TokenInvalid
 from folkmoot.core.ports import Clock
 from folkmoot.settings import Settings
+from tests.amounts import few
 from tests.harness import Answer
 
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
@@ -29,6 +30,9 @@ INVALID = TokenInvalid.sentence
 """What whoever comes with a wrong or dead token is told."""
 
 both_eras = pytest.mark.parametrize("era", ERAS)
+
+one_era = pytest.mark.parametrize("era", few(sorted(ERAS, reverse=True)))
+"""For what happens behind MCP, alike in both: the long tests repeat it in the handshake era."""
 
 
 def settings(folder: Path, **values: object) -> Settings:

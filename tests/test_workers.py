@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis.configuration import storage_directory
 
 from tests import workers
 
@@ -47,10 +48,12 @@ def run(folder: Path, fault: str, *arguments: str) -> tuple[int, str, list[str]]
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_numbers.py").write_text(MODULE.replace("FAULT", fault))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    # Hypothesis makes its tables of Unicode, which takes longer than all else, where it finds none.
+    tables = {"HYPOTHESIS_STORAGE_DIRECTORY": str(storage_directory().path.absolute())}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
         cwd=folder,
-        env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **tables},
         capture_output=True,
         text=True,
         timeout=110,

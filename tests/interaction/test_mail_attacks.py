@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import run
-from tests.mcp_harness import INVALID, both_eras, meeting
+from tests.mcp_harness import INVALID, meeting, one_era
 
 KEY = "B" * 42 + "A="
 PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
@@ -22,7 +22,7 @@ BAD_PARTS = {
 
 
 @pytest.mark.requirement("crypto.bad-field-named")
-@both_eras
+@one_era
 def test_a_payload_that_is_none_is_refused_by_the_name_of_its_part(
     era: str, tmp_path: Path
 ) -> None:
@@ -46,7 +46,7 @@ def test_a_payload_that_is_none_is_refused_by_the_name_of_its_part(
 
 
 @pytest.mark.requirement("tool.send.both", "tool.send.neither")
-@both_eras
+@one_era
 def test_a_reply_has_a_body_or_a_payload_and_never_both(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -69,7 +69,7 @@ def test_a_reply_has_a_body_or_a_payload_and_never_both(era: str, tmp_path: Path
 
 
 @pytest.mark.requirement("tool.block.blocks", "tool.reply.as-send", "tool.block.one-way")
-@both_eras
+@one_era
 def test_whoever_is_blocked_can_no_longer_reply_either(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -96,7 +96,7 @@ def test_whoever_is_blocked_can_no_longer_reply_either(era: str, tmp_path: Path)
 
 
 @pytest.mark.requirement("tool.send.not-found", "auth.old-token-stops")
-@both_eras
+@one_era
 def test_nothing_is_sent_to_or_by_whoever_has_left(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -118,7 +118,7 @@ def test_nothing_is_sent_to_or_by_whoever_has_left(era: str, tmp_path: Path) -> 
 
 
 @pytest.mark.requirement("tool.reply.access-denied")
-@both_eras
+@one_era
 def test_nobody_refers_to_or_pages_through_what_is_not_theirs(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -138,7 +138,7 @@ def test_nobody_refers_to_or_pages_through_what_is_not_theirs(era: str, tmp_path
 
 
 @pytest.mark.requirement("recovery.five-failures")
-@both_eras
+@one_era
 def test_codes_guessed_at_the_same_moment_from_many_connections_are_counted_together(
     era: str, tmp_path: Path
 ) -> None:
@@ -163,7 +163,7 @@ def test_codes_guessed_at_the_same_moment_from_many_connections_are_counted_toge
 
 
 @pytest.mark.requirement("invite.claimed-once")
-@both_eras
+@one_era
 def test_an_invite_claimed_at_the_same_moment_from_several_connections_is_claimed_once(
     era: str, tmp_path: Path
 ) -> None:
@@ -195,7 +195,7 @@ def test_an_invite_claimed_at_the_same_moment_from_several_connections_is_claime
 
 
 @pytest.mark.requirement("thread.first-messages-race")
-@both_eras
+@one_era
 def test_first_messages_that_cross_at_the_same_moment_make_one_thread(
     era: str, tmp_path: Path
 ) -> None:
@@ -219,7 +219,7 @@ def test_first_messages_that_cross_at_the_same_moment_make_one_thread(
 
 
 @pytest.mark.requirement("tool.search-users.literal")
-@both_eras
+@one_era
 def test_percent_and_underscore_in_a_search_are_themselves(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:

@@ -10,7 +10,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from tests.harness import run
-from tests.mcp_harness import INVALID, both_eras, meeting
+from tests.mcp_harness import INVALID, both_eras, meeting, one_era
 
 NOWHERE = "00000000-0000-4000-8000-000000000000"
 SPECIFICATION = json.loads(
@@ -72,7 +72,7 @@ def test_without_a_token_every_tool_but_two_wants_one(era: str, tmp_path: Path) 
     "tool.recover.wrong-code",
     "handle.reserved",
 )
-@both_eras
+@one_era
 def test_registration_and_recovery_say_what_is_wrong(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -106,7 +106,7 @@ def test_registration_and_recovery_say_what_is_wrong(era: str, tmp_path: Path) -
     "tool.send.self",
     "crypto.bad-field-named",
 )
-@both_eras
+@one_era
 def test_sending_says_what_is_wrong(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -149,7 +149,7 @@ def test_sending_says_what_is_wrong(era: str, tmp_path: Path) -> None:
     "tool.star.errors",
     "tool.mute.errors",
 )
-@both_eras
+@one_era
 def test_threads_and_messages_of_others_stay_theirs(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -189,7 +189,7 @@ def test_threads_and_messages_of_others_stay_theirs(era: str, tmp_path: Path) ->
     "tool.change-handle.invalid",
     "tool.change-handle.taken",
 )
-@both_eras
+@one_era
 def test_people_and_profiles_say_what_is_wrong(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -215,7 +215,7 @@ def test_people_and_profiles_say_what_is_wrong(era: str, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("mcp.argument-errors", "mcp.unknown-arguments", "tool.inbox.limit")
-@both_eras
+@one_era
 def test_bad_arguments_are_named_in_a_tool_error(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -281,7 +281,7 @@ def test_bad_arguments_are_named_in_a_tool_error(era: str, tmp_path: Path) -> No
     run(main())
 
 
-@both_eras
+@one_era
 def test_what_means_the_same_is_taken(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -310,7 +310,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(era: str, tmp_path: Path) -
 
 
 @pytest.mark.requirement("crypto.no-box")
-@both_eras
+@one_era
 def test_what_is_no_box_and_what_is_no_key_is_refused_wherever_it_is_given(
     era: str, tmp_path: Path
 ) -> None:

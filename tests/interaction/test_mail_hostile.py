@@ -13,7 +13,17 @@ import httpx2
 import pytest
 
 from tests.harness import ask, run
-from tests.mcp_harness import INITIALIZE, META, MODERN, both_eras, meeting, modern, rpc, sse_json
+from tests.mcp_harness import (
+    INITIALIZE,
+    META,
+    MODERN,
+    both_eras,
+    meeting,
+    modern,
+    one_era,
+    rpc,
+    sse_json,
+)
 
 ERA_HEADERS: dict[str, dict[str, str]] = {
     "handshake": {},
@@ -21,7 +31,7 @@ ERA_HEADERS: dict[str, dict[str, str]] = {
 }
 
 
-@both_eras
+@one_era
 def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -36,7 +46,7 @@ def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(era: str, tmp_path
     run(main())
 
 
-@both_eras
+@one_era
 def test_a_body_of_ten_megabytes_that_does_not_say_so_is_refused_all_the_same(
     era: str, tmp_path: Path
 ) -> None:
@@ -168,7 +178,7 @@ def test_text_that_is_no_text_is_named_and_kept_out(era: str, tmp_path: Path) ->
 
 
 @pytest.mark.requirement("crypto.body-is-utf8")
-@both_eras
+@one_era
 def test_every_plane_of_unicode_arrives_unchanged(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -188,7 +198,7 @@ def test_every_plane_of_unicode_arrives_unchanged(era: str, tmp_path: Path) -> N
     run(main())
 
 
-@both_eras
+@one_era
 def test_two_who_register_one_handle_at_the_same_moment_get_it_once(
     era: str, tmp_path: Path
 ) -> None:

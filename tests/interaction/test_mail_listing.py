@@ -9,7 +9,7 @@ import pytest
 from mcp.client import advertise
 
 from tests.harness import run
-from tests.mcp_harness import INITIALIZE, both_eras, meeting, modern, sse_json
+from tests.mcp_harness import INITIALIZE, both_eras, meeting, modern, one_era, sse_json
 
 APPS = "io.modelcontextprotocol/ui"
 APP_TYPE = "text/html;profile=mcp-app"
@@ -47,7 +47,7 @@ def test_names_are_safe_for_model_apis_by_default(era: str, tmp_path: Path) -> N
 
 
 @pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")
-@both_eras
+@one_era
 def test_the_style_is_chosen_by_url_else_by_setting(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era, mcp={"names": "canonical"}) as there:
@@ -136,7 +136,7 @@ def test_the_app_has_the_type_that_its_client_declares(era: str, tmp_path: Path)
     run(main())
 
 
-@both_eras
+@one_era
 def test_a_query_that_means_nothing_is_refused(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:

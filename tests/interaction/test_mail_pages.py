@@ -11,7 +11,7 @@ import pytest
 from folkmoot.export import Exporter
 from folkmoot.mail.limits import MAX_PAGE_BYTES
 from tests.harness import run
-from tests.mcp_harness import Meeting, both_eras, meeting, modern
+from tests.mcp_harness import Meeting, meeting, modern, one_era
 
 COUNT = 40
 WIDEST = "\U0001f600"
@@ -31,7 +31,7 @@ async def long_mail(there: Meeting) -> tuple[str, list[str]]:
 
 @pytest.mark.requirement("paging.cursor")
 @pytest.mark.parametrize("tool", ["msg/inbox", "msg/thread"])
-@both_eras
+@one_era
 def test_long_mail_comes_in_answers_of_a_bounded_size_and_all_of_it(
     era: str, tool: str, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from tests.harness import run
-from tests.mcp_harness import Meeting, Person, both_eras, meeting, modern
+from tests.mcp_harness import Meeting, Person, meeting, modern, one_era
 
 
 class Later(SystemClock):
@@ -45,7 +45,7 @@ async def limited(person: Person, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.requirement("rate.register", "rate.says-when")
-@both_eras
+@one_era
 def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         clock = Later()
@@ -103,7 +103,7 @@ def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
 
 
 @pytest.mark.requirement("recovery.five-failures")
-@both_eras
+@one_era
 def test_five_wrong_recovery_codes_an_hour_for_one_handle(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         clock = Later()
@@ -125,7 +125,7 @@ def test_five_wrong_recovery_codes_an_hour_for_one_handle(era: str, tmp_path: Pa
 
 
 @pytest.mark.requirement("rate.send", "rate.search", "rate.invite", "rate.configurable")
-@both_eras
+@one_era
 def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         clock = Later()

@@ -11,11 +11,21 @@ from typing import Any
 import pytest
 
 from tests.harness import run
-from tests.mcp_harness import INITIALIZE, INVALID, Meeting, both_eras, meeting, modern, rpc, until
+from tests.mcp_harness import (
+    INITIALIZE,
+    INVALID,
+    Meeting,
+    both_eras,
+    meeting,
+    modern,
+    one_era,
+    rpc,
+    until,
+)
 
 
 @pytest.mark.requirement("tool.inbox.marks-read", "tool.inbox.peek", "thread.unread-per-message")
-@both_eras
+@one_era
 def test_what_the_inbox_returned_is_read_and_only_that(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -112,7 +122,7 @@ async def start(
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-@both_eras
+@one_era
 def test_a_wait_that_outlives_its_token_returns_nothing(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:

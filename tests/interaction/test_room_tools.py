@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.harness import ask, run
-from tests.mcp_harness import INVALID, Meeting, Person, both_eras, meeting, modern
+from tests.mcp_harness import INVALID, Meeting, Person, both_eras, meeting, modern, one_era
 from tests.transports.rooms.support import Seat, Town
 
 LONG = 50
@@ -161,7 +161,7 @@ def test_without_an_account_no_room_is_to_be_had(era: str, tmp_path: Path) -> No
     run(main())
 
 
-@both_eras
+@one_era
 def test_a_private_room_is_nowhere_for_those_who_are_not_in_it(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -185,7 +185,7 @@ def test_a_private_room_is_nowhere_for_those_who_are_not_in_it(era: str, tmp_pat
     run(main())
 
 
-@both_eras
+@one_era
 def test_a_room_by_invitation_is_seen_by_all_and_entered_by_the_invited(
     era: str, tmp_path: Path
 ) -> None:
@@ -212,7 +212,7 @@ def test_a_room_by_invitation_is_seen_by_all_and_entered_by_the_invited(
     run(main())
 
 
-@both_eras
+@one_era
 def test_a_refusal_says_what_is_allowed(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -304,7 +304,7 @@ def test_a_hub_that_stops_lets_nobody_wait(tmp_path: Path) -> None:
     run(main(), 30)
 
 
-@both_eras
+@one_era
 def test_a_deleted_account_is_in_no_room_and_what_it_said_stays(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
