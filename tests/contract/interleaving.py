@@ -50,6 +50,8 @@ def empty_database() -> bytes:
 class Interleaver:
     """A store in memory on which actions can be interleaved."""
 
+    sole_writer = False
+
     def __init__(self, *, row_locks: bool = False) -> None:
         self.bus = MemoryBus()
         self.connection = apsw.Connection(":memory:")
