@@ -89,6 +89,18 @@ class Cluster(RuleBasedStateMachine):
         self.world.advance(seconds)
         node.is_paused = False
 
+    @precondition(lambda self: self.world is not None and self.owner() is not None)
+    @rule(turns=st.integers(0, 8), again=st.booleans())
+    def the_owner_dies_while_people_speak(self, turns: int, again: bool) -> None:
+        for client in self.world.clients:
+            client.say(again=again)
+        for _ in range(turns):
+            self.world.turn()
+        node = self.owner()
+        if node is not None:
+            self.world.stop(node)
+            self.world.start()
+
     @rule(at=picks)
     def a_node_pauses_or_goes_on(self, at: int) -> None:
         self.node(at).is_paused = not self.node(at).is_paused
@@ -157,6 +169,7 @@ def found(machine: type[Cluster]) -> None:
         run_state_machine_as_test(machine, settings=hunting)
 
 
+@pytest.mark.long
 def test_a_hub_without_a_fence_is_found() -> None:
     class Unfenced(Cluster):
         mutations = Mutations(fence=False)
@@ -164,6 +177,7 @@ def test_a_hub_without_a_fence_is_found() -> None:
     found(Unfenced)
 
 
+@pytest.mark.long
 def test_a_hub_that_does_not_check_marks_is_found() -> None:
     class Unmarked(Cluster):
         mutations = Mutations(checks_marks=False)
@@ -171,6 +185,7 @@ def test_a_hub_that_does_not_check_marks_is_found() -> None:
     found(Unmarked)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", [Cluster, ClusterInMemory])
 def test_a_hub_that_acts_after_its_lease_is_found(
     machine: type[Cluster], monkeypatch: pytest.MonkeyPatch
@@ -179,6 +194,7 @@ def test_a_hub_that_acts_after_its_lease_is_found(
     found(machine)
 
 
+@pytest.mark.long
 def test_a_hub_that_fills_no_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def speak(self: Edge, item: Any, effects: Any) -> None:
         del effects
@@ -193,8 +209,14 @@ def test_a_hub_that_fills_no_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     found(Cluster)
 
 
+@pytest.mark.long
 def test_a_hub_that_keeps_connections_with_unknown_messages_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def wait_on(self: Edge) -> list[Any]:
+        self._is_silent = True
+        return []
+
     monkeypatch.setattr(Edge, "_let_go_of_owner", Edge._hand_over)
+    monkeypatch.setattr(Edge, "_fall_silent", wait_on)
     found(Cluster)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from folkmoot.core.errors import RoomNotFound, RoomTakenOver, RoomUnavailable
-from folkmoot.core.ports import RoomOwners, SqlStatement, Tx, Unit
+from folkmoot.core.ports import RoomOwner, RoomOwners, SqlStatement, Tx, Unit
 from folkmoot.rooms.model import RoomId
 
 T = TypeVar("T")
@@ -20,6 +20,14 @@ ADVANCE: Final = (
     "UPDATE room_owners SET last_seq = ? WHERE room_id = ? AND owner_epoch = ? AND last_seq = ?"
 )
 HOLD: Final = "UPDATE room_owners SET last_seq = last_seq WHERE room_id = ? AND owner_epoch = ?"
+
+
+class RoomElsewhere(RoomUnavailable):
+    """Another process has the room."""
+
+    def __init__(self, owner: RoomOwner) -> None:
+        super().__init__("Another node has the room. Try again in a moment.")
+        self.owner = owner
 
 
 class Fence:
@@ -67,5 +75,5 @@ async def take(owners: RoomOwners | None, room_id: RoomId) -> Fence | None:
     if owner is None:
         raise RoomNotFound("There is no such room.")
     if owner.process != owners.process:
-        raise RoomUnavailable("Another node has the room. Try again in a moment.")
+        raise RoomElsewhere(owner)
     return Fence(room_id, owner.epoch, owner.last_seq)

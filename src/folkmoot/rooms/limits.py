@@ -130,3 +130,9 @@ REMOVED_AT_ONCE: Final = 500
 """Old messages, or invitations, that one statement removes."""
 ROOMS_AT_ONCE: Final = 200
 """Stored rooms that are read at once for upkeep."""
+LOOK_SECONDS: Final = 1.0
+"""Between two looks for new messages of a room on another node, while someone waits for them."""
+REMOTE_IDLE_SECONDS: Final = 60.0
+"""How long a room on another node that nobody here uses is kept in touch with."""
+HAND_OVER_SECONDS: Final = 2.0
+"""How long a node that stops waits until other nodes know that its rooms are free."""

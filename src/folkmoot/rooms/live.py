@@ -162,6 +162,31 @@ class LiveRoom(RoomStream):
         """Whether something that was said is not carried out yet."""
         return bool(self.journal.waiting or self._lookups)
 
+    @property
+    def owner_epoch(self) -> int:
+        """The number of the take-over since which the room is here; 0 where none can be."""
+        return 0 if self.journal.fence is None else self.journal.fence.epoch
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nobody can use this room any more."""
+        return self._ended is not None
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether another node has the room now."""
+        return isinstance(self._ended, RoomTakenOver)
+
+    @property
+    def has_lookups(self) -> bool:
+        """Whether messages wait until something is looked up."""
+        return bool(self._lookups)
+
+    @property
+    def crowd(self) -> Crowd:
+        """Those who hear the room."""
+        return self._crowd
+
     def knows(self, account: str) -> bool:
         """Whether a message of someone's can be judged without a look into the store."""
         return self._budget is None or self._budget.knows(account, self.machine.settings.owner)

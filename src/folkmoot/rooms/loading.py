@@ -22,6 +22,7 @@ from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
 from folkmoot.rooms.model import RoomId, RoomRecord
+from folkmoot.rooms.nodes import RoomNodes
 from folkmoot.rooms.options import RoomOptions, settings_of
 from folkmoot.rooms.ports import Crowd, RoomPort
 
@@ -40,9 +41,11 @@ class LiveRooms:
         epoch: str,
         quotas: Quotas,
         owners: RoomOwners | None = None,
+        nodes: RoomNodes | None = None,
     ) -> None:
         self._store = store
         self._owners = owners
+        self._nodes = nodes
         self.budget = RoomBudget(store, quotas)
         """What accounts have stored in rooms."""
         self._options = options
@@ -78,8 +81,10 @@ class LiveRooms:
         return self._live.get(room_id)
 
     async def open(self, record: RoomRecord) -> RoomPort:
-        """The room of a record, wherever it lives: today always here."""
-        return await self.load(record)
+        """The room of a record, wherever it lives."""
+        if self._nodes is None or record.id in self._live:
+            return await self.load(record)
+        return await self._nodes.open(record)
 
     async def load(self, record: RoomRecord) -> LiveRoom:
         """The live room of a record; concurrent callers get the same one."""
@@ -192,7 +197,7 @@ class LiveRooms:
         live = LiveRoom(
             record.id,
             machine,
-            self._crowd(),
+            self._crowd() if self._nodes is None else self._nodes.crowd(),
             history,
             self._around,
             durable=record.durable,
@@ -237,6 +242,8 @@ class LiveRooms:
         """Forget a failed room; the next caller loads it from the store."""
         if self._live.get(live.room_id) is live:
             del self._live[live.room_id]
+        if self._nodes is not None:
+            self._nodes.dropped(live)
 
 
 async def _record(tx: Tx, room_id: RoomId) -> tuple[RoomRecord, tuple[str, ...]]:

@@ -26,7 +26,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import Clock, RoomOwners, Store
+from folkmoot.core.ports import Clock, NodeBus, RoomOwners, Store
 from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import invitations, queries_guests, queries_members
@@ -56,6 +56,7 @@ from folkmoot.rooms.model import (
     RoomView,
     Visitor,
 )
+from folkmoot.rooms.nodes import RoomNodes
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, RoomPort, Said
 from folkmoot.rooms.proposals import ProposalFinder
@@ -89,6 +90,7 @@ class Rooms(Listing):
         policy: Policy | None = None,
         quotas: Quotas | None = None,
         owners: RoomOwners | None = None,
+        node_bus: NodeBus | None = None,
     ) -> None:
         options = options or RoomOptions()
         quotas = quotas or Quotas()
@@ -103,7 +105,13 @@ class Rooms(Listing):
             policy,
         )
         self._policy = policy
-        live = LiveRooms(store, options, surroundings, crowd, epoch, quotas, owners)
+        nodes = None
+        if node_bus is not None and owners is not None:
+            nodes = RoomNodes(node_bus, store, options, crowd, epoch, self._spawn)
+        live = LiveRooms(store, options, surroundings, crowd, epoch, quotas, owners, nodes)
+        if nodes is not None:
+            nodes.live = live
+        self._nodes = nodes
         super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
         self.pipeline = pipeline
         """Takes messages past interceptors; None where there are none, and it would do nothing."""
@@ -127,6 +135,8 @@ class Rooms(Listing):
             finally:
                 self.stop()
                 await self._upkeep.finish()
+                if self._nodes is not None:
+                    await self._nodes.hand_over()
                 self._tasks = None
                 for task in self._running:
                     task.cancel()

@@ -130,23 +130,7 @@ class RoomStream(ABC):
 
     async def read(self, after: int | None, before: int | None, limit: int) -> MessagePage:
         """The first messages after a `seq`, or the last ones before one."""
-        machine, last = self.machine, self.delivered
-        oldest = machine.oldest_seq
-        if after is None:
-            end = last + 1 if before is None else min(before, last + 1)
-            # Rows before the first may still wait to be removed.
-            most = min(limit, end - oldest)
-            found = await self.history.before(end, most, oldest) if most > 0 else []
-        else:
-            through = last if before is None else min(before - 1, last)
-            start = max(after, oldest - 1)
-            found = await self.history.after(start, through, limit) if start < through else []
-        return MessagePage(
-            [Raw(data) for data in found],
-            machine.first_seq,
-            last,
-            oldest if oldest < machine.first_seq else UNSET,
-        )
+        return await page_of(self.history, self.status, after, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
         """The message with this `seq`, if the history still has it."""
@@ -185,3 +169,22 @@ class RoomStream(ABC):
     async def request(self, id_: str) -> OpenRequest | None:
         """The open request with this id."""
         return self.machine.request(id_)
+
+
+async def page_of(
+    history: History, status: RoomStatus, after: int | None, before: int | None, limit: int
+) -> MessagePage:
+    """A page of a room's history: the first messages after a `seq`, or the last before one."""
+    first, oldest, last = status.first_seq, status.oldest_seq, status.last_seq
+    if after is None:
+        end = last + 1 if before is None else min(before, last + 1)
+        # Rows before the first may still wait to be removed.
+        most = min(limit, end - oldest)
+        found = await history.before(end, most, oldest) if most > 0 else []
+    else:
+        through = last if before is None else min(before - 1, last)
+        start = max(after, oldest - 1)
+        found = await history.after(start, through, limit) if start < through else []
+    return MessagePage(
+        [Raw(data) for data in found], first, last, oldest if oldest < first else UNSET
+    )

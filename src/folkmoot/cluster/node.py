@@ -1,0 +1,201 @@
+"""The packets of a node: between its edges and owners and those of other nodes, over the bus.
+
+Machines say what is to be done and when to ask them next. Here they are asked: at once when
+something came, once for all that happened in a turn of the loop, and when it is time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from folkmoot.cluster.edge import Edge
+from folkmoot.cluster.messages import (
+    EndSession,
+    NotOwner,
+    Packet,
+    SendPacket,
+    ToEdge,
+    ToOwner,
+    decode,
+    encode,
+)
+from folkmoot.cluster.owner import Owner
+from folkmoot.core.ports import NodeBus
+
+logger = logging.getLogger("folkmoot.cluster")
+
+M = TypeVar("M", Edge, Owner)
+
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def node_time() -> float:
+    """Seconds on a clock that also runs while the machine sleeps."""
+    return time.clock_gettime(_CLOCK)
+
+
+class Driven(Generic[M]):
+    """A machine that is asked when it is time, and whose effects are done in their order."""
+
+    def __init__(
+        self,
+        machine: M,
+        perform: Callable[[Any], None],
+        send: Callable[[SendPacket], None],
+        now: Callable[[], float],
+    ) -> None:
+        self.machine: M = machine
+        self._perform = perform
+        self._send = send
+        self._now = now
+        self._loop = asyncio.get_running_loop()
+        self._effects: deque[Any] = deque()
+        self._performing = False
+        self._soon = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._ended = False
+
+    def run(self, effects: Sequence[Any]) -> None:
+        """Do what the machine asked for; what that brings about is done afterwards."""
+        self._effects.extend(effects)
+        if self._performing:
+            return
+        self._performing = True
+        try:
+            while self._effects and not self._ended:
+                effect = self._effects.popleft()
+                if type(effect) is SendPacket:
+                    self._send(effect)
+                else:
+                    self._do(effect)
+        finally:
+            self._performing = False
+        self.touch()
+
+    def _do(self, effect: Any) -> None:
+        try:
+            self._perform(effect)
+        except Exception:
+            logger.exception("an effect of a room elsewhere failed")
+
+    def touch(self) -> None:
+        """Ask the machine at the end of this turn: something may have changed."""
+        if not self._soon and not self._ended:
+            self._soon = True
+            self._loop.call_soon(self._poll)
+
+    def _poll(self) -> None:
+        self._soon = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._ended:
+            return
+        now = self._now()
+        effects: Sequence[Any] = self.machine.poll(now) if self.machine.due <= now else ()
+        if effects:
+            self.run(effects)
+        elif (due := self.machine.due) < math.inf:
+            self._timer = self._loop.call_later(max(due - now, 0.001), self._poll)
+
+    def end(self) -> None:
+        """Ask the machine no more."""
+        self._ended = True
+        self._effects.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class NodeTraffic:
+    """The edges and owners of this node, by their rooms."""
+
+    def __init__(
+        self,
+        bus: NodeBus,
+        serve: Callable[[int, int], Driven[Owner] | None],
+        now: Callable[[], float] = node_time,
+    ) -> None:
+        self.node = bus.node
+        self.now = now
+        self._bus = bus
+        self._serve = serve
+        """Makes the owner of a room that this node has, in an epoch."""
+        self._edges: dict[int, Driven[Edge]] = {}
+        self._owners: dict[int, Driven[Owner]] = {}
+        self._sessions = 0
+        bus.receive(self._receive)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether other nodes can be reached."""
+        return self._bus.is_connected
+
+    def add_edge(self, room: int, perform: Callable[[Any], None], *, durable: bool) -> Driven[Edge]:
+        """Begin to be an edge of a room."""
+        edge = Edge(room, self._new_session, self.now(), durable=durable)
+        driven = Driven(edge, perform, self._send, self.now)
+        self._edges[room] = driven
+        return driven
+
+    def remove_edge(self, driven: Driven[Edge]) -> None:
+        """Be an edge no more."""
+        driven.run(driven.machine.end())
+        driven.end()
+        if self._edges.get(driven.machine.room) is driven:
+            del self._edges[driven.machine.room]
+
+    def add_owner(self, owner: Owner, perform: Callable[[Any], None]) -> Driven[Owner]:
+        """Serve a room to other nodes."""
+        driven = Driven(owner, perform, self._send, self.now)
+        self.remove_owner(owner.room)
+        self._owners[owner.room] = driven
+        return driven
+
+    def remove_owner(self, room: int, epoch: int | None = None) -> None:
+        """Serve a room no more: whoever asks is told that it is not here."""
+        driven = self._owners.get(room)
+        if driven is not None and epoch in (None, driven.machine.epoch):
+            driven.end()
+            del self._owners[room]
+
+    def _new_session(self) -> int:
+        self._sessions += 1
+        return self._sessions
+
+    def _send(self, effect: SendPacket) -> None:
+        if effect.node == self.node:
+            asyncio.get_running_loop().call_soon(self._take, self.node, effect.packet)
+        else:
+            # What does not leave is sent again, or given up, by its machine.
+            self._bus.send(effect.node, encode(effect.packet))
+
+    def _receive(self, sender: str, data: bytes) -> None:
+        packet = decode(data)
+        if packet is None:
+            logger.warning("a packet of a node cannot be read", extra={"node": sender})
+        else:
+            self._take(sender, packet)
+
+    def _take(self, sender: str, packet: Packet) -> None:
+        if isinstance(packet, ToEdge | NotOwner):
+            edge = self._edges.get(packet.room)
+            if edge is not None:
+                edge.run(edge.machine.receive(sender, packet, self.now()))
+            elif type(packet) is ToEdge:
+                end = EndSession(packet.room, packet.epoch, packet.session)
+                self._send(SendPacket(sender, end))
+            return
+        owner = self._owners.get(packet.room)
+        if type(packet) is ToOwner and (owner is None or owner.machine.epoch != packet.epoch):
+            owner = self._serve(packet.room, packet.epoch) or owner
+        if owner is not None:
+            owner.run(owner.machine.receive(sender, packet, self.now()))
+        elif type(packet) is ToOwner:
+            missing = NotOwner(packet.room, packet.epoch, packet.session)
+            self._send(SendPacket(sender, missing))

@@ -1,0 +1,360 @@
+"""Rooms of many nodes: those that others own, as they are used here, and ours, as others use them.
+
+A connection elsewhere is an outlet of the live room here. What the room broadcasts leaves once for
+each node. A room is sought in the database when nothing is known of it, or its owner is silent:
+then whoever needs it loads it, or finds out who has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from folkmoot.cluster import Arrived, Departed, Owner, OwnerEffect, Place, RemoteKey, SessionKey
+from folkmoot.cluster.messages import AskOwner, JoinRoom, LeaveRoom, SendMessages
+from folkmoot.cluster.node import Driven, NodeTraffic
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.mcpx import McpxMessage, decode_mcpx
+from folkmoot.core.ports import NodeBus, Store
+from folkmoot.rooms.fence import RoomElsewhere
+from folkmoot.rooms.journal import Barrier, Spawn
+from folkmoot.rooms.limits import HAND_OVER_SECONDS, REMOTE_IDLE_SECONDS
+from folkmoot.rooms.model import RoomId, RoomRecord
+from folkmoot.rooms.options import RoomOptions
+from folkmoot.rooms.ports import Crowd, Outlet, RoomPort
+from folkmoot.rooms.remote import RemoteRoom
+from folkmoot.rooms.remote_calls import JoinBody, answer_call, read_refusal
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.live import LiveRoom
+    from folkmoot.rooms.loading import LiveRooms
+
+
+class RemoteOutlet:
+    """A connection on another node."""
+
+    def __init__(self, server: RoomServer, key: RemoteKey) -> None:
+        self._server = server
+        self.key = key
+        self._open = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the node still has it."""
+        return self._open
+
+    def tell(self, data: bytes) -> None:
+        """Send a message after everything before."""
+        if self._open:
+            self._server.owner.tell(self.key, data)
+            self._server.touch()
+
+    def close(self, code: CloseCode) -> None:
+        """Have the connection closed, unless the room only goes to another node."""
+        if self._open:
+            self._open = False
+            self._server.closed(self, code)
+
+    def hold(self) -> None:
+        """Have the connection not be read for now."""
+        self._server.owner.hold(self.key, held=True)
+        self._server.touch()
+
+    def release(self) -> None:
+        """Have the connection read again."""
+        self._server.owner.hold(self.key, held=False)
+        self._server.touch()
+
+    async def drained(self) -> None:
+        """What waits for a node is bounded by its session."""
+
+
+class NodeCrowd:
+    """Those who hear a room: on this node, and on others."""
+
+    def __init__(self, local: Crowd) -> None:
+        self._local = local
+        self.server: RoomServer | None = None
+
+    def add(self, outlet: Outlet) -> None:
+        """Let a connection hear."""
+        if isinstance(outlet, RemoteOutlet):
+            if self.server is not None:
+                self.server.start_hearing(outlet)
+        else:
+            self._local.add(outlet)
+
+    def remove(self, outlet: Outlet) -> None:
+        """Let it hear no more."""
+        if isinstance(outlet, RemoteOutlet):
+            if self.server is not None:
+                self.server.owner.stop_hearing(outlet.key)
+        else:
+            self._local.remove(outlet)
+
+    def broadcast(self, messages: Sequence[bytes]) -> None:
+        """Tell all of them, in this order."""
+        self._local.broadcast(messages)
+        if self.server is not None:
+            self.server.speak(messages)
+
+
+class RoomServer:
+    """A live room, for the nodes that have connections to it."""
+
+    def __init__(self, live: LiveRoom, crowd: NodeCrowd, epoch: int) -> None:
+        self.live = live
+        self.owner = Owner(live.room_id, epoch, lambda _: not live.is_ended, durable=live.durable)
+        self.driven: Driven[Owner]
+        self._spawn: Spawn
+        self._crowd = crowd
+        self._outlets: dict[RemoteKey, RemoteOutlet] = {}
+        self._commands: deque[Arrived] = deque()
+        self._working = False
+
+    def start(self, traffic: NodeTraffic, spawn: Spawn) -> Driven[Owner]:
+        """Begin to take packets."""
+        self._spawn = spawn
+        self.driven = traffic.add_owner(self.owner, self._perform)
+        self._crowd.server = self
+        return self.driven
+
+    def touch(self) -> None:
+        """Something waits to be sent."""
+        self.driven.touch()
+
+    def start_hearing(self, outlet: RemoteOutlet) -> None:
+        """Let a connection hear what is said from now on."""
+        self.owner.start_hearing(outlet.key, self.live.delivered)
+        self.touch()
+
+    def speak(self, messages: Sequence[bytes]) -> None:
+        """Tell every node that hears."""
+        self.owner.speak(self.live.delivered - len(messages) + 1, messages)
+        self.touch()
+
+    def closed(self, outlet: RemoteOutlet, code: CloseCode) -> None:
+        """The room closes a connection."""
+        self._outlets.pop(outlet.key, None)
+        if not self.live.is_taken_over:
+            self.owner.close(outlet.key, code)
+            self.touch()
+
+    def _perform(self, effect: OwnerEffect) -> None:
+        if type(effect) is Departed:
+            self._leave(effect.remote)
+        elif type(effect) is Arrived:
+            self._commands.append(effect)
+            if not self._working:
+                self._working = True
+                self._spawn(self._work())
+
+    async def _work(self) -> None:
+        """Carry out commands in their order; only who comes for the first time is waited for."""
+        try:
+            while self._commands:
+                one = self._commands.popleft()
+                command = one.command
+                if type(command) is JoinRoom:
+                    await self._join(one.key, command)
+                elif type(command) is AskOwner:
+                    if self._refuse(one.key, command):
+                        self._resolve_after(one)
+                    else:
+                        self._spawn(self._answer(one, command))
+                    continue
+                elif type(command) is SendMessages:
+                    outlet = self._outlets.get(RemoteKey(one.key, command.connection))
+                    if outlet is not None:
+                        self.live.receive(outlet, *command.messages)
+                elif type(command) is LeaveRoom:
+                    self._leave(RemoteKey(one.key, command.connection))
+                self._resolve_after(one)
+        finally:
+            self._working = False
+
+    async def _join(self, key: SessionKey, command: JoinRoom) -> None:
+        remote = RemoteKey(key, command.connection)
+        outlet = RemoteOutlet(self, remote)
+        try:
+            body = msgspec.msgpack.decode(command.body, type=JoinBody)
+            await self.live.prepare(body.visitor.principal.account_id)
+            self._outlets[remote] = outlet
+            # One that was here before the room changed its owner heard this very room.
+            epoch = self.live.status.epoch if command.again else body.epoch
+            self.live.join(
+                outlet,
+                body.visitor,
+                body.role,
+                conn=body.conn,
+                after=command.after,
+                epoch=epoch,
+                serve=body.serve,
+                credential=body.credential,
+            )
+        except FolkmootError as error:
+            outlet.close(error.close)
+        except msgspec.DecodeError:
+            outlet.close(CloseCode.RESTARTING)
+
+    def _refuse(self, key: SessionKey, command: AskOwner) -> bool:
+        """Tell a connection that something before the room refused a message of its."""
+        refusal = read_refusal(command.body)
+        if refusal is None:
+            return False
+        outlet = self._outlets.get(RemoteKey(key, refusal.connection))
+        if outlet is not None:
+            self.live.refuse(outlet, refusal.message, refusal.error.error)
+        return True
+
+    async def _answer(self, one: Arrived, command: AskOwner) -> None:
+        body = await answer_call(self.live, command.body)
+        self.owner.answer(one.key, command.call, body)
+        self.owner.resolve(one.key, one.number)
+        self.touch()
+
+    def _leave(self, remote: RemoteKey) -> None:
+        outlet = self._outlets.pop(remote, None)
+        if outlet is not None:
+            outlet._open = False
+            self.live.left(outlet)
+
+    def _resolve_after(self, one: Arrived) -> None:
+        """Resolve a command once everything it brought about was carried out."""
+
+        def carried_out(error: FolkmootError | None) -> None:
+            if error is None:
+                self.owner.resolve(one.key, one.number)
+                self.touch()
+
+        if self.live.has_lookups:
+            self._spawn(self._resolve_later(carried_out))
+        else:
+            self.live.perform([Barrier(carried_out)])
+
+    async def _resolve_later(self, carried_out: Callable[[FolkmootError | None], None]) -> None:
+        with suppress(FolkmootError):
+            await self.live.flushed()
+            carried_out(None)
+
+    async def finish(self) -> None:
+        """Take nothing more, and wait until all that was taken is resolved."""
+        self.owner.stop_taking()
+        while not self.owner.is_resolved:
+            await self.live.flushed()
+            await asyncio.sleep(0.01)
+
+
+class RoomNodes:
+    """The rooms of this hub that are elsewhere, and those that others reach here."""
+
+    def __init__(
+        self,
+        bus: NodeBus,
+        store: Store,
+        options: RoomOptions,
+        crowd: Callable[[], Crowd],
+        epoch: str,
+        spawn: Spawn,
+    ) -> None:
+        self.live: LiveRooms
+        self._store = store
+        self._options = options
+        self._crowd = crowd
+        self._epoch = epoch
+        self._spawn = spawn
+        self._remote: dict[RoomId, RemoteRoom] = {}
+        self._servers: dict[RoomId, RoomServer] = {}
+        self.traffic = NodeTraffic(bus, self._serve)
+
+    def crowd(self) -> NodeCrowd:
+        """Those who hear one room."""
+        return NodeCrowd(self._crowd())
+
+    async def open(self, record: RoomRecord) -> RoomPort:
+        """A room, wherever it is: loaded here if nobody else has it."""
+        remote = self._remote.get(record.id)
+        if remote is not None and remote.is_reachable:
+            remote.used_at = self.traffic.now()
+            return remote
+        place = await self._find(record)
+        if place.node == self.traffic.node:
+            return await self.live.load(record)
+        remote = self._remote.get(record.id)
+        if remote is None:
+            remote = self._remote[record.id] = self._remote_room(record)
+        remote.found(place)
+        self._end_idle()
+        return remote
+
+    def _remote_room(self, record: RoomRecord) -> RemoteRoom:
+        return RemoteRoom(
+            record,
+            f"{record.epoch}.{self._epoch}" if record.durable else "",
+            self._store,
+            self.traffic,
+            self._crowd(),
+            self._spawn,
+            self._find,
+            self._decode,
+        )
+
+    def _decode(self, raw: bytes) -> McpxMessage:
+        options = self._options
+        return decode_mcpx(raw, options.limits, options.accept_old_spellings)
+
+    async def _find(self, record: RoomRecord) -> Place:
+        """Who owns a room; this node, which then has loaded it, if nobody else does."""
+        try:
+            live = await self.live.load(record)
+        except RoomElsewhere as elsewhere:
+            return Place(elsewhere.owner.process, elsewhere.owner.epoch)
+        return Place(self.traffic.node, live.owner_epoch)
+
+    def _end_idle(self) -> None:
+        oldest = self.traffic.now() - REMOTE_IDLE_SECONDS
+        for room_id, remote in list(self._remote.items()):
+            if remote.is_idle and remote.used_at < oldest:
+                del self._remote[room_id]
+                remote.end()
+
+    def _serve(self, room_id: int, epoch: int) -> Driven[Owner] | None:
+        live = self.live.get(room_id)
+        if live is None or live.owner_epoch != epoch or not isinstance(live.crowd, NodeCrowd):
+            return None
+        server = RoomServer(live, live.crowd, epoch)
+        self._servers[room_id] = server
+        return server.start(self.traffic, self._spawn)
+
+    def dropped(self, live: LiveRoom) -> None:
+        """A room is here no more: whoever asks is told so, and looks for it anew."""
+        server = self._servers.get(live.room_id)
+        if server is not None and server.live is live:
+            del self._servers[live.room_id]
+            self.traffic.remove_owner(live.room_id, live.owner_epoch)
+
+    async def hand_over(self) -> None:
+        """The hub stops: give our rooms away, and leave those that are elsewhere."""
+        await asyncio.gather(*(self._hand_over(live) for live in self.live))
+        for remote in self._remote.values():
+            remote.end()
+        self._remote.clear()
+
+    async def _hand_over(self, live: LiveRoom) -> None:
+        server = self._servers.get(live.room_id)
+        with suppress(FolkmootError, TimeoutError):
+            async with asyncio.timeout(HAND_OVER_SECONDS):
+                if server is not None:
+                    await server.finish()
+                await self.live.release(live)
+                if server is not None:
+                    server.owner.hand_over()
+                    server.touch()
+                    while not server.owner.is_received:  # noqa: ASYNC110 - nobody sets an event
+                        await asyncio.sleep(0.01)

@@ -1,0 +1,378 @@
+"""A room on another node, for those who are connected to this one.
+
+What they say goes to the room's owner, and what is said there comes back, over an *edge*. The
+history of a durable room is read from the store, so reading needs no other node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from folkmoot.cluster import (
+    CallAnswered,
+    EdgeEffect,
+    FillGap,
+    Hearing,
+    HoldConnection,
+    Overheard,
+    Place,
+    SeekOwner,
+    ShutConnection,
+    ToConnection,
+)
+from folkmoot.cluster.edge import END_OF_ROOM
+from folkmoot.cluster.node import NodeTraffic
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import FolkmootError, RoomNotFound, RoomUnavailable
+from folkmoot.core.mcpx import McpxMessage
+from folkmoot.core.policy import Principal
+from folkmoot.core.ports import Store, Tx
+from folkmoot.rooms import queries
+from folkmoot.rooms.history import StoredHistory
+from folkmoot.rooms.journal import Spawn
+from folkmoot.rooms.limits import LOOK_SECONDS, MAX_READ
+from folkmoot.rooms.machine import Effect, Grant, Proposal, Role
+from folkmoot.rooms.machine.requests import OpenRequest
+from folkmoot.rooms.model import Guest, MessagePage, RoomRecord, Visitor
+from folkmoot.rooms.ports import Crowd, Outlet, RoomStatus, WaitingItems
+from folkmoot.rooms.remote_calls import JoinBody, encode_call, encode_refusal, read_answer
+from folkmoot.rooms.stream import page_of
+
+
+class RemoteRoom:
+    """One room that another node owns; a `RoomPort`."""
+
+    def __init__(
+        self,
+        record: RoomRecord,
+        epoch: str,
+        store: Store,
+        traffic: NodeTraffic,
+        crowd: Crowd,
+        spawn: Spawn,
+        find: Callable[[RoomRecord], Awaitable[Place | None]],
+        decode: Callable[[bytes], McpxMessage],
+    ) -> None:
+        self.room_id = record.id
+        self.name = record.name
+        self.durable = record.durable
+        self.used_at = traffic.now()
+        self.decode = decode
+        """A message as the room reads it, or an error that says what is wrong with its bytes."""
+        self._epoch = epoch
+        self._store = store
+        self._traffic = traffic
+        self._crowd = crowd
+        self._spawn = spawn
+        self._find = find
+        self._known = record
+        self._outlets: dict[Outlet, Visitor] = {}
+        self._numbers: dict[Outlet, int] = {}
+        self._by_number: dict[int, Outlet] = {}
+        self._held: set[Outlet] = set()
+        self._calls: dict[int, asyncio.Future[bytes | None]] = {}
+        self._next = count(1)
+        self._news = asyncio.Event()
+        self._seeking = False
+        self._status = RoomStatus(epoch, 0, record.first_seq, record.first_seq, record.last_seq)
+        self._driven = traffic.add_edge(record.id, self._perform, durable=record.durable)
+        self._edge = self._driven.machine
+
+    @property
+    def status(self) -> RoomStatus:
+        """How far the room is, as far as is known here."""
+        return self._status
+
+    @property
+    def outlets(self) -> Mapping[Outlet, Visitor]:
+        """The connections of this process, and who is on each."""
+        return self._outlets
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the owner was heard of lately."""
+        return self._edge.is_reachable
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody here uses the room."""
+        return not self._outlets and not self._calls and self._edge.is_idle
+
+    def found(self, place: Place | None) -> None:
+        """Who owns the room, by the database."""
+        self._driven.run(self._edge.owner_is(place, self._traffic.now()))
+
+    def end(self) -> None:
+        """Leave the room."""
+        for outlet in list(self._outlets):
+            self._forget(outlet)
+            outlet.close(CloseCode.RESTARTING)
+        self._traffic.remove_edge(self._driven)
+
+    def join(
+        self,
+        outlet: Outlet,
+        visitor: Visitor,
+        role: Role,
+        *,
+        conn: str | None = None,
+        after: int | None = None,
+        epoch: str | None = None,
+        serve: bool = False,
+        credential: str | None = None,
+    ) -> None:
+        """Let someone in on a connection; the close of the outlet says why not."""
+        number = next(self._next)
+        self._outlets[outlet] = visitor
+        self._numbers[outlet] = number
+        self._by_number[number] = outlet
+        body = JoinBody(visitor, role, conn, epoch, serve, credential)
+        self._edge.join(number, msgspec.msgpack.encode(body), after)
+        self._driven.touch()
+
+    def receive(self, outlet: Outlet, *messages: bytes | McpxMessage) -> None:
+        """Messages came on a connection."""
+        number = self._numbers.get(outlet)
+        if number is None:
+            return
+        raw = [one.raw if isinstance(one, McpxMessage) else one for one in messages]
+        self._driven.run(self._edge.send(number, raw))
+        if self._edge.is_full and outlet not in self._held:
+            self._held.add(outlet)
+            outlet.hold()
+
+    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
+        """Something before the room refused a message."""
+        number = self._numbers.get(outlet)
+        if number is not None:
+            raw = message.raw if isinstance(message, McpxMessage) else message
+            self._edge.ask(next(self._next), encode_refusal(number, raw, error))
+            self._driven.touch()
+
+    def left(self, outlet: Outlet) -> None:
+        """A connection ended; what it said before still counts."""
+        number = self._numbers.get(outlet)
+        if number is not None:
+            self._driven.run(self._edge.leave(number))
+            self._forget(outlet)
+
+    def _forget(self, outlet: Outlet) -> None:
+        self._outlets.pop(outlet, None)
+        self._held.discard(outlet)
+        self._crowd.remove(outlet)
+        number = self._numbers.pop(outlet, None)
+        if number is not None:
+            del self._by_number[number]
+
+    def _perform(self, effect: EdgeEffect) -> None:
+        if type(effect) is Overheard:
+            self._crowd.broadcast(effect.messages)
+            self._advanced(self._edge.delivered)
+        elif type(effect) is FillGap:
+            self._spawn(self._fill(effect))
+        elif type(effect) is SeekOwner:
+            if not self._seeking:
+                self._seeking = True
+                self._spawn(self._seek())
+        elif type(effect) is CallAnswered:
+            waiting = self._calls.pop(effect.call, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(effect.body)
+        elif isinstance(effect, ToConnection | Hearing | ShutConnection | HoldConnection):
+            outlet = self._by_number.get(effect.connection)
+            if outlet is not None:
+                self._perform_on(outlet, effect)
+        if self._held and not self._edge.is_full:
+            held, self._held = self._held, set()
+            for one in held:
+                one.release()
+
+    def _perform_on(
+        self, outlet: Outlet, effect: ToConnection | Hearing | ShutConnection | HoldConnection
+    ) -> None:
+        if type(effect) is ToConnection:
+            outlet.tell(effect.data)
+        elif type(effect) is Hearing:
+            (self._crowd.add if effect.hears else self._crowd.remove)(outlet)
+        elif type(effect) is HoldConnection:
+            (outlet.hold if effect.held else outlet.release)()
+        elif type(effect) is ShutConnection:
+            self._forget(outlet)
+            outlet.close(effect.code)
+
+    async def _seek(self) -> None:
+        place = None
+        try:
+            with suppress(FolkmootError):
+                place = await self._find(self._known)
+        finally:
+            self._seeking = False
+            self.found(place)
+
+    async def _fill(self, gap: FillGap) -> None:
+        found: list[bytes] = []
+        with suppress(FolkmootError):
+            history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
+            found = await history.after(gap.first_seq - 1, gap.through, MAX_READ, whole=True)
+            if not found and await self._is_trimmed(gap):
+                self._driven.run(self._edge.gone(gap, self._traffic.now()))
+                return
+        self._driven.run(self._edge.filled(gap, found, self._traffic.now()))
+
+    async def _is_trimmed(self, gap: FillGap) -> bool:
+        record = await self._record()
+        return gap.first_seq < record.first_seq and gap.through <= record.last_seq
+
+    async def _record(self) -> RoomRecord:
+        async def query(tx: Tx) -> RoomRecord | None:
+            return await queries.room_by_id(tx, self.room_id)
+
+        record = await self._store.read(query)
+        if record is None:
+            raise RoomNotFound("There is no such room.")
+        return record
+
+    async def _call(self, name: str, *arguments: Any) -> Any:
+        """Ask the owner something, which answers soon or is unreachable."""
+        self.used_at = self._traffic.now()
+        if self._edge.is_full:
+            raise RoomUnavailable("The node of the room has too much to do. Try again in a moment.")
+        number = next(self._next)
+        answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        self._calls[number] = answer
+        self._edge.ask(number, encode_call(name, *arguments))
+        self._driven.touch()
+        try:
+            body = await answer
+        finally:
+            self._calls.pop(number, None)
+        if body is None:
+            raise RoomUnavailable(
+                "The node of the room does not answer; what you asked for may have been done."
+            )
+        return read_answer(name, body)
+
+    def _cast(self, name: str, *arguments: Any) -> None:
+        """Tell the owner something; nobody waits for the answer."""
+        if not self._edge.is_full:
+            self._edge.ask(next(self._next), encode_call(name, *arguments))
+            self._driven.touch()
+
+    async def prepare(self, account: str) -> None:
+        """The owner reads what it must know when someone comes, so nothing is read here."""
+
+    async def post(
+        self, principal: Principal, role: Role, message: bytes | McpxMessage
+    ) -> list[Effect]:
+        """A message from someone who need not be connected; a refusal is raised."""
+        raw = message.raw if isinstance(message, McpxMessage) else message
+        effects: list[Effect] = (await self._call("post", principal, role, raw)).effects
+        return effects
+
+    async def flushed(self) -> None:
+        """Wait until all that came before is carried out."""
+        await self._call("flushed")
+
+    async def refresh(self) -> RoomStatus:
+        """How far the room is now."""
+        if self.durable:
+            record = await self._record()
+            oldest = record.oldest_seq or record.first_seq
+            self._status = RoomStatus(
+                self._epoch, self._status.participants, record.first_seq, oldest, record.last_seq
+            )
+        else:
+            self._status = await self._call("status")
+        return self._status
+
+    def _advanced(self, seq: int) -> None:
+        if seq > self._status.last_seq:
+            self._status = self._status._replace(last_seq=seq)
+        self.notify()
+
+    def notify(self) -> None:
+        """Something was said in the room."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Wait until there is something after a `seq`, for so long at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    news = self._news
+                    if (await self.refresh()).last_seq > after:
+                        return
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_SECONDS):
+                            await news.wait()
+
+    async def read(self, after: int | None, before: int | None, limit: int) -> MessagePage:
+        """The first messages after a `seq`, or the last ones before one."""
+        if not self.durable:
+            page: MessagePage = (await self._call("read", after, before, limit)).page
+            return page
+        status = await self.refresh()
+        history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
+        return await page_of(history, status, after, before, limit)
+
+    async def message(self, seq: int) -> bytes | None:
+        """The message with a `seq`, as long as the history has it."""
+        if not self.durable:
+            found: bytes | None = await self._call("message", seq)
+            return found
+        kept = seq >= (await self.refresh()).oldest_seq
+        history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
+        page = await history.after(seq - 1, seq, 1) if kept else []
+        return page[0] if page else None
+
+    async def participants(self) -> list[dict[str, Any]]:
+        """Everyone who is here, as others are told of them, and whether they offer tools now."""
+        here: list[dict[str, Any]] = await self._call("participants")
+        return here
+
+    async def rights(self) -> tuple[dict[str, list[Any]], list[Grant]]:
+        """What each role holds, and the grants that hold."""
+        held: tuple[dict[str, list[Any]], list[Grant]] = await self._call("rights")
+        return held
+
+    async def proposals(self) -> list[Proposal]:
+        """The open proposals and the latest closed ones, the latest first."""
+        found: list[Proposal] = await self._call("proposals")
+        return found
+
+    async def waiting(self, principal: Principal, role: Role) -> WaitingItems:
+        """What waits for someone."""
+        found: WaitingItems = (await self._call("waiting", principal, role)).items
+        return found
+
+    async def request(self, id_: str) -> OpenRequest | None:
+        """The open request with this id."""
+        found: OpenRequest | None = await self._call("request", id_)
+        return found
+
+    async def endow(self, principal: Principal, guest: Guest) -> None:
+        """A guest comes for the first time: let it hold what its inviter promised."""
+        await self._call("endow", principal, guest)
+
+    def seat(self) -> None:
+        """Let those backends of the room be here that the hub has."""
+        self._cast("seat")
+
+    def welcome_back(self, account: str) -> None:
+        """Someone who was put out has been invited again."""
+        self._cast("welcome_back", account)
+
+    def rename(self, principal: Principal) -> None:
+        """Someone who may be here is called something else now."""
+        self._cast("rename", principal)
+
+    def remove(self, account: str, code: CloseCode) -> None:
+        """Put someone out who may be here."""
+        self._cast("remove", account, int(code))

@@ -1,0 +1,269 @@
+"""What is asked of a room on another node, and answered: each call with its types, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from folkmoot.core.capability import Rights, Source
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import FolkmootError, InternalError, RoomUnavailable
+from folkmoot.core.errors.base import ERRORS
+from folkmoot.core.policy import Principal
+from folkmoot.rooms.machine import Append, Effect, Grant, Invite, Proposal, Role
+from folkmoot.rooms.machine.requests import OpenRequest, Standing
+from folkmoot.rooms.model import Guest, MessagePage, Visitor
+from folkmoot.rooms.ports import RoomPort, RoomStatus, WaitingItems
+
+
+class JoinBody(Struct, frozen=True, gc=False):
+    """Who comes on a connection of another node, and how."""
+
+    visitor: Visitor
+    role: Role
+    conn: str | None
+    epoch: str | None
+    serve: bool
+    credential: str | None
+
+
+class PostedInvite(Struct, frozen=True, gc=False):
+    """An invitation that was asked for without a connection."""
+
+    id: str
+    by: Principal
+    handle: str | None
+    guest: str | None
+    capabilities: tuple[Source, ...]
+
+
+class Posted(Struct, frozen=True, gc=False):
+    """What came of a message that was posted."""
+
+    messages: list[Append]
+    invite: PostedInvite | None = None
+
+    @classmethod
+    def of(cls, effects: list[Effect]) -> Posted:
+        """The part of it that concerns whoever posted."""
+        invite = next((one for one in effects if type(one) is Invite), None)
+        return cls(
+            [one for one in effects if type(one) is Append],
+            None
+            if invite is None
+            else PostedInvite(
+                invite.id, invite.by, invite.handle, invite.guest, invite.capabilities
+            ),
+        )
+
+    @property
+    def effects(self) -> list[Effect]:
+        """The same as effects of the room."""
+        effects: list[Effect] = [*self.messages]
+        if self.invite is not None:
+            asked = self.invite
+            effects.append(
+                Invite(None, asked.id, asked.by, asked.handle, asked.guest, asked.capabilities)
+            )
+        return effects
+
+
+class PageRead(Struct, frozen=True, gc=False):
+    """A page of a history; bytes, since they are JSON and this is not."""
+
+    messages: list[bytes]
+    first_seq: int
+    last_seq: int
+    oldest_seq: int | None
+
+    @classmethod
+    def of(cls, page: MessagePage) -> PageRead:
+        """A page as it travels."""
+        oldest = None if page.oldest_seq is UNSET else page.oldest_seq
+        return cls([bytes(one) for one in page.messages], page.first_seq, page.last_seq, oldest)
+
+    @property
+    def page(self) -> MessagePage:
+        """The page as it is shown."""
+        oldest = UNSET if self.oldest_seq is None else self.oldest_seq
+        return MessagePage(
+            [Raw(one) for one in self.messages], self.first_seq, self.last_seq, oldest
+        )
+
+
+class WaitingRead(Struct, frozen=True, gc=False):
+    """What waits for someone, with their rights as they are written."""
+
+    requests: list[tuple[OpenRequest, Standing]]
+    proposals: list[Proposal]
+    rights: list[Source]
+
+    @classmethod
+    def of(cls, found: WaitingItems) -> WaitingRead:
+        """The items as they travel."""
+        held = [one.source for one in found.rights.capabilities]
+        return cls(found.requests, found.proposals, held)
+
+    @property
+    def items(self) -> WaitingItems:
+        """The items as they are used."""
+        return WaitingItems(self.requests, self.proposals, Rights(self.rights))
+
+
+async def _post(room: RoomPort, principal: Principal, role: Role, raw: bytes) -> Posted:
+    await room.prepare(principal.account_id)
+    return Posted.of(await room.post(principal, role, raw))
+
+
+async def _read(room: RoomPort, after: int | None, before: int | None, limit: int) -> PageRead:
+    return PageRead.of(await room.read(after, before, limit))
+
+
+async def _waiting(room: RoomPort, principal: Principal, role: Role) -> WaitingRead:
+    return WaitingRead.of(await room.waiting(principal, role))
+
+
+async def _status(room: RoomPort) -> RoomStatus:
+    return room.status
+
+
+async def _seat(room: RoomPort) -> None:
+    room.seat()
+
+
+async def _welcome_back(room: RoomPort, account: str) -> None:
+    room.welcome_back(account)
+
+
+async def _rename(room: RoomPort, principal: Principal) -> None:
+    room.rename(principal)
+
+
+async def _remove(room: RoomPort, account: str, code: int) -> None:
+    room.remove(account, CloseCode(code))
+
+
+class RemoteCall(NamedTuple):
+    """A call: its arguments, its result, and how a room answers it."""
+
+    arguments: Any
+    result: Any
+    answer: Callable[..., Awaitable[Any]]
+
+
+CALLS: Final[dict[str, RemoteCall]] = {
+    "status": RemoteCall(tuple[()], RoomStatus, _status),
+    "post": RemoteCall(tuple[Principal, Role, bytes], Posted, _post),
+    "flushed": RemoteCall(tuple[()], None, lambda room: room.flushed()),
+    "read": RemoteCall(tuple[int | None, int | None, int], PageRead, _read),
+    "message": RemoteCall(tuple[int], bytes | None, lambda room, seq: room.message(seq)),
+    "participants": RemoteCall(tuple[()], list[dict[str, Any]], lambda room: room.participants()),
+    "rights": RemoteCall(
+        tuple[()], tuple[dict[str, list[Any]], list[Grant]], lambda room: room.rights()
+    ),
+    "proposals": RemoteCall(tuple[()], list[Proposal], lambda room: room.proposals()),
+    "waiting": RemoteCall(tuple[Principal, Role], WaitingRead, _waiting),
+    "request": RemoteCall(tuple[str], OpenRequest | None, lambda room, id_: room.request(id_)),
+    "endow": RemoteCall(
+        tuple[Principal, Guest], None, lambda room, who, guest: room.endow(who, guest)
+    ),
+    "seat": RemoteCall(tuple[()], None, _seat),
+    "welcome_back": RemoteCall(tuple[str], None, _welcome_back),
+    "rename": RemoteCall(tuple[Principal], None, _rename),
+    "remove": RemoteCall(tuple[str, int], None, _remove),
+}
+"""Every call of a room's port that another node may make."""
+
+
+class WireError(Struct, frozen=True, gc=False):
+    """An error as it travels: what it is and what it says."""
+
+    code: str
+    message: str
+    data: dict[str, Any]
+
+    @classmethod
+    def of(cls, error: FolkmootError) -> WireError:
+        """An error as it travels."""
+        return cls(error.code, error.message, error.data)
+
+    @property
+    def error(self) -> FolkmootError:
+        """The same error here."""
+        error_type = ERRORS.get(self.code, RoomUnavailable)
+        error = error_type.__new__(error_type)
+        FolkmootError.__init__(error, self.message, **self.data)
+        return error
+
+
+class CallBody(Struct, frozen=True, gc=False, array_like=True):
+    """A call as it travels."""
+
+    name: str
+    arguments: bytes
+
+
+class AnswerBody(Struct, frozen=True, gc=False, array_like=True):
+    """An answer as it travels."""
+
+    result: bytes
+    error: WireError | None = None
+
+
+class RefusedMessage(Struct, frozen=True, gc=False, array_like=True, tag="refuse"):
+    """That something before the room refused a message of a connection."""
+
+    connection: int
+    message: bytes
+    error: WireError
+
+
+encode: Final = msgspec.msgpack.encode
+
+
+def encode_refusal(connection: int, message: bytes, error: FolkmootError) -> bytes:
+    """A refusal as bytes."""
+    return encode(RefusedMessage(connection, message, WireError.of(error)))
+
+
+def read_refusal(body: bytes) -> RefusedMessage | None:
+    """The refusal in what was asked, if it is one."""
+    try:
+        return msgspec.msgpack.decode(body, type=RefusedMessage)
+    except msgspec.DecodeError:
+        return None
+
+
+def encode_call(name: str, *arguments: Any) -> bytes:
+    """A call as bytes."""
+    return encode(CallBody(name, encode(arguments)))
+
+
+async def answer_call(room: RoomPort, body: bytes) -> bytes:
+    """Do what a call asks of a room here, and answer as bytes; errors are part of the answer."""
+    try:
+        asked = msgspec.msgpack.decode(body, type=CallBody)
+        call = CALLS[asked.name]
+        arguments = msgspec.msgpack.decode(asked.arguments, type=call.arguments)
+    except (msgspec.DecodeError, KeyError):
+        # A node of another version.
+        refused = RoomUnavailable("The node of the room does not know what was asked of it.")
+        return encode(AnswerBody(b"", WireError.of(refused)))
+    try:
+        return encode(AnswerBody(encode(await call.answer(room, *arguments))))
+    except FolkmootError as error:
+        return encode(AnswerBody(b"", WireError.of(error)))
+
+
+def read_answer(name: str, body: bytes) -> Any:
+    """The result of a call, or its error."""
+    try:
+        answer = msgspec.msgpack.decode(body, type=AnswerBody)
+        if answer.error is None:
+            return msgspec.msgpack.decode(answer.result, type=CALLS[name].result)
+    except msgspec.DecodeError:
+        raise InternalError("The node of the room gave an answer that cannot be read.") from None
+    raise answer.error.error

@@ -1,0 +1,303 @@
+"""One hub on three nodes: a room is used from any of them, whoever owns it, and outlives its owner.
+
+Each node has its own connection to PostgreSQL and to NATS, both real, in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.accounts import Accounts
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import RoomForbidden, RoomUnavailable
+from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
+from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.remote import RemoteRoom
+from folkmoot.vault import Vault
+from tests import nats, postgres
+from tests.harness import run
+from tests.mail.support import KEY, StillClock
+from tests.rooms.gathering import Ear, Ears, chat, envelope
+
+pytestmark = [*nats.NEEDED, *postgres.needs_own()]
+
+LEASE_SECONDS = 2.0
+
+
+def in_loop(test: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
+    """Run a test in a loop of its own."""
+
+    @wraps(test)
+    def called(tmp_path: Path) -> None:
+        run(test(tmp_path))
+
+    return called
+
+
+class Member:
+    """One node of the hub."""
+
+    def __init__(self, bus: Any, store: Any, rooms: Rooms, stack: AsyncExitStack) -> None:
+        self.bus, self.store, self.rooms, self._stack = bus, store, rooms, stack
+
+    async def join(
+        self, visitor: Visitor, name: str = "square", ear: Ear | None = None, **how: Any
+    ) -> tuple[Ear, Any]:
+        """Come in, and wait for the welcome."""
+        ear = ear or Ear()
+        room, role = await self.rooms.enter(visitor, name)
+        room.join(ear, visitor, role, **how)
+        async with asyncio.timeout(10):
+            await ear.until_kind("system.welcome")
+        return ear, room
+
+    async def stop(self) -> None:
+        """Stop as a hub does: rooms are handed over."""
+        await self._stack.aclose()
+
+    async def die(self) -> None:
+        """Do nothing more, without a word: the bus is cut and the lease ends."""
+        self.bus.receive(lambda *_: None)
+        self.bus.send = lambda *_: False
+        async with self.store._pool.acquire() as connection:
+            await connection.execute("UPDATE nodes SET until = 0 WHERE boot = $1", self.bus.node)
+        self.store._lease.is_lost = True
+
+
+class Hub:
+    """All nodes, and the people of the hub."""
+
+    def __init__(self, nodes: list[Member], accounts: Accounts) -> None:
+        self.nodes, self.accounts = nodes, accounts
+
+    async def people(self, *handles: str) -> list[Visitor]:
+        return [visitor_of((await self.accounts.register(each)).account) for each in handles]
+
+
+@asynccontextmanager
+async def hub(folder: Path, count: int = 3) -> AsyncIterator[Hub]:
+    from folkmoot.store.postgres import HubNode, PostgresStore
+
+    url = await postgres.schema_of(folder, migrated=True)
+    key, clock, nodes = secrets.token_bytes(32), StillClock(), []
+    known: Accounts | None = None
+    async with AsyncExitStack() as all_nodes:
+        for number in range(count):
+            stack = await all_nodes.enter_async_context(AsyncExitStack())
+            bus = await stack.enter_async_context(nats.node(key=key))
+            node = HubNode(f"node{number}", bus.node, shared=True, lease_seconds=LEASE_SECONDS)
+            store = await PostgresStore.open(url, connections=3, node=node, bus=bus)
+            stack.push_async_callback(store.close)
+            vault = await Vault.load(store, KEY)
+            accounts = Accounts(store, clock, vault, policy="open")
+            known = known or accounts
+            rooms = Rooms(
+                store,
+                clock,
+                accounts,
+                epoch=store.identity.epoch,
+                crowd=Ears,
+                options=RoomOptions(chat={}),
+                owners=store.room_owners,
+                node_bus=bus,
+            )
+            await stack.enter_async_context(rooms.running())
+            nodes.append(Member(bus, store, rooms, stack))
+        assert known is not None
+        await nats.until(lambda: all(one.bus.peers == count - 1 for one in nodes))
+        yield Hub(nodes, known)
+
+
+@in_loop
+async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(tmp_path: Path) -> None:
+    async with hub(tmp_path) as many:
+        ann, bob, cy = await many.people("ann", "bob", "cyd")
+        one, two, three = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        ear_a, at_one = await one.join(ann)
+        ear_b, at_two = await two.join(bob)
+        ear_c, at_three = await three.join(cy)
+        assert isinstance(at_one, LiveRoom)
+        assert isinstance(at_two, RemoteRoom)
+        assert isinstance(at_three, RemoteRoom)
+        for number in range(5):
+            at_one.receive(ear_a, chat(f"a{number}"))
+            at_two.receive(ear_b, chat(f"b{number}"))
+            at_three.receive(ear_c, chat(f"c{number}"))
+        for ear in (ear_a, ear_b, ear_c):
+            async with asyncio.timeout(10):
+                await ear._until(lambda ear=ear: len(ear.texts) >= 15)
+        assert ear_a.texts == ear_b.texts == ear_c.texts
+        assert [text for text in ear_a.texts if text[0] == "b"] == [f"b{n}" for n in range(5)]
+
+
+@in_loop
+async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_the_owner(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        raw = await two.rooms.post(bob, "square", chat("hello"))
+        assert b"hello" in raw
+        page = await two.rooms.messages(bob, "square", limit=10)
+        assert b"hello" in bytes(page.messages[-1])
+        waiting = asyncio.ensure_future(
+            two.rooms.messages(bob, "square", after=page.last_seq, wait=20)
+        )
+        await asyncio.sleep(0.1)
+        await one.rooms.post(ann, "square", chat("welcome"))
+        async with asyncio.timeout(10):
+            later = await waiting
+        assert b"welcome" in bytes(later.messages[-1])
+        here = await two.rooms.participants(bob, "square")
+        assert "ann" in str(here)
+
+
+@in_loop
+async def test_a_room_in_memory_is_used_from_another_node(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square", "durable": False}))
+        ear_a, _ = await one.join(ann)
+        ear_b, room = await two.join(bob)
+        room.receive(ear_b, chat("hello"))
+        async with asyncio.timeout(10):
+            await ear_a._until(lambda: ear_a.texts == ["hello"])
+            await ear_b._until(lambda: ear_b.texts == ["hello"])
+        page = await two.rooms.messages(bob, "square", limit=10)
+        assert b"hello" in bytes(page.messages[-1])
+
+
+@in_loop
+async def test_what_is_refused_elsewhere_is_told_as_here(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        ear_a, room_a = await one.join(ann)
+        ear_b, room_b = await two.join(bob)
+        room_b.receive(ear_b, envelope("room.kick", {"participant": "ann"}))
+        async with asyncio.timeout(10):
+            await ear_b.until_kind("system.error")
+        with pytest.raises(Exception, match="capabilities"):
+            await two.rooms.post(bob, "square", envelope("room.kick", {"participant": "ann"}))
+        room_a.receive(ear_a, envelope("room.kick", {"participant": "bob"}))
+        async with asyncio.timeout(10):
+            assert await ear_b.until_closed() is CloseCode.NOT_ALLOWED
+        with pytest.raises(RoomForbidden):
+            await two.rooms.enter(bob, "square")
+
+
+@in_loop
+async def test_connections_elsewhere_stay_when_the_owner_dies(tmp_path: Path) -> None:
+    async with hub(tmp_path) as many:
+        ann, bob, cy = await many.people("ann", "bob", "cyd")
+        one, two, three = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        ear_b, at_two = await two.join(bob)
+        ear_c, _ = await three.join(cy)
+        at_two.receive(ear_b, chat("before"))
+        async with asyncio.timeout(10):
+            await ear_c._until(lambda: "before" in ear_c.texts)
+            await ear_b._until(lambda: "before" in ear_b.texts)
+        await one.die()
+        async with asyncio.timeout(20):
+            while "after" not in ear_c.texts:
+                try:
+                    await two.rooms.post(bob, "square", chat("after", id="after-1"))
+                except RoomUnavailable:
+                    await asyncio.sleep(0.2)
+                    continue
+                await ear_c._until(lambda: "after" in ear_c.texts)
+            await ear_b._until(lambda: "after" in ear_b.texts)
+        assert ear_b.is_open
+        assert ear_c.is_open
+        assert ear_b.texts.count("after") == 1
+        for ear in (ear_b, ear_c):
+            seqs = list(ear.seqs)
+            assert seqs == list(range(seqs[0], seqs[0] + len(seqs))), "a gap, or twice"
+
+
+@in_loop
+async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_owner_dies(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        ear_b, at_two = await two.join(bob)
+        await one.die()
+        at_two.receive(ear_b, chat("lost", id="lost-1"))
+        async with asyncio.timeout(20):
+            assert await ear_b.until_closed() is CloseCode.RESTARTING
+            again, room = await two.join(bob, after=max(ear_b.seqs, default=0))
+            room.receive(again, chat("lost", id="lost-1"))
+            await again._until(lambda: "lost" in again.texts)
+        page = await two.rooms.messages(bob, "square", limit=50)
+        assert sum(b"lost-1" in bytes(one) for one in page.messages) == 1
+
+
+@in_loop
+async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewhere(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path) as many:
+        ann, bob, cy = await many.people("ann", "bob", "cyd")
+        one, two, three = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        ear_b, at_two = await two.join(bob)
+        ear_c, _ = await three.join(cy)
+        said = 0
+
+        async def talk() -> None:
+            nonlocal said
+            while True:
+                said += 1
+                at_two.receive(ear_b, chat(f"t{said}"))
+                await asyncio.sleep(0.01)
+
+        talking = asyncio.ensure_future(talk())
+        await asyncio.sleep(0.2)
+        await one.stop()
+        await asyncio.sleep(1.0)
+        talking.cancel()
+        async with asyncio.timeout(15):
+            await ear_c._until(lambda: len(ear_c.texts) == said)
+            await ear_b._until(lambda: len(ear_b.texts) == said)
+        assert ear_b.is_open
+        assert ear_c.is_open
+        assert ear_b.texts == ear_c.texts == [f"t{number}" for number in range(1, said + 1)]
+
+
+@in_loop
+async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, _ = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        room = await one.rooms._live.load((await one.rooms.find(ann, "square"))[0])
+        await room.post(ann.principal, Role.OWNER, chat("hello"))
+        await two.rooms.post(ann, "square", chat("there"))
+        one.bus.receive(lambda *_: None)
+        with pytest.raises(RoomUnavailable, match="may have been done"):
+            async with asyncio.timeout(20):
+                await two.rooms.post(ann, "square", chat("again"))
