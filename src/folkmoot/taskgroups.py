@@ -141,7 +141,12 @@ class Eager(Generic[T]):
         self._steps: Any = awaitable.__await__()
         self._waits_for: Any = None
         self.done = False
-        self.step()
+        try:
+            # As in `step`, without the cost of another call.
+            self._waits_for = next(self._steps)
+        except StopIteration as end:
+            self.result = end.value
+            self.done = True
 
     def close(self) -> None:
         """Give up what has not happened yet, instead of awaiting it."""

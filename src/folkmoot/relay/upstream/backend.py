@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -88,7 +87,7 @@ class LiveBackend:
         self.health = BackendHealth(spec.namespace, clock, on_lost, self.connecting.told, on_state)
         self.tally = CallTally(clock)
         self.in_flight = 0
-        self._asking: Counter[str] = Counter()
+        self._asking: dict[str, int] = {}
         """How much each person has asked and waits for."""
         self.first_heard = asyncio.Event()
         """Set once its lists were delivered, or it could not be reached."""
@@ -150,11 +149,12 @@ class LiveBackend:
         """
         person, most = wanted.person, self.spec.most_calls
         # What one person asks at once leaves an eighth of it to the others.
-        if self.in_flight >= most or (person and self._asking[person] >= most - most // 8):
+        asking = self._asking.get(person, 0)
+        if self.in_flight >= most or (person and asking >= most - most // 8):
             self.tally.failed("It already has too many open requests.", BackendBusy.code)
             raise BackendBusy(named(self.spec.namespace, "already has too many open requests."))
         self.in_flight += 1
-        self._asking[person] += 1
+        self._asking[person] = asking + 1
         began = self.tally.begin()
         try:
             try:
@@ -172,9 +172,8 @@ class LiveBackend:
             raise
         finally:
             self.in_flight -= 1
-            self._asking[person] -= 1
-            if not self._asking[person]:
-                del self._asking[person]
+            if left := self._asking.pop(person) - 1:
+                self._asking[person] = left
         self.tally.answered(began, outcome_of(wanted.method, response))
         return response
 
