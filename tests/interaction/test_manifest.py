@@ -58,7 +58,7 @@ class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.write("pytest.ini", INI)
-        for name in ("__init__", "amounts", "conftest", "postgres", "stores", "workers"):
+        for name in ("__init__", "amounts", "conftest", "nats", "postgres", "stores", "workers"):
             self.copy(f"{name}.py")
         for name in ("__init__", "manifest", "marks", "test_requirements"):
             self.copy(f"interaction/{name}.py")

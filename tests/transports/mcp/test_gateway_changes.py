@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from folkmoot.transports.mcp import watches
+from tests.faults.backends import operator
 from tests.harness import run
 from tests.mcp_harness import Meeting, meeting, until
 from tests.transports.mcp.gateway_support import (
@@ -192,6 +193,36 @@ def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
                 return not streams
 
             await until(are_gone)
+
+    run(main())
+
+
+def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with fronted(tmp_path, "stateless", Demo(), listed=LISTED) as there:
+            [ann] = await there.people("ann")
+            await settle(there)
+            wire = await wired(there, ann)
+            await quiet(there)
+
+            async def shown() -> bool:
+                tools = (await wire.ask("tools/list"))["result"]["tools"]
+                return "demo_echo" in [tool["name"] for tool in tools]
+
+            monkeypatch.setattr(watches, "WATCH_DELAY_SECONDS", 60)
+            async with listening(wire, toolsListChanged=True) as (heard, _):
+                right = {"handle": "ann", "patterns": ["mcp.request.tools/call:demo:*"]}
+                await operator(there.hub, "folkmoot/grant", **right)
+                assert await shown()
+                await operator(there.hub, "folkmoot/revoke", **right)
+                assert not await shown()
+                changes = there.hub.mcp._parts._changes
+                changes._timer.cancel()
+                changes._notify()
+                # Her rights are what they were; her list is not.
+                await heard.until(TOOLS)
 
     run(main())
 

@@ -46,7 +46,9 @@ TASK: Final = "task:"
 TaskNotice: TypeAlias = "Callable[[str, str], Awaitable[dict[str, Any] | None]]"
 """What is said of a task of an account; None for nothing."""
 RIGHTS: Final = "rights"
-"""What is marked where someone's rights may have changed, and so all of their lists."""
+"""The mark that someone's rights may have changed, and so all of their lists."""
+GRANTED: Final = "grants"
+"""The mark that they did change, though perhaps back: a list read in between is out of date."""
 
 
 class Hearer(ABC):
@@ -120,7 +122,7 @@ class StreamHearer(Hearer):
 
     def wants(self, what: str) -> bool:
         """Whether the stream asked for this notification."""
-        return what in self.wanted or (what == RIGHTS and bool(self.wanted))
+        return what in self.wanted or (what in {RIGHTS, GRANTED} and bool(self.wanted))
 
     def end(self) -> None:
         """Tell nothing more."""
@@ -228,10 +230,12 @@ class Hearers:
         principal = await self._accounts.principal(hearer.credential_id)
         if principal is None or principal.account_id != hearer.account_id:
             return None
-        if what == RIGHTS:
+        if what in {RIGHTS, GRANTED}:
             before, hearer.held = hearer.held, self._rights.of_principal(principal)
             same = before is hearer.held or (before and [*before] == [*hearer.held])
-            return [] if same else [each for each in LISTS if hearer.wants(each)]
+            if same and what == RIGHTS:
+                return []
+            return [each for each in LISTS if hearer.wants(each)]
         return [what] if what in LISTS or self._permitted(principal, what) else []
 
     async def message(

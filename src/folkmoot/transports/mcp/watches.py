@@ -20,7 +20,7 @@ from folkmoot.transports.limits import (
     MAX_WATCHES_OF_ACCOUNT,
     WATCH_DELAY_SECONDS,
 )
-from folkmoot.transports.mcp.hearers import LIST_CHANGED, RIGHTS
+from folkmoot.transports.mcp.hearers import GRANTED, LIST_CHANGED, RIGHTS
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Event
@@ -178,11 +178,12 @@ class ListChanges:
         self._timer: asyncio.TimerHandle | None = None
         self._lists: dict[str, None] = {}
         self._accounts: set[str] = set()
+        self._granted: set[str] = set()
         self._everyone = False
         bus.listen(BACKENDS, self._lists_changed)
         bus.listen(SETTINGS, self._everyones_changed)
-        for pattern in (GRANTS, ACCOUNTS):
-            bus.listen(pattern, self._rights_changed)
+        bus.listen(ACCOUNTS, self._rights_changed)
+        bus.listen(GRANTS, self._grants_changed)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -203,6 +204,10 @@ class ListChanges:
         self._accounts.add(about(event))
         self._soon()
 
+    def _grants_changed(self, event: Event) -> None:
+        self._granted.add(about(event))
+        self._soon()
+
     def _everyones_changed(self, _: Event) -> None:
         self._everyone = True
         self._soon()
@@ -215,11 +220,14 @@ class ListChanges:
     def _notify(self) -> None:
         self._timer = None
         lists, self._lists = self._lists, {}
-        accounts, self._accounts = frozenset(self._accounts), set()
+        granted, self._granted = frozenset(self._granted), set()
+        accounts, self._accounts = frozenset(self._accounts - granted), set()
         everyone, self._everyone = self._everyone, False
         if lists:
             self._also()
         for each in lists:
             self._hearers.notify_all(each)
+        if granted:
+            self._hearers.notify_all(GRANTED, granted)
         if everyone or accounts:
             self._hearers.notify_all(RIGHTS, None if everyone else accounts)
