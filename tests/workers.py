@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 16
 """As many tests of one file are given to a worker at once; the last ones keep it from ending."""
 
+YOUNG_OBJECTS = 10_000
+"""After so many new objects a worker looks for garbage: tests leave little, and end soon."""
+
 
 class Workers:
     """Runs the collected tests; pytest's own way of running them is not used."""
@@ -106,6 +109,7 @@ def freeze() -> None:
     gc.collect()
     # What was collected stays as it is, so that the workers share its memory.
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 @settings(max_examples=1, database=None, derandomize=True)

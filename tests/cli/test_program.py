@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
 
 from folkmoot import __version__
-from folkmoot.cli import program
+from folkmoot.cli import program, serve
 from folkmoot.cli.output import (
     ENDS,
     MEANINGS,
@@ -22,6 +24,7 @@ from folkmoot.cli.output import (
 )
 from folkmoot.core.errors import ERRORS
 from tests.amounts import few
+from tests.forge.forked import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,26 +162,18 @@ def test_a_wrong_command_line_is_one_line_and_where_to_look(
 
 
 @pytest.mark.requirement("error.no-traceback")
-def test_an_unexpected_error_is_one_line_that_says_how_to_see_more() -> None:
-    script = (
-        "import sys\n"
-        "from folkmoot.cli import program, serve\n"
-        "serve.settings_from = lambda *_, **__: 1 / 0\n"
-        "sys.exit(program.run(['config', 'show']))\n"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert told.returncode == ExitCode.UNEXPECTED
-    assert told.stderr == (
+def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serve, "settings_from", lambda *_, **__: 1 / 0)
+    assert program.run(["config", "show"]) == ExitCode.UNEXPECTED
+    assert capsys.readouterr().err == (
         "folkmoot: error: unexpected ZeroDivisionError: division by zero "
         "(set FOLKMOOT_DEBUG=1 to see where)\n"
     )
-    environ = {**os.environ, "FOLKMOOT_DEBUG": "1"}
-    seen = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environ
-    )
-    assert "Traceback" in seen.stderr
+    monkeypatch.setenv("FOLKMOOT_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        program.run(["config", "show"])
 
 
 @pytest.mark.requirement("error.no-traceback")
@@ -217,39 +212,34 @@ def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(
     assert ran.stderr.strip().startswith(f"folkmoot: error: {told}")
 
 
-def test_a_question_that_nobody_answers_ends_with_an_error() -> None:
-    script = (
-        "import sys, typer\n"
-        "from folkmoot.cli import program, serve\n"
-        "serve.settings_from = lambda *_, **__: typer.confirm('Go on?', abort=True)\n"
-        "sys.exit(program.run(['config', 'show']))\n"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", script],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ran.returncode == ExitCode.FAILED
-    assert ran.stderr == "\nfolkmoot: error: no answer was given, so nothing was done.\n"
+def test_a_question_that_nobody_answers_ends_with_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(serve, "settings_from", lambda *_, **__: typer.confirm("Go?", abort=True))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert program.run(["config", "show"]) == ExitCode.FAILED
+    told = capsys.readouterr().err
+    assert told == "\nfolkmoot: error: no answer was given, so nothing was done.\n"
 
 
 def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(
     environment: dict[str, str],
 ) -> None:
-    piped = subprocess.run(
-        f"{sys.executable} -m folkmoot config show --json | head -c 1",
-        shell=True, capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
-    assert (piped.stdout, piped.stderr) == ("{", "")
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = ["config", "show", "--json"]
+    shown = Forked(arguments, env=environment, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert shown.communicate()[1] == ""
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_output_that_cannot_be_written_is_one_line(environment: dict[str, str]) -> None:
-    full = subprocess.run(
-        f"{sys.executable} -m folkmoot config show > /dev/full",
-        shell=True, capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
-    assert full.returncode == ExitCode.FAILED
-    assert re.fullmatch(r"folkmoot: error: .*no space left on device\n", full.stderr)
+    with Path("/dev/full").open("wb") as full:
+        shown = Forked(["config", "show"], env=environment, stdout=full, stderr=subprocess.PIPE)
+    told = shown.communicate()[1]
+    assert shown.returncode == ExitCode.FAILED
+    assert re.fullmatch(r"folkmoot: error: .*no space left on device\n", told)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -27,43 +28,29 @@ class Block:
 
 
 class Page:
-    """One page."""
+    """One page; of its tokens, which take much memory, only what tests ask for is kept."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.relative_to(ROOT).as_posix()
         self.text = path.read_text(encoding="utf-8")
-        self._tokens = READER.parse(self.text)
-
-    @property
-    def blocks(self) -> list[Block]:
-        """The blocks of code, in order."""
-        return [
+        tokens = READER.parse(self.text)
+        inline = [child for token in tokens for child in token.children or ()]
+        self.blocks = [
             Block(token.info, token.content, token.map[0] + 1)
-            for token in self._tokens
+            for token in tokens
             if token.type == "fence" and token.map
         ]
-
-    @property
-    def code(self) -> list[str]:
+        """The blocks of code, in order."""
+        self.code = [token.content for token in inline if token.type == "code_inline"]
         """The code within lines."""
-        return [token.content for token in self._inline() if token.type == "code_inline"]
-
-    @property
-    def links(self) -> list[str]:
+        found = [token.attrGet("href") or token.attrGet("src") for token in inline]
+        self.links = [str(link) for link in found if link]
         """Where links lead and images come from."""
-        found = [token.attrGet("href") or token.attrGet("src") for token in self._inline()]
-        return [str(link) for link in found if link]
-
-    @property
-    def anchors(self) -> set[str]:
+        self.anchors = {
+            anchor(token) for before, token in pairwise(tokens) if before.type == "heading_open"
+        }
         """The headings, as a link names them."""
-        after = zip(self._tokens, self._tokens[1:], strict=False)
-        headings = [token for before, token in after if before.type == "heading_open"]
-        return {anchor(heading) for heading in headings}
-
-    def _inline(self) -> list[Token]:
-        return [child for token in self._tokens for child in token.children or ()]
 
 
 def anchor(heading: Token) -> str:
