@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -134,11 +134,11 @@ class Load:
             _, caller = await loop.create_connection(partial(Caller, own), "127.0.0.1", self._port)
             self._callers.append(caller)
 
-    async def measure(self, seconds: float) -> Measured:
+    async def measure(self, seconds: float, *, sleepless: bool = True) -> Measured:
         """Let all callers call for a while."""
         for caller in self._callers:
             caller.answered = 0
-        with awake():
+        with awake() if sleepless else nullcontext():
             began, used = time.perf_counter(), cpu_of(self._pid)
             await asyncio.gather(*(caller.call(began + seconds) for caller in self._callers))
         took, used = time.perf_counter() - began, cpu_of(self._pid) - used

@@ -1,4 +1,4 @@
-"""The clock of a running hub."""
+"""The clocks of a running hub."""
 
 from __future__ import annotations
 
@@ -10,3 +10,28 @@ class SystemClock:
 
     now = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
+
+
+class ServerClock:
+    """`core.ports.Clock` by the clock of a database server, which all hubs of a database share.
+
+    Until the server was asked it is the machine's. It does not follow steps of the machine's clock.
+    """
+
+    monotonic = staticmethod(time.monotonic)
+
+    def __init__(self) -> None:
+        self._ahead = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.monotonic() + self._ahead
+
+    def hear(self, told: float, asked: float, answered: float) -> None:
+        """Take over a time that the server told between two monotonic moments.
+
+        One that may be the present one changes nothing, since how long the question and the answer
+        took is not known.
+        """
+        if not asked + self._ahead <= told <= answered + self._ahead:
+            self._ahead = told - (asked + answered) / 2

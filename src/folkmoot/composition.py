@@ -15,7 +15,6 @@ from folkmoot import __version__
 from folkmoot.accounts import Accounts, SessionTimes
 from folkmoot.bounds import rate_limits, room_options
 from folkmoot.bus import MemoryBus
-from folkmoot.clock import SystemClock
 from folkmoot.core.errors import StoreError
 from folkmoot.datafolder import DataFolder
 from folkmoot.datafolder.proxies import LocalProxies, recorded
@@ -37,7 +36,7 @@ from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.fields import in_effect
-from folkmoot.storage import open_store
+from folkmoot.storage import hub_clock, open_store
 from folkmoot.telemetry.metrics import (
     Metrics,
     event_families,
@@ -92,7 +91,7 @@ class HubServices:
         bus: MemoryBus | None = None,
     ) -> None:
         self.settings = settings
-        self.clock = clock or SystemClock()
+        self.clock = clock or hub_clock(settings)
         self.started = self.clock.monotonic()
         self._given_store = store
         self._owns_bus = bus is None
@@ -118,7 +117,7 @@ class HubServices:
         if self._given_store is not None:
             self.store = self._given_store
         else:
-            self.store = await open_store(self.settings, folder.paths, self.bus)
+            self.store = await open_store(self.settings, folder.paths, self.bus, clock=self.clock)
             stack.push_async_callback(self.store.close)
         self._limits.shared = self.store.rates
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from folkmoot.accounts import Accounts
 from folkmoot.bus import MemoryBus
-from folkmoot.clock import SystemClock
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.export import Exporter
 from folkmoot.gateway.grants import Granting, GrantViews
@@ -25,7 +24,7 @@ from folkmoot.mail import Mail
 from folkmoot.operations import Services
 from folkmoot.operations.operator.data import KeyInUse
 from folkmoot.rotation import KeyRing
-from folkmoot.storage import open_master_key, open_store
+from folkmoot.storage import hub_clock, open_master_key, open_store
 from folkmoot.store import copy_database
 from folkmoot.transports.listen import base_url
 from folkmoot.transports.operator_socket import AsOperator, operator_app
@@ -95,9 +94,9 @@ async def opened(loaded: Loaded, paths: Paths, stack: AsyncExitStack) -> Service
     given = settings.master_key or None
     stack.enter_context(DataFolder.open(paths.folder))
     key = open_master_key(settings, paths)
-    bus, clock = MemoryBus(), SystemClock()
+    bus, clock = MemoryBus(), hub_clock(settings)
     stack.push_async_callback(bus.close)
-    store = await open_store(settings, paths, bus)
+    store = await open_store(settings, paths, bus, clock=clock)
     stack.push_async_callback(store.close)
     vault = await Vault.load(store, key)
     accounts = Accounts(store, clock, vault, policy="closed")

@@ -10,12 +10,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
 from folkmoot import __version__
+from folkmoot.clock import ServerClock, SystemClock
 from folkmoot.core.errors import KeyUnusable, SettingsError
 from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
 from folkmoot.store import inspect_database, look_up, open_database
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Bus, Database, Unit
+    from folkmoot.core.ports import Bus, Clock, Database, Unit
     from folkmoot.datafolder import Paths
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
@@ -36,8 +37,18 @@ def is_networked(settings: Settings) -> bool:
     return bool(settings.store.url)
 
 
-async def open_store(settings: Settings, paths: Paths, bus: Bus, *, alone: bool = True) -> Database:
-    """Open the database; at a server, as the only hub that uses it unless not `alone`."""
+def hub_clock(settings: Settings) -> Clock:
+    """The machine's clock, or the one of the database server: open the database with it."""
+    return ServerClock() if is_networked(settings) else SystemClock()
+
+
+async def open_store(
+    settings: Settings, paths: Paths, bus: Bus, *, alone: bool = True, clock: Clock | None = None
+) -> Database:
+    """Open the database; at a server, as the only hub that uses it unless not `alone`.
+
+    A clock that is a server's follows that server.
+    """
     store = settings.store
     if not is_networked(settings):
         return await open_database(
@@ -62,6 +73,7 @@ async def open_store(settings: Settings, paths: Paths, bus: Bus, *, alone: bool 
         if alone
         else None,
         bus=bus,
+        hear_time=clock.hear if isinstance(clock, ServerClock) else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from folkmoot.clock import ServerClock
 from folkmoot.core.errors import (
     BackupFailed,
     ConstraintViolated,
@@ -257,6 +259,41 @@ def test_a_claim_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -
         await store.close()
 
     with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("store.postgres.clock")
+def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine's clock is an hour off here, and is set to another time later."""
+    here, off = time.time, 3_600.0
+
+    async def body(url: str) -> None:
+        nonlocal off
+        monkeypatch.setattr(time, "time", lambda: here() + off)
+        clock = ServerClock()
+        assert clock.now() - here() > 3_000
+        store = await PostgresStore.open(url, node=HubNode("one", "1"), hear_time=clock.hear)
+        assert abs(clock.now() - here()) < 60
+        off = -86_400.0
+        assert abs(clock.now() - here()) < 60
+        before = clock.now()
+        assert store._lease is not None
+        async with store._pool.acquire() as connection:
+            await store._lease.renew(connection)
+        assert clock.now() >= before
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
+    clock = ServerClock()
+    ahead = clock.now() - clock.monotonic()
+    clock.hear(1_000.5 + ahead, 1_000.0, 1_001.0)
+    assert clock.now() - clock.monotonic() == pytest.approx(ahead, abs=1e-3)
+    clock.hear(1_011.0 + ahead, 1_000.0, 1_001.0)
+    assert clock.now() - clock.monotonic() == pytest.approx(ahead + 10.5, abs=1e-3)
 
 
 def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: Path) -> None:

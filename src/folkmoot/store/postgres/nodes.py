@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -62,6 +62,10 @@ RELEASE: Final = """UPDATE room_owners SET owner = ?
     WHERE room_id = ? AND owner_epoch = ? AND owner = ?"""
 
 
+HearTime: TypeAlias = Callable[[float, float, float], None]
+"""Told the server's time, and between which monotonic moments it was asked and answered."""
+
+
 class HubNode(Struct, frozen=True):
     """What a process says of itself."""
 
@@ -86,8 +90,9 @@ def boot_time() -> float:
 class NodeLease:
     """That a node uses a database: a row there, and until when it surely holds."""
 
-    def __init__(self, node: HubNode, where: str) -> None:
+    def __init__(self, node: HubNode, where: str, hear_time: HearTime | None = None) -> None:
         self.node = node
+        self._hear_time = hear_time
         self._where = where
         self._until = 0.0
         self._lock = asyncio.Lock()
@@ -108,6 +113,7 @@ class NodeLease:
             await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
             if first:
                 await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
+            asked = time.monotonic()
             mine, other, now = await connection.fetchrow(
                 TAKE_LEASE,
                 node.name,
@@ -119,6 +125,9 @@ class NodeLease:
                 node.lease_seconds,
                 first,
             )
+            answered = time.monotonic()
+        if self._hear_time is not None:
+            self._hear_time(float(now), asked, answered)
         if mine is None:
             raise DatabaseInUse(self._refusal(other))
         self._until = before + node.lease_seconds

@@ -54,7 +54,7 @@ from folkmoot.store.postgres.dialect import (
     use_our_types,
 )
 from folkmoot.store.postgres.gather import Gatherer
-from folkmoot.store.postgres.nodes import RENEWALS, HubNode, NodeLease, NodeRooms
+from folkmoot.store.postgres.nodes import RENEWALS, HearTime, HubNode, NodeLease, NodeRooms
 from folkmoot.store.postgres.rates import SharedRates
 from folkmoot.store.postgres.schema import check_server, migrate
 from folkmoot.store.postgres.server import ServerTimeline, vacuum
@@ -122,6 +122,7 @@ class PostgresStore:
         node: HubNode | None = None,
         bus: Bus | None = None,
         shared: NodeBus | None = None,
+        hear_time: HearTime | None = None,
     ) -> PostgresStore:
         """Connect, and bring the database to the newest schema if need be.
 
@@ -130,6 +131,7 @@ class PostgresStore:
         a `synchronous_replica`, a server that took over from another begins a new epoch. A `node`
         has a lease, and owns the rooms that it loads; without one, nothing keeps others away.
         Where it is `shared` with other nodes on a bus, changes that no node may miss are logged.
+        A node tells the server's time with its lease (`hear_time`).
         """
         store = cls(url, queue=queue, bus=shared or bus, synchronous_replica=synchronous_replica)
         if not database_url(url):
@@ -151,7 +153,7 @@ class PostgresStore:
                 await check_server(connection, store.where)
                 await migrate(connection, load_migrations(), store.where)
                 if node is not None:
-                    wanted = NodeLease(node, store.where)
+                    wanted = NodeLease(node, store.where, hear_time)
                     await wanted.take(connection)
                     store._lease = wanted
                     store.room_owners = NodeRooms(node.process, store.write)
