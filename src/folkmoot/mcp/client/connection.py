@@ -12,7 +12,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import aiohappyeyeballs
@@ -479,18 +479,20 @@ class HttpConnections:
 
 def head_of(method: str, url: URL, headers: Sequence[tuple[str, str]], body: bytes | None) -> bytes:
     """The head of a request; raises where a header cannot be written."""
-    lines = [f"{method} {url.raw_path_qs} HTTP/1.1", f"host: {url.host_port_subcomponent}"]
-    lines += [f"{name}: {value}" for name, value in headers]
-    lines.append("\r\n" if body is None else f"content-length: {len(body)}\r\n\r\n")
-    text = "\r\n".join(lines)
-    ends = len(lines) + (0 if body is None else 1)
+    first = f"{method} {url.raw_path_qs} HTTP/1.1\r\nhost: {url.host_port_subcomponent}"
+    last = "\r\n" if body is None else f"content-length: {len(body)}\r\n\r\n"
+    text = "\r\n".join((first, *map(": ".join, headers), last))
+    ends = len(headers) + (3 if body is None else 4)
     written = text.count("\n") == ends and text.count("\r") == ends and "\0" not in text
-    if written and (_written.issuperset([name for name, _ in headers]) or _checked(headers)):
-        with suppress(UnicodeEncodeError):
+    if written and (_written.issuperset(map(_name_of, headers)) or _checked(headers)):
+        try:
             return text.encode()
+        except UnicodeEncodeError:
+            pass
     raise HttpFailure("a header for it cannot be written", unsent=True)
 
 
+_name_of: Final = itemgetter(0)
 _written: Final = {"accept", "authorization", "content-type", "user-agent"}
 """Names of headers that are known to be ones; those of a few clients and settings join them."""
 
