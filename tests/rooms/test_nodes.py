@@ -18,7 +18,7 @@ import pytest
 from folkmoot.accounts import Accounts
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import RoomForbidden, RoomUnavailable
-from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
+from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.remote import RemoteRoom
@@ -301,3 +301,104 @@ async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
         with pytest.raises(RoomUnavailable, match="may have been done"):
             async with asyncio.timeout(20):
                 await two.rooms.post(ann, "square", chat("again"))
+
+
+@in_loop
+async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is_not_heard(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        ear_b, _ = await two.join(bob)
+        one.bus.send = lambda *_: False
+        assert bob.account is not None
+        await many.accounts.suspend(bob.account, suspended=True)
+        async with asyncio.timeout(10):
+            assert await ear_b.until_closed() is CloseCode.NOT_AUTHENTICATED
+
+
+@in_loop
+async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        ear_a, live = await one.join(ann)
+        ear_b, _ = await two.join(bob)
+        view = await two.rooms.change(ann, "square", read_patch({"access": "private"}))
+        assert view.access == "private"
+        assert (await one.rooms.get(ann, "square")).access == "private"
+        assert not live.is_ended
+        with pytest.raises(RoomForbidden):
+            await two.rooms.change(bob, "square", read_patch({"access": "open"}))
+        await two.rooms.delete(ann, "square")
+        async with asyncio.timeout(10):
+            assert await ear_a.until_closed() is CloseCode.NO_SUCH_ROOM
+            assert await ear_b.until_closed() is CloseCode.NO_SUCH_ROOM
+
+
+@in_loop
+async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_again(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        await two.join(bob)
+        await two.rooms.post(ann, "square", envelope("room.kick", {"participant": "bob"}))
+        with pytest.raises(RoomForbidden):
+            await two.rooms.enter(bob, "square")
+        await two.rooms.invite(ann, "square", handle="bob")
+        ear, _ = await two.join(bob)
+        assert ear.is_open
+
+
+@in_loop
+async def test_no_backend_is_asked_once_the_lease_has_lapsed(tmp_path: Path) -> None:
+    async with hub(tmp_path, 1) as many:
+        (ann,) = await many.people("ann")
+        (one,) = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        _, live = await one.join(ann)
+        asked: list[Any] = []
+        live.serving.ask = asked.append
+        live._ask("first")
+        assert asked == ["first"]
+        lease = one.store._lease
+        lease._lease.ended()
+        async with one.store._pool.acquire() as connection:
+            await lease.renew(connection)
+        assert lease.holds
+        live._ask("second")
+        assert asked == ["first"]
+        assert live.is_taken_over
+
+
+@in_loop
+async def test_a_room_in_memory_goes_on_after_a_lapse_only_if_nobody_took_it(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        (ann,) = await many.people("ann")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square", "durable": False}))
+        ear, live = await one.join(ann)
+        one.store._lease._lease.ended()
+        live.receive(ear, chat("still here"))
+        async with asyncio.timeout(10):
+            await ear._until(lambda: ear.texts == ["still here"])
+        await one.die()
+        one.store._lease.is_lost = False
+        await two.rooms.post(ann, "square", chat("of another"))
+        one.store._lease._lease.ended()
+        live.receive(ear, chat("too late"))
+        async with asyncio.timeout(10):
+            assert await ear.until_closed() is CloseCode.RESTARTING
+        assert ear.texts == ["still here"]

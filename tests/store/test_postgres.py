@@ -230,7 +230,7 @@ def test_a_hub_whose_claim_ran_out_stores_nothing_once_another_has_the_database(
         await connection.execute("UPDATE nodes SET until = 0")
         second = await PostgresStore.open(url, node=node("two"))
         assert first._lease is not None
-        first._lease._until = 0
+        first._lease._lease.ended()
         for attempt in (first.write(read_then_write), first.read(value)):
             with pytest.raises(DatabaseInUse, match="has taken this database over"):
                 await attempt
@@ -251,7 +251,7 @@ def test_a_claim_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -
         connection = await asyncpg.connect(url)
         await connection.execute("UPDATE nodes SET until = 0")
         assert store._lease is not None
-        store._lease._until = 0
+        store._lease._lease.ended()
         assert await store.write(read_then_write) == 1
         with pytest.raises(DatabaseInUse):
             await PostgresStore.open(url, node=node("two"))

@@ -260,6 +260,10 @@ class RoomOwners(Protocol):
         """What this process is called; it is another name at each start."""
         ...
 
+    def lease(self) -> Callable[[], bool]:
+        """Tells whether the lease has held from now on, without a break that another could use."""
+        ...
+
     async def take(self, room_id: int) -> RoomOwner | None:
         """Take a room, unless a living process has it: who owns it now; None without such a room.
 

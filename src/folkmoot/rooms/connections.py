@@ -142,7 +142,7 @@ class Revocation:
         """End the connections of one, or of everyone, whom the hub denies to be here now."""
         if self._policy is None:
             return
-        for room in self._rooms:
+        for room in self._rooms.in_use():
             for outlet, visitor in list(room.outlets.items()):
                 account = visitor.principal.account_id
                 if account_id not in (None, account):
@@ -165,7 +165,7 @@ class Revocation:
         """An account changed: connections of a token that is no longer good end, names follow."""
         changed = read_change(event)
         self.changes += 1
-        for room in self._rooms:
+        for room in self._rooms.in_use():
             if changed.closes:
                 room.remove(changed.id, CloseCode.NOT_AUTHENTICATED)
                 continue
@@ -180,7 +180,7 @@ class Revocation:
     def _credential_ended(self, event: Event) -> None:
         """Close the connections opened with an ended credential."""
         self.changes += 1
-        for room in self._rooms:
+        for room in self._rooms.in_use():
             for outlet, visitor in list(room.outlets.items()):
                 if visitor.credential_id == about(event):
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
@@ -189,7 +189,7 @@ class Revocation:
         """A room was removed, or set anew by another hub: what is live of it is not valid."""
         room_id = int(about(event))
         if event.data["gone"]:
-            self._rooms.end(room_id, RoomNotFound("The room was removed."))
+            self._rooms.leave(room_id, RoomNotFound("The room was removed."))
             self._rooms.budget.forget()
         elif event.data["by"] != self._hub_id:
             self._rooms.end(room_id, RoomUnavailable("The room was changed; it is loaded again."))
@@ -197,7 +197,7 @@ class Revocation:
     async def recheck(self, account_id: str) -> None:
         """End the connections of an account that is no longer good, or rename it in its rooms."""
         account = await self._accounts.account(account_id)
-        for room in self._rooms:
+        for room in self._rooms.in_use():
             if account is None or account.suspended_at is not None:
                 room.remove(account_id, CloseCode.NOT_AUTHENTICATED)
                 continue

@@ -30,6 +30,7 @@ from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import Membership, RoomId, RoomPage, RoomRecord, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions, room_view, settings_of
 from folkmoot.rooms.ports import Backends
+from folkmoot.rooms.remote import RemoteRoom
 from folkmoot.rooms.spec import Capabilities, RoomPatch, RoomSpec, check_rights, check_room_name
 
 T = TypeVar("T")
@@ -201,6 +202,11 @@ class Directory:
         """Change a room; participants whose rights change are notified."""
         record, role = await self.find_in(visitor, name)
         require_owner(role)
+        room = await self._live.open(record)
+        if isinstance(room, RemoteRoom):
+            await room.change(visitor, patch)
+            record, role = await self.find_in(visitor, name)
+            return await self.shown(record, role)
         live = await self._live.load(record)
         async with live.changing:
             # Read again: another change may have come first.

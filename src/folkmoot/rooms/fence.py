@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from folkmoot.core.errors import RoomNotFound, RoomTakenOver, RoomUnavailable
-from folkmoot.core.ports import RoomOwner, RoomOwners, SqlStatement, Tx, Unit
+from folkmoot.core.ports import RoomOwner, RoomOwners, SqlStatement, Store, Tx, Unit
 from folkmoot.rooms.model import RoomId
 
 T = TypeVar("T")
@@ -33,11 +33,26 @@ class RoomElsewhere(RoomUnavailable):
 class Fence:
     """That this process owns a room."""
 
-    def __init__(self, room_id: RoomId, epoch: int, seq: int) -> None:
+    def __init__(
+        self, room_id: RoomId, epoch: int, seq: int, owners: RoomOwners | None = None
+    ) -> None:
         self.room_id = room_id
         self.epoch = epoch
+        self._owners = owners
+        self._is_held = _always if owners is None else owners.lease()
         self.seq = seq
         """The last message that is stored."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the lease has held ever since the room was taken, so that nobody else has it."""
+        return self._is_held()
+
+    async def check(self, store: Store) -> None:
+        """Make sure again that the room is ours after the lease lapsed; raise if it is not."""
+        is_held = _always if self._owners is None else self._owners.lease()
+        await store.write(self.guard(_nothing))
+        self._is_held = is_held
 
     def step(self, seq: int) -> SqlStatement:
         """What a unit does first that stores all messages up to a `seq`.
@@ -57,6 +72,14 @@ class Fence:
         return guarded
 
 
+def _always() -> bool:
+    return True
+
+
+async def _nothing(tx: Tx) -> None:
+    """Change nothing: the fence alone is asked."""
+
+
 def guarded(fence: Fence | None, unit: Unit[T]) -> Unit[T]:
     """A unit behind a fence, where there is one."""
     return unit if fence is None else fence.guard(unit)
@@ -71,9 +94,11 @@ async def take(owners: RoomOwners | None, room_id: RoomId) -> Fence | None:
     """Take a room that is about to be loaded; no fence where no other process can be."""
     if owners is None:
         return None
+    fence = Fence(room_id, 0, 0, owners)
     owner = await owners.take(room_id)
     if owner is None:
         raise RoomNotFound("There is no such room.")
     if owner.process != owners.process:
         raise RoomElsewhere(owner)
-    return Fence(room_id, owner.epoch, owner.last_seq)
+    fence.epoch, fence.seq = owner.epoch, owner.last_seq
+    return fence

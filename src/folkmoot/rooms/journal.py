@@ -284,11 +284,13 @@ class MemoryJournal:
         room_id: RoomId,
         *,
         carry_out: CarryOut,
+        fail: Callable[[FolkmootError], FolkmootError],
         spawn: Spawn,
         fence: Fence | None = None,
     ) -> None:
         self.fence = fence
         self._carry_out = carry_out
+        self._fail = fail
         self._store = store
         self._room_id = room_id
         self._spawn = spawn
@@ -308,8 +310,24 @@ class MemoryJournal:
         self._items += items
 
     def _flush(self) -> None:
+        if self.fence is not None and not self.fence.is_sure:
+            # Nothing of it is in the store, so nothing there would refuse it.
+            self._spawn(self._check(self.fence))
+            return
         items, self._items = self._items, []
         self._carry_out(items)
+
+    async def _check(self, fence: Fence) -> None:
+        try:
+            await fence.check(self._store)
+        except FolkmootError as error:
+            items, self._items = self._items, []
+            told = self._fail(error)
+            for item in items:
+                if type(item) is Barrier:
+                    item.call(told)
+        else:
+            self._flush()
 
     def removed(self, share: Share) -> None:
         """It has nothing in the store."""

@@ -33,6 +33,7 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Bus, Clock, Unit
 from folkmoot.rooms.backends import RoomBackendCalls, Speak
 from folkmoot.rooms.budget import RoomBudget
+from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.history import History
 from folkmoot.rooms.index import publish_news, subject_of_room
 from folkmoot.rooms.intake import LookUp, Lookups
@@ -171,6 +172,12 @@ class LiveRoom(RoomStream):
     def is_ended(self) -> bool:
         """Whether nobody can use this room any more."""
         return self._ended is not None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the room is surely this process's, for what no fence guards."""
+        fence = self.journal.fence
+        return self._ended is None and (fence is None or fence.is_sure)
 
     @property
     def is_taken_over(self) -> bool:
@@ -491,7 +498,11 @@ class LiveRoom(RoomStream):
         self.journal.expelled(item.account)
 
     def _ask(self, item: AskBackend) -> None:
-        self.serving.ask(item)
+        if self.is_ours:
+            self.serving.ask(item)
+        else:
+            # Whoever has the room next tells that it is not known whether this was done.
+            self.fail(taken_over())
 
     def _cease(self, item: Cease) -> None:
         self.serving.cease(item.id)

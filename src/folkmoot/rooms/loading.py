@@ -80,6 +80,25 @@ class LiveRooms:
         """The room, if it is live."""
         return self._live.get(room_id)
 
+    def in_use(self) -> list[RoomPort]:
+        """Every room that someone uses here, wherever it lives."""
+        elsewhere = () if self._nodes is None else self._nodes.rooms
+        return [*self._live.values(), *elsewhere]
+
+    async def reach(self, room_id: RoomId) -> RoomPort | None:
+        """A room that may be in use, here or on another node; None if it is not."""
+        live = self._live.get(room_id)
+        if live is not None or self._nodes is None:
+            return live
+        record, _ = await self._store.read(lambda tx: _record(tx, room_id))
+        return await self._nodes.open(record)
+
+    def leave(self, room_id: RoomId, error: FolkmootError) -> None:
+        """Put everyone here out of a room that is gone, also if another node had it."""
+        self.end(room_id, error)
+        if self._nodes is not None:
+            self._nodes.leave(room_id, error)
+
     async def open(self, record: RoomRecord) -> RoomPort:
         """The room of a record, wherever it lives."""
         if self._nodes is None or record.id in self._live:
@@ -139,6 +158,7 @@ class LiveRooms:
             self._store,
             record.id,
             carry_out=live.carry_out,
+            fail=live.fail,
             spawn=self._around.spawn,
             fence=fence,
         )

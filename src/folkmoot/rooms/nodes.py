@@ -29,7 +29,7 @@ from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Crowd, Outlet, RoomPort
 from folkmoot.rooms.remote import RemoteRoom
-from folkmoot.rooms.remote_calls import JoinBody, answer_call, read_refusal
+from folkmoot.rooms.remote_calls import ChangeRoom, JoinBody, answer_call, read_refusal
 
 if TYPE_CHECKING:
     from folkmoot.rooms.live import LiveRoom
@@ -108,7 +108,8 @@ class NodeCrowd:
 class RoomServer:
     """A live room, for the nodes that have connections to it."""
 
-    def __init__(self, live: LiveRoom, crowd: NodeCrowd, epoch: int) -> None:
+    def __init__(self, live: LiveRoom, crowd: NodeCrowd, epoch: int, change: ChangeRoom) -> None:
+        self._change = change
         self.live = live
         self.owner = Owner(live.room_id, epoch, lambda _: not live.is_ended, durable=live.durable)
         self.driven: Driven[Owner]
@@ -214,7 +215,7 @@ class RoomServer:
         return True
 
     async def _answer(self, one: Arrived, command: AskOwner) -> None:
-        body = await answer_call(self.live, command.body)
+        body = await answer_call(self.live, self._change, command.body)
         self.owner.answer(one.key, command.call, body)
         self.owner.resolve(one.key, one.number)
         self.touch()
@@ -264,6 +265,8 @@ class RoomNodes:
         spawn: Spawn,
     ) -> None:
         self.live: LiveRooms
+        self.change: ChangeRoom
+        """Changes the settings of a room that is here."""
         self._store = store
         self._options = options
         self._crowd = crowd
@@ -272,6 +275,17 @@ class RoomNodes:
         self._remote: dict[RoomId, RemoteRoom] = {}
         self._servers: dict[RoomId, RoomServer] = {}
         self.traffic = NodeTraffic(bus, self._serve)
+
+    @property
+    def rooms(self) -> list[RemoteRoom]:
+        """The rooms elsewhere that are used here."""
+        return list(self._remote.values())
+
+    def leave(self, room_id: RoomId, error: FolkmootError) -> None:
+        """Put everyone here out of a room elsewhere."""
+        remote = self._remote.pop(room_id, None)
+        if remote is not None:
+            remote.end(error.close)
 
     def crowd(self) -> NodeCrowd:
         """Those who hear one room."""
@@ -302,6 +316,7 @@ class RoomNodes:
             self._crowd(),
             self._spawn,
             self._find,
+            self.leave,
             self._decode,
         )
 
@@ -322,13 +337,13 @@ class RoomNodes:
         for room_id, remote in list(self._remote.items()):
             if remote.is_idle and remote.used_at < oldest:
                 del self._remote[room_id]
-                remote.end()
+                remote.end(CloseCode.RESTARTING)
 
     def _serve(self, room_id: int, epoch: int) -> Driven[Owner] | None:
         live = self.live.get(room_id)
         if live is None or live.owner_epoch != epoch or not isinstance(live.crowd, NodeCrowd):
             return None
-        server = RoomServer(live, live.crowd, epoch)
+        server = RoomServer(live, live.crowd, epoch, self.change)
         self._servers[room_id] = server
         return server.start(self.traffic, self._spawn)
 
@@ -343,7 +358,7 @@ class RoomNodes:
         """The hub stops: give our rooms away, and leave those that are elsewhere."""
         await asyncio.gather(*(self._hand_over(live) for live in self.live))
         for remote in self._remote.values():
-            remote.end()
+            remote.end(CloseCode.RESTARTING)
         self._remote.clear()
 
     async def _hand_over(self, live: LiveRoom) -> None:

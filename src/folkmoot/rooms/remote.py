@@ -39,9 +39,10 @@ from folkmoot.rooms.journal import Spawn
 from folkmoot.rooms.limits import LOOK_SECONDS, MAX_READ
 from folkmoot.rooms.machine import Effect, Grant, Proposal, Role
 from folkmoot.rooms.machine.requests import OpenRequest
-from folkmoot.rooms.model import Guest, MessagePage, RoomRecord, Visitor
+from folkmoot.rooms.model import Guest, MessagePage, RoomId, RoomRecord, Visitor
 from folkmoot.rooms.ports import Crowd, Outlet, RoomStatus, WaitingItems
 from folkmoot.rooms.remote_calls import JoinBody, encode_call, encode_refusal, read_answer
+from folkmoot.rooms.spec import RoomPatch
 from folkmoot.rooms.stream import page_of
 
 
@@ -57,6 +58,7 @@ class RemoteRoom:
         crowd: Crowd,
         spawn: Spawn,
         find: Callable[[RoomRecord], Awaitable[Place | None]],
+        leave: Callable[[RoomId, FolkmootError], None],
         decode: Callable[[bytes], McpxMessage],
     ) -> None:
         self.room_id = record.id
@@ -71,6 +73,7 @@ class RemoteRoom:
         self._crowd = crowd
         self._spawn = spawn
         self._find = find
+        self._leave = leave
         self._known = record
         self._outlets: dict[Outlet, Visitor] = {}
         self._numbers: dict[Outlet, int] = {}
@@ -108,11 +111,11 @@ class RemoteRoom:
         """Who owns the room, by the database."""
         self._driven.run(self._edge.owner_is(place, self._traffic.now()))
 
-    def end(self) -> None:
-        """Leave the room."""
+    def end(self, code: CloseCode) -> None:
+        """Leave the room; whoever is connected is told by a close code."""
         for outlet in list(self._outlets):
             self._forget(outlet)
-            outlet.close(CloseCode.RESTARTING)
+            outlet.close(code)
         self._traffic.remove_edge(self._driven)
 
     def join(
@@ -209,8 +212,12 @@ class RemoteRoom:
     async def _seek(self) -> None:
         place = None
         try:
-            with suppress(FolkmootError):
-                place = await self._find(self._known)
+            place = await self._find(self._known)
+        except RoomNotFound as gone:
+            self._leave(self.room_id, gone)
+        except FolkmootError:
+            # It is looked for again in a moment.
+            pass
         finally:
             self._seeking = False
             self.found(place)
@@ -362,17 +369,23 @@ class RemoteRoom:
         await self._call("endow", principal, guest)
 
     def seat(self) -> None:
-        """Let those backends of the room be here that the hub has."""
-        self._cast("seat")
+        """The owner knows what backends the hub has."""
 
     def welcome_back(self, account: str) -> None:
         """Someone who was put out has been invited again."""
         self._cast("welcome_back", account)
 
     def rename(self, principal: Principal) -> None:
-        """Someone who may be here is called something else now."""
-        self._cast("rename", principal)
+        """The owner hears of new names itself."""
 
     def remove(self, account: str, code: CloseCode) -> None:
-        """Put someone out who may be here."""
+        """Put someone out who may be here: on this node at once, whether the owner hears or not."""
+        for outlet, visitor in list(self._outlets.items()):
+            if visitor.principal.account_id == account:
+                self.left(outlet)
+                outlet.close(code)
         self._cast("remove", account, int(code))
+
+    async def change(self, visitor: Visitor, patch: RoomPatch) -> None:
+        """Change the room's settings."""
+        await self._call("change", visitor, patch)

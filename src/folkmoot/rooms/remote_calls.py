@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -17,6 +17,7 @@ from folkmoot.rooms.machine import Append, Effect, Grant, Invite, Proposal, Role
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.model import Guest, MessagePage, Visitor
 from folkmoot.rooms.ports import RoomPort, RoomStatus, WaitingItems
+from folkmoot.rooms.spec import RoomPatch
 
 
 class JoinBody(Struct, frozen=True, gc=False):
@@ -130,16 +131,8 @@ async def _status(room: RoomPort) -> RoomStatus:
     return room.status
 
 
-async def _seat(room: RoomPort) -> None:
-    room.seat()
-
-
 async def _welcome_back(room: RoomPort, account: str) -> None:
     room.welcome_back(account)
-
-
-async def _rename(room: RoomPort, principal: Principal) -> None:
-    room.rename(principal)
 
 
 async def _remove(room: RoomPort, account: str, code: int) -> None:
@@ -170,12 +163,14 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "endow": RemoteCall(
         tuple[Principal, Guest], None, lambda room, who, guest: room.endow(who, guest)
     ),
-    "seat": RemoteCall(tuple[()], None, _seat),
     "welcome_back": RemoteCall(tuple[str], None, _welcome_back),
-    "rename": RemoteCall(tuple[Principal], None, _rename),
     "remove": RemoteCall(tuple[str, int], None, _remove),
 }
 """Every call of a room's port that another node may make."""
+
+CHANGE: Final = "change"
+"""The call that changes a room's settings, which is more than its port does."""
+ChangeRoom: TypeAlias = Callable[[Visitor, str, RoomPatch], Awaitable[Any]]
 
 
 class WireError(Struct, frozen=True, gc=False):
@@ -242,11 +237,16 @@ def encode_call(name: str, *arguments: Any) -> bytes:
     return encode(CallBody(name, encode(arguments)))
 
 
-async def answer_call(room: RoomPort, body: bytes) -> bytes:
+async def answer_call(room: RoomPort, change: ChangeRoom, body: bytes) -> bytes:
     """Do what a call asks of a room here, and answer as bytes; errors are part of the answer."""
+
+    async def change_settings(room: RoomPort, visitor: Visitor, patch: RoomPatch) -> None:
+        await change(visitor, room.name, patch)
+
     try:
         asked = msgspec.msgpack.decode(body, type=CallBody)
-        call = CALLS[asked.name]
+        changing = RemoteCall(tuple[Visitor, RoomPatch], None, change_settings)
+        call = changing if asked.name == CHANGE else CALLS[asked.name]
         arguments = msgspec.msgpack.decode(asked.arguments, type=call.arguments)
     except (msgspec.DecodeError, KeyError):
         # A node of another version.
@@ -263,7 +263,8 @@ def read_answer(name: str, body: bytes) -> Any:
     try:
         answer = msgspec.msgpack.decode(body, type=AnswerBody)
         if answer.error is None:
-            return msgspec.msgpack.decode(answer.result, type=CALLS[name].result)
+            result = None if name == CHANGE else CALLS[name].result
+            return msgspec.msgpack.decode(answer.result, type=result)
     except msgspec.DecodeError:
         raise InternalError("The node of the room gave an answer that cannot be read.") from None
     raise answer.error.error

@@ -110,7 +110,7 @@ class Rooms(Listing):
             nodes = RoomNodes(node_bus, store, options, crowd, epoch, self._spawn)
         live = LiveRooms(store, options, surroundings, crowd, epoch, quotas, owners, nodes)
         if nodes is not None:
-            nodes.live = live
+            nodes.live, nodes.change = live, self.change
         self._nodes = nodes
         super().__init__(store, clock, accounts, options, live, epoch, backends, quotas)
         self.pipeline = pipeline
@@ -389,9 +389,10 @@ class Rooms(Listing):
 
     async def _make_invitation(self, name: str, asked: Invite) -> Invitation:
         invited = await self._inviter.invite(name, asked)
-        live = self._live.get(invited.room_id)
-        if live is not None and invited.account is not None:
-            live.welcome_back(invited.account)
+        if invited.account is not None:
+            room = await self._live.reach(invited.room_id)
+            if room is not None:
+                room.welcome_back(invited.account)
         return invited.invitation
 
     async def _answer_invite(self, live: LiveRoom, asked: Invite) -> dict[str, Any]:
@@ -428,9 +429,10 @@ class Rooms(Listing):
             await visited.flushed()
         if membership is not None and membership.role is not Role.OWNER:
             await self._store.write(lambda tx: queries_members.leave(tx, record.id, account))
-            live = self._live.get(record.id)
-            if live is not None and not STRANGERS_COME_IN[record.access]:
-                live.remove(account, CloseCode.NOT_ALLOWED)
+            if not STRANGERS_COME_IN[record.access]:
+                room = await self._live.reach(record.id)
+                if room is not None:
+                    room.remove(account, CloseCode.NOT_ALLOWED)
 
     @property
     def changes(self) -> int:

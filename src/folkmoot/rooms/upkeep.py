@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from folkmoot import decisions
@@ -15,7 +16,7 @@ from folkmoot.rooms import queries, queries_guests, queries_messages
 from folkmoot.rooms.access import remove_if_deserted
 from folkmoot.rooms.budget import LARGEST, Share, Trimmed, Trimming
 from folkmoot.rooms.connections import Visits
-from folkmoot.rooms.fence import guarded
+from folkmoot.rooms.fence import RoomElsewhere, guarded
 from folkmoot.rooms.limits import (
     FINISH_SECONDS,
     IDLE_SECONDS,
@@ -138,7 +139,9 @@ class Upkeep:
                 ):
                     logger.info("a room that nobody can enter was removed")
                 elif record.durable:
-                    await self._look_after(record)
+                    # A room that another node has is looked after there.
+                    with suppress(RoomElsewhere):
+                        await self._look_after(record)
             if len(rooms) < ROOMS_AT_ONCE:
                 return
             after = rooms[-1].id

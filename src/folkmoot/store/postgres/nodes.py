@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from folkmoot.cluster.lease import Lease
 from folkmoot.core.errors import DatabaseInUse
 from folkmoot.core.ports import RoomOwner, Tx, Unit
 from folkmoot.store.postgres.schema import LOCK
@@ -94,7 +95,7 @@ class NodeLease:
         self.node = node
         self._hear_time = hear_time
         self._where = where
-        self._until = 0.0
+        self._lease = Lease(node.lease_seconds)
         self._lock = asyncio.Lock()
         self.is_lost = False
         """Whether another node has taken its place."""
@@ -104,7 +105,12 @@ class NodeLease:
     @property
     def holds(self) -> bool:
         """Whether the lease holds, whatever the clocks of other machines say."""
-        return not self.is_lost and boot_time() < self._until
+        return not self.is_lost and self._lease.holds(boot_time())
+
+    def from_now_on(self) -> Callable[[], bool]:
+        """Tells whether the lease has held from now on, without a break."""
+        term = self._lease.term
+        return lambda: not self.is_lost and self._lease.holds(boot_time(), term)
 
     async def take(self, connection: Any, *, first: bool = True) -> None:
         """Say that this node uses the database, unless another that may not is there too."""
@@ -130,7 +136,7 @@ class NodeLease:
             self._hear_time(float(now), asked, answered)
         if mine is None:
             raise DatabaseInUse(self._refusal(other))
-        self._until = before + node.lease_seconds
+        self._lease.renewed(before, boot_time())
         self.skew = (clock + time.time()) / 2 - float(now)
 
     def _refusal(self, other: str | None) -> str:
@@ -168,9 +174,19 @@ class NodeLease:
 class NodeRooms:
     """`core.ports.RoomOwners` of a node."""
 
-    def __init__(self, process: str, write: Callable[[Unit[Any]], Awaitable[Any]]) -> None:
+    def __init__(
+        self,
+        process: str,
+        write: Callable[[Unit[Any]], Awaitable[Any]],
+        lease: NodeLease | None = None,
+    ) -> None:
         self.process = process
         self._write = write
+        self._lease = lease
+
+    def lease(self) -> Callable[[], bool]:
+        """Tells whether the lease has held from now on, without a break that another could use."""
+        return (lambda: True) if self._lease is None else self._lease.from_now_on()
 
     async def take(self, room_id: int) -> RoomOwner | None:
         """Take a room, unless a living process has it: who owns it now; None without such a room.
