@@ -298,7 +298,7 @@ async def visit(folder: Path) -> AsyncIterator[Visit]:
 @pytest.mark.parametrize(
     "deny",
     [
-        pytest.param(deny, marks=[pytest.mark.long] if number % 4 else [])
+        pytest.param(deny, marks=[pytest.mark.long] if number % 8 else [])
         for number, deny in enumerate(DENIES)
     ],
 )
