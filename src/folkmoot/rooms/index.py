@@ -123,7 +123,7 @@ class RoomIndex:
         self.is_stale = False
         return _unit(statements)
 
-    def unit(self, appends: Iterable[Append], *, altered: bool = False) -> Unit[None] | None:
+    def unit(self, appends: Sequence[Append], *, altered: bool = False) -> Unit[None] | None:
         """The changes that messages about to be stored make; None without any.
 
         The machine is where they bring it. It is `altered` where no message tells of a change.
@@ -131,9 +131,11 @@ class RoomIndex:
         statements: list[Statement] = []
         changed: dict[str, None] = {}
         regrant = altered
-        for one in appends:
+        # Most messages are chat, of few kinds.
+        indexed = {kind for kind in {one.kind for one in appends} if kind.startswith(INDEXED)}
+        for one in appends if indexed else ():
             kind = one.kind
-            if not kind.startswith(INDEXED):
+            if kind not in indexed:
                 continue
             if kind.startswith(PROPOSED):
                 changed[one.id] = None

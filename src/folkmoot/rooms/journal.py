@@ -173,7 +173,8 @@ class StoredJournal:
     def _queue(self, items: Sequence[Item]) -> None:
         self._waiting += items
         owner = self._machine.settings.owner
-        for author, share in shares_of(one for one in items if type(one) is Append).items():
+        for author, share in shares_of([one for one in items if type(one) is Append]).items():
+            self._bytes += share.bytes
             self._waiting_bytes += share.bytes
             self._messages += share.messages
             self._size += share.bytes
@@ -234,11 +235,11 @@ class StoredJournal:
         """
         machine, room_id, fence = self._machine, self._room_id, self.fence
         appends = [item for item in items if type(item) is Append]
-        expelled = [item.account for item in items if type(item) is Expel]
+        others = len(appends) < len(items)
+        expelled = [item.account for item in items if type(item) is Expel] if others else []
         also, self._also = self._also, []
         indexed = self._index.unit(appends, altered=self._altered)
         snapshot, seq = None, machine.seq
-        self._bytes += sum(len(append.data) for append in appends)
         if (
             self._altered
             or seq - self._snapshot_seq >= SNAPSHOT_MESSAGES

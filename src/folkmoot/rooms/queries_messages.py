@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
+from msgspec.structs import astuple
+
 from folkmoot.core.ports import NewRows, Row, SqlStatement, Tx
 from folkmoot.quotas import ROOM_AUTHOR, ROOM_SIZE
 from folkmoot.rooms.budget import Share, shares_of
@@ -48,10 +50,7 @@ async def insert(
     tx: Tx, room_id: RoomId, appends: Sequence[Append], after: SqlStatement | None = None
 ) -> bool:
     """Store messages, and note whose they are; not if an UPDATE before changes nothing."""
-    messages = [
-        (room_id, one.seq, one.id, one.at, one.kind, one.data, one.account, one.about)
-        for one in appends
-    ]
+    messages = [(room_id, *astuple(one)) for one in appends]
     # In one order, so that two who do so never wait for each other.
     shares = [(room_id, author, *share) for author, share in sorted(shares_of(appends).items())]
     return await tx.insert(
