@@ -20,6 +20,10 @@ HEAD = (
     "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 END_OF_HEAD = b"\r\n\r\n"
+PING, PONG = b"\x89\x00", b"\x8a\x80" + bytes(4)
+"""A participant who says nothing must answer, or it is taken to be gone; PONG has its mask."""
+QUIET_BYTES = 4_096
+"""Where more comes at once, something is said, and pings need not be looked for."""
 MARK = b'"text":"'
 STAMP = b"sent "
 STAMP_BYTES = 19
@@ -94,6 +98,8 @@ class Participant(asyncio.BufferedProtocol):
         if not self.opened.done():
             self._open(bytes(self._buffer[:nbytes]))
             return
+        if nbytes < QUIET_BYTES and self._buffer.find(PING, 0, nbytes) >= 0:
+            self._transport.write(PONG)
         self.bytes += nbytes
         self._chunks += 1
         if self._chunks % SAMPLED == 0:
