@@ -29,6 +29,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.ports import NewRows, Tx
 from folkmoot.store.postgres import HubNode, PostgresStore, schema
+from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
 
@@ -362,6 +363,45 @@ def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -> None
             await asyncio.sleep(0.05)
             await connection.execute("SELECT pg_stat_clear_snapshot()")
         await connection.close()
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("store.postgres.erasure")
+def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kept_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def delete(tx: Tx) -> None:
+        await tx.execute("DELETE FROM counts WHERE name = 'a'")
+
+    async def body(url: str) -> None:
+        monkeypatch.setattr(store_module, "VACUUM_SECONDS", 0.5)
+        dumping, looking = await asyncpg.connect(url), await asyncpg.connect(url)
+        store = await PostgresStore.open(url)
+        await store.write(make_counts)
+        dump = dumping.transaction(isolation="repeatable_read")
+        await dump.start()
+        await dumping.fetch("SELECT 1 FROM counts")
+
+        async def until(wanted: str) -> None:
+            found = (
+                f"SELECT n_dead_tup {wanted} FROM pg_stat_user_tables "
+                "WHERE relname = 'counts' AND schemaname = current_schema()"
+            )
+            async with asyncio.timeout(60):
+                while not await looking.fetchval(found):  # noqa: ASYNC110 - it has no event
+                    await asyncio.sleep(0.1)
+
+        await store.write(delete)
+        await until("> 0 AND vacuum_count = 0")
+        # The server tells of deleted rows only after a while; a hub waits longer than that.
+        await store.write(lambda tx: tx.execute("UPDATE health SET id = id"))
+        await until("> 0 AND vacuum_count > 0")
+        await dump.rollback()
+        await until("= 0")
+        for connection in (dumping, looking):
+            await connection.close()
         await store.close()
 
     with_url(tmp_path, body)

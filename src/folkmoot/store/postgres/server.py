@@ -74,9 +74,14 @@ class ServerTimeline:
         return unit
 
 
-async def vacuum(connection: Any) -> None:
-    """Remove deleted rows from the tables that have some."""
+async def vacuum(connection: Any) -> bool:
+    """Remove deleted rows from the tables that have some; whether all could be removed.
+
+    A transaction that began before they were deleted, such as a dump, keeps them.
+    """
     async with connection.transaction():
         tables = await connection.fetch(DELETED_FROM)
     for (table,) in tables:
         await connection.execute(f"VACUUM {table}")
+    async with connection.transaction():
+        return not await connection.fetch(DELETED_FROM)

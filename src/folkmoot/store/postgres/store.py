@@ -410,9 +410,12 @@ class PostgresStore:
             await asyncio.sleep(VACUUM_SECONDS)
             self._to_vacuum.clear()
             try:
-                await self.vacuum()
+                done = await self.vacuum()
             except (*POSTGRES, StoreError) as error:
+                done = False
                 LOG.warning("deleted rows were not removed: %s", error)
+            if not done:
+                self._to_vacuum.set()
 
     async def _clean(self) -> None:
         """Forget rate limits that are over; every hub does so, and what is gone stays gone."""
@@ -423,10 +426,10 @@ class PostgresStore:
             except (*POSTGRES, StoreError) as error:
                 LOG.warning("rate limits that are over were not removed: %s", error)
 
-    async def vacuum(self) -> None:
-        """Remove deleted rows from the tables that have some."""
+    async def vacuum(self) -> bool:
+        """Remove deleted rows from the tables that have some; whether all could be removed."""
         async with self._pool.acquire() as connection:
-            await vacuum(connection)
+            return await vacuum(connection)
 
     async def ready(self) -> None:
         """Raise a `StoreError` when the database cannot be written."""
