@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -15,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from folkmoot.app import Hub
+from folkmoot.core.errors import RoomNotFound
 from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.gateway.model import Inventory
 from folkmoot.rooms.spec import read_patch
 from tests import nats, postgres
 from tests.gateway.scripted import Scripted
 from tests.gateway.scripted import tool as definition
-from tests.harness import run
+from tests.harness import ask, run
 from tests.interaction.room_client import ROOM, Closed, joined
 from tests.mcp_harness import settings
 from tests.nats import NatsProcess
@@ -40,23 +40,17 @@ WAIT_SECONDS = 60.0
 async def two_nodes(folder: Path, *, cut: bool = False) -> AsyncIterator[Pair]:
     """Two hubs, each with a store and a bus of its own; NATS is gone once they run, if `cut`."""
     from folkmoot.bus.nats import NatsBus, parse_servers
-    from folkmoot.store.postgres import PostgresStore
 
-    server, key = NatsProcess(), secrets.token_bytes(32)
-    url = await postgres.schema_of(folder)
+    server, url = NatsProcess(), await postgres.schema_of(folder)
 
     @asynccontextmanager
     async def hub(name: str) -> AsyncIterator[Hub]:
         bus = NatsBus(parse_servers(server.url), local=OF_ONE_NODE)
-        await bus.start(key)
-        store = await PostgresStore.open(url, shared=bus)
         try:
-            async with Hub(
-                settings(folder / name, master_key=KEY), store=store, bus=bus
-            ).running() as running:
+            given = settings(folder / name, master_key=KEY, store={"url": url})
+            async with Hub(given, bus=bus).running() as running:
                 yield running
         finally:
-            await store.close()
             await bus.close()
 
     with closing(server):
@@ -177,26 +171,25 @@ def test_a_handle_that_one_node_changes_is_the_handle_in_the_other(
     run(main())
 
 
-@WAYS
-@pytest.mark.requirement("nodes.caches")
-def test_a_room_that_one_node_changes_or_removes_is_so_in_the_other(
-    tmp_path: Path, cut: bool
-) -> None:
+@pytest.mark.requirement("nodes.rooms")
+def test_a_room_that_its_owner_changes_or_removes_is_so_in_the_other(tmp_path: Path) -> None:
     async def main() -> None:
-        async with two_nodes(tmp_path, cut=cut) as hubs:
+        async with two_nodes(tmp_path) as hubs:
             ann = await hubs.first.accounts.register("ann")
             await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
             owner = await hubs.first.rooms.authenticate(ann.token)
-            async with joined(port(hubs.second), ann.token) as seat:
+            async with (
+                joined(port(hubs.first), ann.token),
+                joined(port(hubs.second), ann.token) as seat,
+            ):
                 patch = read_patch({"capabilities": ["chat.*"]})
                 await hubs.first.rooms.change(owner, ROOM, patch)
-                with pytest.raises(Closed):
-                    await seat.kind("never")
-            assert (await hubs.second.rooms.get(owner, ROOM)).capabilities == ["chat.*"]
-            async with joined(port(hubs.second), ann.token) as seat:
+                assert (await hubs.second.rooms.get(owner, ROOM)).capabilities == ["chat.*"]
                 await hubs.first.rooms.delete(owner, ROOM)
                 with pytest.raises(Closed):
                     await seat.kind("never")
+            with pytest.raises(RoomNotFound):
+                await hubs.second.rooms.get(owner, ROOM)
 
     run(main())
 
@@ -250,6 +243,54 @@ def test_of_two_nodes_that_see_a_server_first_at_once_one_pins(tmp_path: Path) -
             offered = [len(gateway.catalogue.rows("tools")) for gateway in gateways]
             assert sorted(offered) == [0, 1]
             assert len(await gateways[0].pins.diff()) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.rooms")
+def test_people_at_different_nodes_are_in_one_room(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            bob = await hubs.first.accounts.register("bob")
+            await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
+            async with (
+                joined(port(hubs.first), ann.token) as here,
+                joined(port(hubs.second), bob.token) as there,
+            ):
+                for hub, token, seat in (
+                    (hubs.first, ann.token, there),
+                    (hubs.second, bob.token, here),
+                ):
+                    await hubs.call(hub, token, "room/say", room=ROOM, text="here I am")
+                    await seat.kind("mcp.notification.notifications/chat/message")
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.rooms", "nodes.caches")
+def test_whoever_is_put_out_at_one_node_is_out_at_the_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            bob = await hubs.first.accounts.register("bob")
+            await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
+            async with (
+                joined(port(hubs.first), ann.token),
+                joined(port(hubs.second), bob.token) as there,
+            ):
+                path = f"/v1/rooms/{ROOM}/participants/bob"
+                signed = {"authorization": f"Bearer {ann.token}"}
+                done = await ask(port(hubs.first), path, method="DELETE", headers=signed)
+                assert done.status == 200
+                with pytest.raises(Closed):
+                    await there.kind("never")
+
+            async def out() -> bool:
+                told = await hubs.call(hubs.second, bob.token, "room/say", room=ROOM, text="hm")
+                return b'"isError":true' in told.body
+
+            await soon(out)
 
     run(main())
 

@@ -150,6 +150,7 @@ class Hub(HubServices):
             logger.warning("a master key rotation is pending", extra={"new_id": vault.awaited_id})
         if self._owns_bus:
             stack.push_async_callback(self.bus.close)
+        await self.bus.start(vault.derive("bus"))
         await self._open_quotas(folder)
         self._open_mail(vault)
         await self.accounts.seal_nicknames()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from folkmoot import __version__
 from folkmoot.accounts import Accounts, SessionTimes
@@ -59,7 +59,7 @@ from folkmoot.vault import Vault
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-    from folkmoot.core.ports import Clock, Database, Interceptor
+    from folkmoot.core.ports import Clock, Database, Interceptor, NodeBus
     from folkmoot.settings import Loaded, Settings
     from folkmoot.telemetry.traces import Traces
 
@@ -113,11 +113,22 @@ class HubServices:
         self._traces: Traces | None = None
         self._server: HttpServer | None = None
 
+    @property
+    def _node_bus(self) -> NodeBus | None:
+        """The bus, where it reaches other nodes."""
+        return cast("NodeBus", self.bus) if self.bus.node else None
+
     async def _open_store(self, stack: AsyncExitStack, folder: DataFolder) -> None:
         if self._given_store is not None:
             self.store = self._given_store
         else:
-            self.store = await open_store(self.settings, folder.paths, self.bus, clock=self.clock)
+            self.store = await open_store(
+                self.settings,
+                folder.paths,
+                self.bus,
+                clock=self.clock,
+                shared=self._node_bus,
+            )
             stack.push_async_callback(self.store.close)
         self._limits.shared = self.store.rates
 
@@ -214,6 +225,7 @@ class HubServices:
             policy=self.behind.policy,
             quotas=self.quotas,
             owners=self.store.room_owners,
+            node_bus=self._node_bus,
         )
         self.metrics.watch(
             lambda: room_families(self.rooms.live_rooms, tally.frames, tally.deliveries)

@@ -16,7 +16,7 @@ from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
 from folkmoot.store import inspect_database, look_up, open_database
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Bus, Clock, Database, Unit
+    from folkmoot.core.ports import Bus, Clock, Database, NodeBus, Unit
     from folkmoot.datafolder import Paths
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
@@ -43,11 +43,18 @@ def hub_clock(settings: Settings) -> Clock:
 
 
 async def open_store(
-    settings: Settings, paths: Paths, bus: Bus, *, alone: bool = True, clock: Clock | None = None
+    settings: Settings,
+    paths: Paths,
+    bus: Bus,
+    *,
+    alone: bool = True,
+    clock: Clock | None = None,
+    shared: NodeBus | None = None,
 ) -> Database:
     """Open the database; at a server, as the only hub that uses it unless not `alone`.
 
-    A clock that is a server's follows that server.
+    A clock that is a server's follows that server. Where the database is `shared`, other nodes on
+    that bus may use it too.
     """
     store = settings.store
     if not is_networked(settings):
@@ -63,17 +70,22 @@ async def open_store(
         from folkmoot.store.postgres import HubNode, PostgresStore
     except ModuleNotFoundError as error:
         raise SettingsError(MISSING) from error
+    node = HubNode(
+        node_name(paths),
+        secrets.token_hex(8) if shared is None else shared.node,
+        shared=shared is not None,
+        version=__version__,
+    )
     return await PostgresStore.open(
         store.url,
         connections=store.connections,
         prepare=not store.pooler,
         queue=store.queue,
         synchronous_replica=store.synchronous_replica,
-        node=HubNode(node_name(paths), secrets.token_hex(8), version=__version__)
-        if alone
-        else None,
+        node=node if alone else None,
         bus=bus,
         hear_time=clock.hear if isinstance(clock, ServerClock) else None,
+        shared=shared,
     )
 
 

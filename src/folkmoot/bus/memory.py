@@ -29,6 +29,9 @@ class Listening(NamedTuple):
 class MemoryBus:
     """`core.ports.Bus` for a hub of one process."""
 
+    node = ""
+    """The id of this process among those that share the bus: none, as none do."""
+
     def __init__(
         self,
         *,
@@ -45,6 +48,9 @@ class MemoryBus:
         self._limits = (max_queued, max_queued_bytes)
         self._max_event = max_event
         self._closed = False
+
+    async def start(self, key: bytes) -> None:
+        """Reach other processes with a key that they have too; here there are none."""
 
     @property
     def subscriptions(self) -> int:

@@ -211,18 +211,19 @@ class NatsBus(MemoryBus):
 
         Raises `BusUnreachable` if no server can be used now. Later the bus reconnects by itself.
         """
+        if self._run is not None:
+            return
         self._writer, self._reader = FrameMaker(self.node, key), FrameChecker(self.node, key)
         # Hubs that share a server have keys of their own, and subjects too.
         self._prefix = f"folkmoot.{hub_name(key)}"
         self._to_all = f"{self._prefix}.events"
         self._to_me = f"{self._prefix}.node.{self.node}"
-        self._loop = asyncio.get_running_loop()
         for server in self._servers:
             client = await self._connect(server)
             if client is not None:
                 self._begin(client)
                 self._run = asyncio.create_task(self._keep_connected(client))
-                self._tick = self._loop.call_later(PULSE_SECONDS, self._tell_outage)
+                self._tick = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._tell_outage)
                 return
         raise BusUnreachable(f"The bus cannot be reached. {self._error}")
 
@@ -443,7 +444,7 @@ class NatsBus(MemoryBus):
     def _receive(self, subject: str, data: bytes) -> None:
         self._checked += 1
         to_all = subject == self._to_all
-        found = self._reader.read(subject, data, self._loop.time(), to_all=to_all)
+        found = self._reader.read(subject, data, asyncio.get_running_loop().time(), to_all=to_all)
         if found is None or self._closed:
             return
         if found.unknown or found.asks:
@@ -472,7 +473,7 @@ class NatsBus(MemoryBus):
 
     def _tell_outage(self) -> None:
         """Without a server events are missed all the time: whoever waits looks each second."""
-        self._tick = self._loop.call_later(PULSE_SECONDS, self._tell_outage)
+        self._tick = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._tell_outage)
         if self._client is None:
             self._miss(1)
 
@@ -487,7 +488,7 @@ class NatsBus(MemoryBus):
         self._telling = None
         if not count or self._closed:
             return
-        self._telling = self._loop.call_later(MISSED_SECONDS, self._tell_missed)
+        self._telling = asyncio.get_running_loop().call_later(MISSED_SECONDS, self._tell_missed)
         call_all(self._missed_listeners.values())
         for subscription in list(self._open):
             subscription.miss(count)
