@@ -275,7 +275,13 @@ async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewher
 
         talking = asyncio.ensure_future(talk())
         await asyncio.sleep(0.2)
+        one.rooms.stop()
+        # Whoever comes while the owner stops comes to the next one.
+        coming = asyncio.ensure_future(two.join(ann))
         await one.stop()
+        async with asyncio.timeout(10):
+            ear_a, _ = await coming
+        assert ear_a.is_open
         await asyncio.sleep(1.0)
         talking.cancel()
         async with asyncio.timeout(15):

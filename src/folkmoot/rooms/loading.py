@@ -67,6 +67,8 @@ class LiveRooms:
     def stop(self) -> None:
         """From now on no room is used; whoever is disconnected has not left."""
         self._stopping = True
+        if self._nodes is not None:
+            self._nodes.stop_taking()
         for live in self._live.values():
             live.stop()
 

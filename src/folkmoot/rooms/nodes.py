@@ -245,8 +245,7 @@ class RoomServer:
             carried_out(None)
 
     async def finish(self) -> None:
-        """Take nothing more, and wait until all that was taken is resolved."""
-        self.owner.stop_taking()
+        """Wait until all that was taken is resolved."""
         while not self.owner.is_resolved:
             await self.live.flushed()
             await asyncio.sleep(0.01)
@@ -353,6 +352,11 @@ class RoomNodes:
         if server is not None and server.live is live:
             del self._servers[live.room_id]
             self.traffic.remove_owner(live.room_id, live.owner_epoch)
+
+    def stop_taking(self) -> None:
+        """The hub is about to stop: what other nodes send now is for the next owners."""
+        for server in self._servers.values():
+            server.owner.stop_taking()
 
     async def hand_over(self) -> None:
         """The hub stops: give our rooms away, and leave those that are elsewhere."""
