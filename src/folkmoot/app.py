@@ -172,7 +172,7 @@ class Hub(HubServices):
         if self._traces is not None:
             stack.push_async_callback(self._traces.close, TRACES_SECONDS)
         self.metrics.watch(lambda: store_families(msgspec.structs.asdict(self.store.stats())))
-        self.metrics.watch(lambda: bus_families(self.bus.subscriptions))
+        self.metrics.watch(lambda: bus_families(self.bus.subscriptions, self.bus.dropped))
         self.metrics.watch(lambda: mcp_families(self.mcp.answered, self.mcp.open_sessions))
         self.metrics.watch(lambda: backend_families(self.behind.numbers(), BACKEND_BOUNDS))
         operator = OperatorSocket(folder.paths.control_socket)

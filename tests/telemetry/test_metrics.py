@@ -136,8 +136,15 @@ def test_numbers_of_the_store_and_the_bus_are_read_when_asked() -> None:
     assert found["folkmoot_store_batch_units_count"] == 4
     assert found["folkmoot_store_batch_units_sum"] == 5
     assert found["folkmoot_bus_subscriptions"] == 4
+    assert "folkmoot_bus_dropped_frames_total{reason=forged}" not in found
     numbers["units"] = 6
     assert values(metrics)["folkmoot_store_units_total"] == 6
+
+
+def test_a_bus_between_nodes_tells_what_it_dropped() -> None:
+    metrics = Metrics(version="1", clock=Clock())
+    metrics.watch(lambda: bus_families(0, {"forged": 3}))
+    assert values(metrics)["folkmoot_bus_dropped_frames_total{reason=forged}"] == 3
 
 
 def test_every_metric_is_documented() -> None:

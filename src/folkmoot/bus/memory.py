@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from itertools import count
 from typing import Any, NamedTuple
@@ -48,6 +48,11 @@ class MemoryBus:
         self._limits = (max_queued, max_queued_bytes)
         self._max_event = max_event
         self._closed = False
+
+    @property
+    def dropped(self) -> Counter[str] | None:
+        """How many frames between processes were dropped; None where there are none."""
+        return None
 
     async def start(self, key: bytes) -> None:
         """Reach other processes with a key that they have too; here there are none."""

@@ -229,9 +229,15 @@ def labelled(
     return found
 
 
-def bus_families(subscriptions: int) -> list[Metric]:
-    """The bus's numbers."""
-    return [gauge("bus_subscriptions", "Subscriptions that are open on the bus.", subscriptions)]
+def bus_families(subscriptions: int, dropped: Mapping[str, int] | None = None) -> list[Metric]:
+    """The bus's numbers; a bus between nodes also counts the frames it dropped, by the reason."""
+    found = [gauge("bus_subscriptions", "Subscriptions that are open on the bus.", subscriptions)]
+    if dropped is not None:
+        text = "Frames between nodes that were not accepted or not sent, by the reason."
+        found.append(
+            labelled(CounterMetricFamily, "bus_dropped_frames", text, ("reason",), dropped)
+        )
+    return found
 
 
 def log_families(dropped: int) -> list[Metric]:
