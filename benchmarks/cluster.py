@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import uvloop
 
 from benchmarks import mail
+from benchmarks.cluster_fence import GOAL as FENCED
+from benchmarks.cluster_fence import fenced_cost
 from benchmarks.mail_load import Load, cpu_of
 from benchmarks.mail_servers import Running
 from benchmarks.rooms_hub import DURABLE, hub, populate
@@ -237,6 +239,10 @@ async def measure(size: Size) -> None:
                 await compare_mail(size, engines)
                 await compare_rooms(size, engines)
             await gathering(size, server, Path(made))
+            ratio = await fenced_cost(server, Path(made) / "fence", 3 * size.rounds)
+            met = "met" if ratio <= FENCED else "MISSED"
+            what = "CPU of a fenced append, of an unfenced"
+            print(COLUMNS.format(what, "", "", f"{ratio:.2f}", f"goal ≤ {FENCED:g}: {met}"))
     finally:
         server.remove()
 
