@@ -142,6 +142,7 @@ class Hub(HubServices):
             self.clock,
             keep_days=settings.audit.keep_days,
             keep_lines=settings.audit.keep_lines,
+            owners=self.store.room_owners,
         )
         self._audit.attach()
         stack.push_async_callback(self._audit.detach)

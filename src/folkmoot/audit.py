@@ -30,7 +30,7 @@ from folkmoot.telemetry.logs import PlainRecord, cleaned, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Clock, Event, Row, SqlValue, Store, Tx
+    from folkmoot.core.ports import Clock, Event, RoomOwners, Row, SqlValue, Store, Tx
 
 audit_logger = logging.getLogger("folkmoot.audit")
 logger = logging.getLogger("folkmoot.audit_table")
@@ -321,9 +321,18 @@ class AuditTable(logging.Handler):
     log, which says how many there were.
     """
 
-    def __init__(self, store: Store, clock: Clock, *, keep_days: int, keep_lines: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        keep_days: int,
+        keep_lines: int,
+        owners: RoomOwners | None = None,
+    ) -> None:
         super().__init__()
         self._store = store
+        self._owners = owners
         self._clock = clock
         self._keep_days = keep_days
         self._keep_lines = keep_lines
@@ -413,6 +422,8 @@ class AuditTable(logging.Handler):
         self._pruned = now
         before = self._clock.now() - self._keep_days * DAY if self._keep_days else 0.0
         try:
+            if self._owners is not None and not await self._owners.is_first():
+                return
             while await self._store.write(lambda tx: prune(tx, before, self._keep_lines)):
                 pass
         except FolkmootError as error:

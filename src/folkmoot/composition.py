@@ -191,7 +191,12 @@ class HubServices:
             max_body_characters=longest,
             quotas=self.quotas,
         )
-        self._retention = Retention(self.mail, self.clock, keep_days=settings.mail.keep_days)
+        self._retention = Retention(
+            self.mail,
+            self.clock,
+            keep_days=settings.mail.keep_days,
+            owners=self.store.room_owners,
+        )
 
     def _open_interceptors(self) -> None:
         def canonical(name: str) -> str:

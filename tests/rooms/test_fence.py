@@ -22,6 +22,7 @@ from folkmoot.accounts import Accounts
 from folkmoot.core.errors import RoomTakenOver, RoomUnavailable
 from folkmoot.core.ports import Unit
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, fence, read_patch, read_spec, visitor_of
+from folkmoot.rooms.fence import RoomElsewhere
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomRecord
@@ -116,7 +117,7 @@ class SteppedStore:
 
     def __init__(self, store: Any, turns: Turns) -> None:
         self._store, self._turns = store, turns
-        self.room_owners = NodeRooms(store.room_owners.process, self.write)
+        self.room_owners = NodeRooms(store.room_owners.process, self.write, self.read)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -141,6 +142,7 @@ class Pair(NamedTuple):
     first: Rooms
     second: Rooms
     accounts: Accounts
+    clock: StillClock
     execute: Callable[..., Awaitable[Any]]
 
     async def people(self, *handles: str) -> list[Visitor]:
@@ -201,7 +203,7 @@ async def two_processes(folder: Path, version: int) -> AsyncIterator[Pair]:
         ]
         await connection.execute("UPDATE nodes SET until = 0 WHERE id = 'first'")
         async with rooms[0].running(), rooms[1].running():
-            yield Pair(turns, rooms[0], rooms[1], accounts[0], connection.fetch)
+            yield Pair(turns, rooms[0], rooms[1], accounts[0], clock, connection.fetch)
     finally:
         for each in stores:
             await each.close()
@@ -324,7 +326,7 @@ def test_whoever_was_replaced_is_told_and_closes_its_connections(
                 kicked = envelope("room.kick", {"participant": "bob"})
                 await live.post(ann.principal, Role.OWNER, kicked)
                 await reached(lambda: not live.is_busy)
-            with pytest.raises((RoomTakenOver, RoomUnavailable)):
+            with pytest.raises((RoomTakenOver, RoomElsewhere)):
                 await pair.first.change(ann, "square", read_patch({"capabilities": ["chat.*"]}))
             assert await pair.rows(record.id) == before
 
@@ -350,7 +352,7 @@ def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(
                 live.journal.fence.epoch,
                 pair.first._live._owners.process,  # type: ignore[union-attr]
             )
-            with pytest.raises(RoomUnavailable, match="Another node"):
+            with pytest.raises(RoomElsewhere):
                 await pair.second.enter(ann, "square")
             live.end(RoomUnavailable("handed over"))
             await pair.first._live.release(live)
@@ -383,5 +385,56 @@ def test_of_many_who_take_a_room_at_once_one_gets_it(tmp_path: Path, version: in
                     number, *(each.take(record.id) for each in both if each)
                 )
                 assert len({(owner.process, owner.epoch) for owner in said}) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.sweeps")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(
+    tmp_path: Path, version: int
+) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            (ann,) = await pair.people("ann")
+            await pair.execute("UPDATE nodes SET until = 1e12")
+            rooms = {"mine": pair.first, "other": pair.second, "free": pair.second}
+            for name, there in rooms.items():
+                spec = {"name": name, "policy": {"keep_days": 1}}
+                await pair.first.create(ann, read_spec(spec))
+                live, _ = await there.enter(ann, name)
+                await live.post(ann.principal, Role.OWNER, chat("old"))
+                if name == "free":
+                    pair.second._live.end(live.room_id, RoomUnavailable("unloaded"))
+                    await pair.second._live.release(live)  # type: ignore[arg-type]
+            pair.clock.seconds += 3 * 86_400
+
+            async def left() -> list[str]:
+                rows = await pair.execute(
+                    "SELECT DISTINCT r.name FROM room_messages m JOIN rooms r ON r.id = m.room_id "
+                    "ORDER BY r.name"
+                )
+                return [row[0] for row in rows]
+
+            assert await left() == ["free", "mine", "other"]
+            await pair.first._upkeep.round()
+            assert await left() == ["other"]
+            await pair.second._upkeep.round()
+            assert await left() == []
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.owners")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rooms_of_a_hub_that_stops_are_free_at_once(tmp_path: Path, version: int) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            (ann,) = await pair.people("ann")
+            await pair.execute("UPDATE nodes SET until = 1e12")
+            await pair.loaded(ann, "square")
+            await pair.first._live.release_all()
+            live, _ = await pair.second.enter(ann, "square")
+            assert live.status.last_seq == 10
 
     run(main())

@@ -28,7 +28,7 @@ from folkmoot.core.errors import (
     TextUnstorable,
 )
 from folkmoot.core.ports import NewRows, Tx
-from folkmoot.store.postgres import HubNode, PostgresStore, schema
+from folkmoot.store.postgres import HubNode, PostgresStore, nodes, schema
 from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
@@ -221,7 +221,7 @@ def test_of_hubs_that_start_at_one_moment_one_goes_on(tmp_path: Path) -> None:
     with_url(tmp_path, body)
 
 
-def test_a_hub_whose_claim_ran_out_stores_nothing_once_another_has_the_database(
+def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_database(
     tmp_path: Path,
 ) -> None:
     async def body(url: str) -> None:
@@ -245,7 +245,7 @@ def test_a_hub_whose_claim_ran_out_stores_nothing_once_another_has_the_database(
     with_url(tmp_path, body)
 
 
-def test_a_claim_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -> None:
+def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         store = await PostgresStore.open(url, node=node("one"))
         await store.write(make_counts)
@@ -288,6 +288,24 @@ def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
     with_url(tmp_path, body)
 
 
+def test_a_process_that_was_replaced_by_its_own_node_stores_nothing_more(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        first = await PostgresStore.open(url, node=node("one"))
+        second = await PostgresStore.open(url, node=node("one"))
+        assert first._lease is not None
+        first._lease._lease.ended()
+        with pytest.raises(DatabaseInUse, match="has taken this database over"):
+            await first.ready()
+        await second.ready()
+        await first.close()
+        assert second._lease is not None
+        second._lease._lease.ended()
+        await second.ready()
+        await second.close()
+
+    with_url(tmp_path, body)
+
+
 def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
     clock = ServerClock()
     ahead = clock.now() - clock.monotonic()
@@ -295,6 +313,48 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
     assert clock.now() - clock.monotonic() == pytest.approx(ahead, abs=1e-3)
     clock.hear(1_011.0 + ahead, 1_000.0, 1_001.0)
     assert clock.now() - clock.monotonic() == pytest.approx(ahead + 10.5, abs=1e-3)
+
+
+@pytest.mark.requirement("nodes.leases")
+def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
+    here, there = "http://node1.internal:8420", "http://node2.internal:8420"
+
+    async def body(url: str) -> None:
+        first = await PostgresStore.open(url, node=node("one", shared=True, address=here))
+        second = await PostgresStore.open(url, node=node("two", shared=True, address=there))
+        with pytest.raises(DatabaseInUse, match=f"another node has the address {here}"):
+            await PostgresStore.open(url, node=node("three", shared=True, address=here))
+        with pytest.raises(DatabaseInUse, match="another hub uses this database"):
+            await PostgresStore.open(url, node=node("three"))
+        owners = [store.room_owners for store in (first, second)]
+        assert [await each.is_first() for each in owners if each] == [True, False]
+        await first.close()
+        assert [await each.is_first() for each in owners[1:] if each] == [True]
+        await second.close()
+        alone = await PostgresStore.open(url, node=node("three"))
+        with pytest.raises(DatabaseInUse, match="another hub uses this database"):
+            await PostgresStore.open(url, node=node("one", shared=True, address=here))
+        await alone.close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("nodes.clock")
+def test_a_clock_that_is_five_seconds_off_is_warned_of_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(url: str) -> None:
+        real = time.time
+        monkeypatch.setattr(nodes.time, "time", lambda: real() + 6)
+        store = await PostgresStore.open(url, node=node("one"))
+        assert store._lease is not None
+        async with store._pool.acquire() as connection:
+            await store._lease.renew(connection)
+        await store.close()
+
+    with_url(tmp_path, body)
+    warned = [each for each in caplog.records if "clock of this machine" in each.message]
+    assert [round(each.__dict__["seconds"]) for each in warned] == [6]
 
 
 def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: Path) -> None:

@@ -276,6 +276,14 @@ class RoomOwners(Protocol):
         """Leave a room to a process, or to whoever takes it first; whether it was still ours."""
         ...
 
+    async def release_all(self) -> None:
+        """Leave every room of this process to whoever takes it first."""
+        ...
+
+    async def is_first(self) -> bool:
+        """Whether this process removes what is too old, which one does for all."""
+        ...
+
 
 class Database(Store, Protocol):
     """An opened store: its identity, health, statistics and closing, beside its transactions."""

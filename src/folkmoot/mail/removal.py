@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from folkmoot.accounts import Account
 from folkmoot.core.errors import FolkmootError
-from folkmoot.core.ports import Clock, Tx
+from folkmoot.core.ports import Clock, RoomOwners, Tx
 from folkmoot.mail import queries, queries_removal
 from folkmoot.mail.encryption import Subject, Subjects
 from folkmoot.mail.limits import MAX_OLD_REMOVED, RETENTION_SECONDS
@@ -118,9 +118,16 @@ class Retention:
     """Removes messages that are older than so many days; with no days, nothing."""
 
     def __init__(
-        self, mail: Mail, clock: Clock, *, keep_days: int, pause_seconds: float = RETENTION_SECONDS
+        self,
+        mail: Mail,
+        clock: Clock,
+        *,
+        keep_days: int,
+        pause_seconds: float = RETENTION_SECONDS,
+        owners: RoomOwners | None = None,
     ) -> None:
         self._mail = mail
+        self._owners = owners
         self._clock = clock
         self._keep_days = keep_days
         self._pause = pause_seconds
@@ -139,7 +146,12 @@ class Retention:
             await asyncio.sleep(self._pause)
 
     async def tidy(self) -> int:
-        """Remove all that is too old now, and answer how many messages that were."""
+        """Remove all that is too old now, and answer how many messages that were.
+
+        Where several processes use the database, one of them does.
+        """
+        if self._owners is not None and not await self._owners.is_first():
+            return 0
         before = int(self._clock.now()) - self._keep_days * DAY
         removed = 0
         while self._keep_days:

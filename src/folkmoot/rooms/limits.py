@@ -126,6 +126,8 @@ IDLE_SECONDS: Final = 300.0
 """How long a room that nobody uses stays loaded."""
 FINISH_SECONDS: Final = 10.0
 """How long a hub that stops waits until all messages are stored."""
+RELEASE_SECONDS: Final = 2.0
+"""How long a hub that stops tries to hand its rooms over."""
 REMOVED_AT_ONCE: Final = 500
 """Old messages, or invitations, that one statement removes."""
 ROOMS_AT_ONCE: Final = 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,12 +20,15 @@ from folkmoot.rooms.fence import guarded, take
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.index import Listed, RoomIndex
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
+from folkmoot.rooms.limits import RELEASE_SECONDS
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.nodes import RoomNodes
 from folkmoot.rooms.options import RoomOptions, settings_of
 from folkmoot.rooms.ports import Crowd, RoomPort
+
+logger = logging.getLogger("folkmoot.rooms")
 
 new_id: Final = Uuids(time.time, secrets.token_bytes)
 
@@ -259,6 +263,16 @@ class LiveRooms:
         fence = live.journal.fence
         if self._owners is not None and fence is not None:
             await self._owners.release(live.room_id, fence.epoch)
+
+    async def release_all(self) -> None:
+        """Leave all rooms to whoever takes them first, before the hub has quite stopped."""
+        if self._owners is not None:
+            try:
+                async with asyncio.timeout(RELEASE_SECONDS):
+                    await self._owners.release_all()
+            except (FolkmootError, TimeoutError) as error:
+                # They are free when the lease ends.
+                logger.warning("rooms were not handed over", extra={"error": str(error)})
 
     def dropped(self, live: LiveRoom) -> None:
         """Forget a failed room; the next caller loads it from the store."""

@@ -121,7 +121,7 @@ class Rooms(Listing):
         """What waits in rooms for those who may decide."""
         self._inviter = Inviter(store, clock, accounts, quotas)
         self._visits = Visits(clock, options.tool_presence_seconds)
-        self._upkeep = Upkeep(store, clock, options, live, self._visits)
+        self._upkeep = Upkeep(store, clock, options, live, self._visits, owners)
         self._revocation = Revocation(store.bus, accounts, live, policy, self._id)
 
     @asynccontextmanager
@@ -137,6 +137,7 @@ class Rooms(Listing):
                 await self._upkeep.finish()
                 if self._nodes is not None:
                     await self._nodes.hand_over()
+                await self._live.release_all()
                 self._tasks = None
                 for task in self._running:
                     task.cancel()

@@ -10,7 +10,7 @@ from functools import partial
 
 from folkmoot import decisions
 from folkmoot.core.errors import FolkmootError, RoomUnavailable
-from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.core.ports import Clock, RoomOwners, Store, Tx
 from folkmoot.ratelimits import DAY
 from folkmoot.rooms import queries, queries_guests, queries_messages
 from folkmoot.rooms.access import remove_if_deserted
@@ -40,9 +40,16 @@ class Upkeep:
     """Keeps all rooms in order, one after the other."""
 
     def __init__(
-        self, store: Store, clock: Clock, options: RoomOptions, live: LiveRooms, visits: Visits
+        self,
+        store: Store,
+        clock: Clock,
+        options: RoomOptions,
+        live: LiveRooms,
+        visits: Visits,
+        owners: RoomOwners | None = None,
     ) -> None:
         self._store = store
+        self._owners = owners
         self._clock = clock
         self._options = options
         self._live = live
@@ -66,8 +73,11 @@ class Upkeep:
         now = self._clock.monotonic()
         if now - self._swept >= SWEEP_SECONDS:
             self._swept = now
-            await self._sweep()
-            await self._forget_decisions()
+            if self._owners is None or await self._owners.is_first():
+                await self._sweep()
+                await self._forget_decisions()
+            else:
+                await self._sweep_own()
         for live in self._live:
             if live.durable:
                 await self._keep_share(live)
@@ -145,6 +155,13 @@ class Upkeep:
             if len(rooms) < ROOMS_AT_ONCE:
                 return
             after = rooms[-1].id
+
+    async def _sweep_own(self) -> None:
+        """Remove what is too old in the rooms that are live here; another process does the rest."""
+        for live in self._live:
+            record = await self._store.read(partial(queries.room_by_id, room_id=live.room_id))
+            if record is not None and record.durable:
+                await self._look_after(record)
 
     async def _look_after(self, record: RoomRecord) -> None:
         days, most = self._options.kept_days(record), self._options.kept_messages(record)

@@ -62,6 +62,12 @@ OWNER: Final = """SELECT o.owner, o.owner_epoch, o.last_seq, n.address FROM room
 RELEASE: Final = """UPDATE room_owners SET owner = ?
     WHERE room_id = ? AND owner_epoch = ? AND owner = ?"""
 
+RELEASE_ALL: Final = "UPDATE room_owners SET owner = NULL WHERE owner = ?"
+FIRST: Final = """SELECT boot FROM nodes WHERE until > extract(epoch FROM clock_timestamp())
+    AND draining = 0 ORDER BY started_at, id LIMIT 1"""
+CLOCK_SECONDS: Final = 5.0
+"""From so much on it is worth a warning that two clocks differ."""
+
 
 HearTime: TypeAlias = Callable[[float, float, float], None]
 """Told the server's time, and between which monotonic moments it was asked and answered."""
@@ -99,8 +105,7 @@ class NodeLease:
         self._lock = asyncio.Lock()
         self.is_lost = False
         """Whether another node has taken its place."""
-        self.skew = 0.0
-        """By how many seconds this machine's clock is ahead of the server's."""
+        self._is_warned = False
 
     @property
     def holds(self) -> bool:
@@ -137,7 +142,15 @@ class NodeLease:
         if mine is None:
             raise DatabaseInUse(self._refusal(other))
         self._lease.renewed(before, boot_time())
-        self.skew = (clock + time.time()) / 2 - float(now)
+        self._compare_clocks((clock + time.time()) / 2 - float(now))
+
+    def _compare_clocks(self, ahead: float) -> None:
+        """Warn once if this machine's clock is far from the server's."""
+        if abs(ahead) < CLOCK_SECONDS:
+            self._is_warned = False
+        elif not self._is_warned:
+            self._is_warned = True
+            LOG.warning("the clock of this machine is off", extra={"seconds": round(ahead, 1)})
 
     def _refusal(self, other: str | None) -> str:
         node = self.node
@@ -178,10 +191,12 @@ class NodeRooms:
         self,
         process: str,
         write: Callable[[Unit[Any]], Awaitable[Any]],
+        read: Callable[[Unit[Any]], Awaitable[Any]],
         lease: NodeLease | None = None,
     ) -> None:
         self.process = process
         self._write = write
+        self._read = read
         self._lease = lease
 
     def lease(self) -> Callable[[], bool]:
@@ -210,3 +225,20 @@ class NodeRooms:
             return await tx.execute(RELEASE, (to, room_id, epoch, self.process))
 
         return bool(await self._write(unit))
+
+    async def release_all(self) -> None:
+        """Leave every room of this process to whoever takes it first."""
+
+        async def unit(tx: Tx) -> int:
+            return await tx.execute(RELEASE_ALL, (self.process,))
+
+        await self._write(unit)
+
+    async def is_first(self) -> bool:
+        """Whether this process removes what is too old, which one does for all."""
+
+        async def query(tx: Tx) -> bool:
+            row = await tx.fetch_one(FIRST)
+            return row is not None and row[0] == self.process
+
+        return bool(await self._read(query))

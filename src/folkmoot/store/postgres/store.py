@@ -156,7 +156,7 @@ class PostgresStore:
                     wanted = NodeLease(node, store.where, hear_time)
                     await wanted.take(connection)
                     store._lease = wanted
-                    store.room_owners = NodeRooms(node.process, store.write, wanted)
+                    store.room_owners = NodeRooms(node.process, store.write, store.read, wanted)
             if shared is not None:
                 store._log = ChangeLog(store._pool, shared)
                 await store._log.open()
