@@ -194,6 +194,22 @@ def test_a_room_that_its_owner_changes_or_removes_is_so_in_the_other(tmp_path: P
     run(main())
 
 
+@pytest.mark.requirement("nodes.rooms")
+def test_a_room_is_changed_at_a_node_that_does_not_own_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
+            owner = await hubs.first.rooms.authenticate(ann.token)
+            async with joined(port(hubs.second), ann.token):
+                patch = read_patch({"capabilities": ["chat.*"]})
+                await hubs.first.rooms.change(owner, ROOM, patch)
+            for hub in hubs:
+                assert (await hub.rooms.get(owner, ROOM)).capabilities == ["chat.*"]
+
+    run(main())
+
+
 @WAYS
 @pytest.mark.requirement("nodes.caches", "nodes.pins")
 def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(
