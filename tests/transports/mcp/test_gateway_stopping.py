@@ -38,7 +38,7 @@ def test_a_call_that_outlasts_the_hub_is_answered_before_the_connection_ends(
     off = BackendSpec(name="slow", namespace="slow", command=("x",), everyone=True, enabled=False)
 
     async def main() -> None:
-        chosen = settings(tmp_path, http={"shutdown_seconds": 1})
+        chosen = settings(tmp_path, http={"shutdown_seconds": 4})
         leave, here = asyncio.Event(), asyncio.Event()
         hub = Hub(chosen, gateway=GatewaySpec(backends={"slow": off}))
 
