@@ -52,6 +52,9 @@ def documented(body: list[ast.stmt], values: object) -> Iterator[tuple[str, floa
 def shown(name: str, value: float) -> str:
     """A limit with its unit, as far as its name tells it."""
     if name.endswith("_SECONDS"):
+        for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+            if value > size and value % size == 0:
+                return f"{int(value) // size:,} {unit}"
         return f"{value:g} s"
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if value >= size and value % size == 0 and ("BYTES" in name or value >= 1 << 20):
