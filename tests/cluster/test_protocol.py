@@ -184,6 +184,21 @@ def test_a_command_is_taken_once_however_often_it_comes() -> None:
     assert [one.command for one in pair.arrived] == [SendMessages(1, (b"hello",))]
 
 
+def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send() -> None:
+    pair = Pair().attach(1)
+    pair.arrived.clear()
+    pair.cut = True
+    pair.edge.send(1, [b"0"])
+    pair.do(pair.edge.poll(pair.now))
+    pair.cut = False
+    for number in range(1, 10):
+        pair.edge.send(1, [str(number).encode()])
+        pair.run(0.1)
+    assert [one.command for one in pair.arrived] == [
+        SendMessages(1, (str(number).encode(),)) for number in range(10)
+    ]
+
+
 def test_a_connection_with_unknown_messages_is_closed_when_the_owner_changes() -> None:
     pair = Pair().attach(1, 2)
     pair.edge.send(1, [b"hello"])

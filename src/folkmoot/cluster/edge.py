@@ -164,7 +164,7 @@ class Edge:
         self._items: deque[Item | Batch] = deque()
         """What is to be done, each batch after its items."""
         self._gap: FillGap | None = None
-        self._ack_at = self._fill_at = math.inf
+        self._ack_at = self._fill_at = self._resend_at = math.inf
         self._sent_at = self._gap_at = -math.inf
         self._wait = RESEND_SECONDS
 
@@ -191,10 +191,9 @@ class Edge:
             return seek
         if self._unsent:
             return -math.inf
-        resend = self._sent_at + self._wait if self._unreceived else math.inf
         keepalive = self._sent_at + KEEPALIVE_SECONDS
         silence = math.inf if self._is_silent else self._heard_at + SILENCE_SECONDS
-        return min(seek, resend, keepalive, silence, self._ack_at, self._fill_at)
+        return min(seek, keepalive, silence, self._resend_at, self._ack_at, self._fill_at)
 
     @property
     def _last(self) -> int:
@@ -329,6 +328,7 @@ class Edge:
         if packet.received > self._received:
             self._received = packet.received
             self._wait = RESEND_SECONDS
+            self._resend_at = now + self._wait if self._unreceived else math.inf
         for batch in packet.batches:
             if batch.number > self._queued and len(self._early) < MAX_EARLY:
                 # One that is sent again may have left its messages in the store.
@@ -456,9 +456,13 @@ class Edge:
         if now >= self._fill_at and self._gap is not None:
             self._fill_at = math.inf
             effects.append(self._gap)
-        if self._unreceived and not self._unsent and now - self._sent_at >= self._wait:
+        if now >= self._resend_at:
+            # However much was sent meanwhile: the owner waits for the first that it lacks.
             self._sent = self._received
             self._wait = min(2 * self._wait, KEEPALIVE_SECONDS)
+            self._resend_at = math.inf
+        if self._unsent:
+            self._resend_at = min(self._resend_at, now + self._wait)
         overdue = now >= self._ack_at or now - self._sent_at >= KEEPALIVE_SECONDS
         while self._unsent:
             effects.append(self._next_packet(self.owner))

@@ -119,6 +119,7 @@ class NodeTraffic:
         self,
         bus: NodeBus,
         serve: Callable[[int, int], Driven[Owner] | None],
+        is_loading: Callable[[int], bool],
         now: Callable[[], float] = node_time,
     ) -> None:
         self.node = bus.node
@@ -126,6 +127,7 @@ class NodeTraffic:
         self._bus = bus
         self._serve = serve
         """Makes the owner of a room that this node has, in an epoch."""
+        self._is_loading = is_loading
         self._edges: dict[int, Driven[Edge]] = {}
         self._owners: dict[int, Driven[Owner]] = {}
         self._sessions = 0
@@ -196,6 +198,7 @@ class NodeTraffic:
             owner = self._serve(packet.room, packet.epoch) or owner
         if owner is not None:
             owner.run(owner.machine.receive(sender, packet, self.now()))
-        elif type(packet) is ToOwner:
+        elif type(packet) is ToOwner and not self._is_loading(packet.room):
+            # One that is being loaded may be the one that is meant: the packet comes again.
             missing = NotOwner(packet.room, packet.epoch, packet.session)
             self._send(SendPacket(sender, missing))

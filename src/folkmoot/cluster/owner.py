@@ -166,7 +166,7 @@ class Owner:
             self._sessions[sender] = session
             self._latest[sender] = packet.session
         session.heard_at = now
-        self._acknowledge(session, packet.received)
+        self._acknowledge(session, packet.received, now)
         for number, command in enumerate(packet.commands, packet.first):
             if number == session.received + 1 and self.is_taking:
                 session.received = number
@@ -185,11 +185,12 @@ class Owner:
             session.hearing.discard(command.connection)
         return Arrived(session.key, number, command)
 
-    def _acknowledge(self, session: _Session, received: int) -> None:
+    def _acknowledge(self, session: _Session, received: int, now: float) -> None:
         batches = session.batches
         while batches and batches[0].number <= received:
             session.bytes -= sum(map(size, batches.popleft().items))
             session.wait = RESEND_SECONDS
+            session.resend_at = now + RESEND_SECONDS
         if not batches:
             session.resend_at = math.inf
 

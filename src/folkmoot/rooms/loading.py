@@ -86,6 +86,10 @@ class LiveRooms:
         """The room, if it is live."""
         return self._live.get(room_id)
 
+    def is_loading(self, room_id: RoomId) -> bool:
+        """Whether a room is being loaded here."""
+        return room_id in self._loading
+
     def in_use(self) -> list[RoomPort]:
         """Every room that someone uses here, wherever it lives."""
         elsewhere = () if self._nodes is None else self._nodes.rooms

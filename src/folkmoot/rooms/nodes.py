@@ -273,7 +273,7 @@ class RoomNodes:
         self._spawn = spawn
         self._remote: dict[RoomId, RemoteRoom] = {}
         self._servers: dict[RoomId, RoomServer] = {}
-        self.traffic = NodeTraffic(bus, self._serve)
+        self.traffic = NodeTraffic(bus, self._serve, lambda room: self.live.is_loading(room))
 
     @property
     def rooms(self) -> list[RemoteRoom]:
