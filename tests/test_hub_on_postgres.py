@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -59,12 +60,18 @@ def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path: Path) -> None
         as_person(hub, "room", "say", "square", "Hello.", "--as", "ada")
         status = folkmoot("status", "--data", str(data), FOLKMOOT_STORE_URL=url)
         assert status.returncode == 0, status.stderr
+        nodes = folkmoot("nodes", "--json", "--data", str(data), FOLKMOOT_STORE_URL=url)
+        [node] = json.loads(nodes.stdout)["nodes"]
+        assert (node["rooms"], node["lease_seconds"] > 0) == (1, True)
+        assert "running" in folkmoot("nodes", "--data", str(data), FOLKMOOT_STORE_URL=url).stdout
         second = folkmoot(
             "serve", "--port", "0", "--data", str(tmp_path / "other"),
             FOLKMOOT_STORE_URL=url, FOLKMOOT_MASTER_KEY=KEY,
         )  # fmt: skip
         assert "another hub uses this database" in second.stderr
         hub.stop()
+    nodes = folkmoot("nodes", "--data", str(data), FOLKMOOT_STORE_URL=url)
+    assert "No hub uses the database." in nodes.stdout + nodes.stderr
     doctor = folkmoot("doctor", "--data", str(data), FOLKMOOT_STORE_URL=url)
     assert "PostgreSQL" in doctor.stdout
     assert doctor.returncode == 0, doctor.stdout

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from folkmoot.datafolder import Paths
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
+    from folkmoot.store.postgres import ListedNode
 
 T = TypeVar("T")
 
@@ -108,6 +109,17 @@ def ask_once(settings: Settings, paths: Paths, query: Unit[T]) -> T | None:
     from folkmoot.store.postgres import ask_server
 
     return asyncio.run(ask_server(settings.store.url, query))
+
+
+def list_nodes(settings: Settings) -> list[ListedNode]:
+    """The nodes that use the database; none where it is a file."""
+    if not is_networked(settings):
+        return []
+    require_driver()
+    from folkmoot.store.postgres import ask_server
+    from folkmoot.store.postgres import list_nodes as listed
+
+    return asyncio.run(ask_server(settings.store.url, listed))
 
 
 def node_name(paths: Paths) -> str:

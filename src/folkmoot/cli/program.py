@@ -103,6 +103,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "export": backup.export,
         "keys": keys.app,
         "store": store.app,
+        "nodes": store.nodes,
     },
     "Tool servers and rights": {
         "backends": backends.app,

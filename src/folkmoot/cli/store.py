@@ -1,4 +1,4 @@
-"""`folkmoot store`: moves the database from its file to a PostgreSQL server."""
+"""`folkmoot store` moves the database to a server, `folkmoot nodes` lists who uses it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from folkmoot.cli.backup import progress_bar
-from folkmoot.cli.commands import group
-from folkmoot.cli.operator import check_entry
+from folkmoot.cli.commands import Output, Table, group, operator_command
+from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, option, settings_from
-from folkmoot.cli.output import say
+from folkmoot.cli.output import moment, say
+from folkmoot.cli.show import Column, word
 from folkmoot.core.errors import CommandFailed, DataFolderInUse
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.settings.types import database_url
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 VARIABLE = "FOLKMOOT_STORE_URL"
 STANDARD_INPUT = "-"
 LONGEST = 4_096
+ALONE = "The database is a file in the data folder: one hub uses it."
 MUST_BE = (
     "an address such as postgresql://hub@db.example.org/folkmoot; "
     "special characters in a password are written as %40"
@@ -63,6 +66,32 @@ def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = No
         ) from None
     say(f"Copied {done.rows:,} rows of {done.tables} tables, and compared them.")
     say("Next: set store.url, start the hub, and move the old file away when all is well.")
+
+
+@operator_command
+def nodes(hub: OperatedHub) -> Output:
+    """List the hubs that use the database.
+
+    A database at a PostgreSQL server knows who uses it, and how many rooms each hub has loaded. A
+    hub that ended without saying so is listed as gone for a day.
+    """
+    from folkmoot.storage import list_nodes
+
+    found = list_nodes(hub.loaded.settings)
+    rows = [
+        (each.name, word(each.address), each.version, moment(int(each.started_at)),
+         str(each.rooms), lease(each.lease_seconds))
+        for each in found
+    ]  # fmt: skip
+    columns = (Column("Node", "bold"), Column("Address"), Column("Version", named=True),
+               Column("Since", "dim"), Column("Rooms", named=True), Column(""))  # fmt: skip
+    nothing = "No hub uses the database." if hub.is_networked else ALONE
+    return Output({"nodes": msgspec.to_builtins(found)}, Table(columns, rows, nothing))
+
+
+def lease(seconds: float) -> str:
+    """Whether a node uses the database."""
+    return "running" if seconds > 0 else "gone"
 
 
 def given_url(to: str | None) -> str:

@@ -65,6 +65,10 @@ RELEASE: Final = """UPDATE room_owners SET owner = ?
 RELEASE_ALL: Final = "UPDATE room_owners SET owner = NULL WHERE owner = ?"
 FIRST: Final = """SELECT boot FROM nodes WHERE until > extract(epoch FROM clock_timestamp())
     AND draining = 0 ORDER BY started_at, id LIMIT 1"""
+LIST_NODES: Final = """SELECT n.id, n.boot, n.address, n.version, n.started_at,
+    n.until - extract(epoch FROM clock_timestamp()),
+    (SELECT COUNT(*) FROM room_owners o WHERE o.owner = n.boot)
+    FROM nodes n ORDER BY n.started_at, n.id LIMIT 1000"""
 CLOCK_SECONDS: Final = 5.0
 """From so much on it is worth a warning that two clocks differ."""
 
@@ -92,6 +96,25 @@ class HubNode(Struct, frozen=True):
 def boot_time() -> float:
     """Seconds that also pass while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class ListedNode(Struct, frozen=True):
+    """A node as an operator sees it."""
+
+    name: str
+    process: str
+    address: str
+    version: str
+    started_at: float
+    lease_seconds: float
+    """How long its lease still holds; less than 0 if it is over."""
+    rooms: int
+    """How many rooms it has loaded."""
+
+
+async def list_nodes(tx: Tx) -> list[ListedNode]:
+    """The nodes of a database, also those that ended without saying so."""
+    return [ListedNode(*row) for row in await tx.fetch(LIST_NODES)]
 
 
 class NodeLease:
