@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from folkmoot.cluster.edge import (
     CallAnswered,
     Edge,
@@ -241,6 +243,23 @@ def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_own
         SendMessages(1, (b"late",)),
         AskOwner(5, b"who is here"),
     )
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late: bool) -> None:
+    pair = Pair()
+    pair.owner.stop_taking()
+    if late:
+        pair.owner.hand_over()
+    pair.edge.join(1, b"who", None)
+    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+    pair.run()
+    if not late:
+        pair.owner.hand_over()
+    pair.run()
+    assert not pair.arrived
+    (sent,) = of(SendPacket, pair.edge.owner_is(Place("p", 2), pair.now))
+    assert sent.packet.commands == (JoinRoom(1, b"who", None),)
 
 
 def test_a_call_is_answered_once_or_said_to_be_unknown() -> None:

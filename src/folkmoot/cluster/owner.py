@@ -116,6 +116,7 @@ class Owner:
         self._latest: dict[str, int] = {}
         """The latest session of each node: earlier ones never begin again."""
         self.is_taking = True
+        self._is_handed_over = False
 
     @property
     def nodes(self) -> list[str]:
@@ -158,13 +159,15 @@ class Owner:
         if session is None or session.key.session != packet.session:
             if packet.session <= self._latest.get(sender, 0):
                 return [self._not_owner(sender, packet)]
-            if packet.first != 1 or not packet.commands or not self.is_taking:
+            if packet.first != 1 or not packet.commands:
                 return []
             if session is not None:
                 effects += self._end(session)
             session = _Session(SessionKey(sender, packet.session), now)
             self._sessions[sender] = session
             self._latest[sender] = packet.session
+            if self._is_handed_over:
+                session.items.append(HandedOver())
         session.heard_at = now
         self._acknowledge(session, packet.received, now)
         for number, command in enumerate(packet.commands, packet.first):
@@ -266,6 +269,7 @@ class Owner:
 
     def hand_over(self) -> None:
         """The room was let go in the database, and everything that was taken is resolved."""
+        self._is_handed_over = True
         for session in self._sessions.values():
             session.items.append(HandedOver())
 
