@@ -25,6 +25,7 @@ from folkmoot.cluster.messages import (
     AskOwner,
     JoinRoom,
     NotOwner,
+    Place,
     SendMessages,
     SendPacket,
     ToEdge,
@@ -33,7 +34,6 @@ from folkmoot.cluster.messages import (
     encode,
 )
 from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey, SessionKey
-from folkmoot.cluster.ownership import Place
 from folkmoot.core.closecodes import CloseCode
 
 

@@ -32,6 +32,7 @@ from folkmoot.cluster.messages import (
     JoinRoom,
     NotOwner,
     Packet,
+    Place,
     SendMessages,
     SendPacket,
     Spoken,
@@ -41,11 +42,12 @@ from folkmoot.cluster.messages import (
     encode,
 )
 from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey
-from folkmoot.cluster.ownership import Ownership, Place
 from folkmoot.core.closecodes import CloseCode
+from tests.cluster.ownership import Ownership
 
 ROOM = 7
 LEASE_SECONDS = 5.0
+RENEW_SECONDS = 1.0
 STEP = 0.25
 
 Line = tuple[str, str]
@@ -307,7 +309,7 @@ class Node:
         self.is_cut = False
         """Whether it lacks the bus."""
         self.stops_at: float | None = None
-        self.loading = False
+        self.beat_at = 0.0 - RENEW_SECONDS
 
     def clock(self) -> float:
         return self._offset + self._rate * self.world.now
@@ -348,9 +350,10 @@ class Node:
                 self.do(edge.poll(self.clock()))
 
     def _beat(self) -> None:
-        if not self.lease.is_due(self.clock()):
+        sent = self.clock()
+        if sent - self.beat_at < RENEW_SECONDS:
             return
-        sent = self.lease.renewing(self.clock())
+        self.beat_at = sent
         self.ask_database(
             lambda: self.world.database.renew(self.id),
             lambda _: self.lease.renewed(sent, self.clock()),

@@ -23,10 +23,9 @@ from folkmoot.cluster.edge import (
     ShutConnection,
     ToConnection,
 )
-from folkmoot.cluster.lease import Freshness, Lease
-from folkmoot.cluster.messages import Packet, SendPacket, decode, encode
+from folkmoot.cluster.lease import Lease
+from folkmoot.cluster.messages import Packet, Place, SendPacket, decode, encode
 from folkmoot.cluster.owner import Arrived, Departed, Owner, OwnerEffect, RemoteKey, SessionKey
-from folkmoot.cluster.ownership import LostRoom, Ownership, Place, Taking
 
 __all__ = [
     "Arrived",
@@ -35,15 +34,12 @@ __all__ = [
     "Edge",
     "EdgeEffect",
     "FillGap",
-    "Freshness",
     "Hearing",
     "HoldConnection",
     "Lease",
-    "LostRoom",
     "Overheard",
     "Owner",
     "OwnerEffect",
-    "Ownership",
     "Packet",
     "Place",
     "RemoteKey",
@@ -51,7 +47,6 @@ __all__ = [
     "SendPacket",
     "SessionKey",
     "ShutConnection",
-    "Taking",
     "ToConnection",
     "decode",
     "encode",

@@ -40,6 +40,7 @@ from folkmoot.cluster.messages import (
     LeaveRoom,
     NotOwner,
     OwnerAnswer,
+    Place,
     SendMessages,
     SendPacket,
     Spoken,
@@ -49,7 +50,6 @@ from folkmoot.cluster.messages import (
     ToOwner,
     size,
 )
-from folkmoot.cluster.ownership import Place
 from folkmoot.core.closecodes import CloseCode
 
 END_OF_ROOM: Final = 2**62

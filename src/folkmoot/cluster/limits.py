@@ -6,12 +6,6 @@ from typing import Final
 
 LEASE_MARGIN: Final = 0.5
 """How long before the end of its lease a node stops acting, since clocks differ in speed."""
-RENEW_SECONDS: Final = 1.0
-"""Between two renewals of a lease."""
-TRUST_SECONDS: Final = 2.0
-"""How old the change counters may be for caches to be trusted."""
-MAX_KNOWN_ROOMS: Final = 10_000
-"""Rooms owned elsewhere whose owner is remembered; the oldest is looked up again."""
 KEEPALIVE_SECONDS: Final = 1.0
 """Between two packets of a session in which nothing is said."""
 ACK_SECONDS: Final = 0.05

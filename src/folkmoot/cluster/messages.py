@@ -14,6 +14,13 @@ import msgspec
 from msgspec import Struct
 
 
+class Place(Struct, frozen=True, gc=False):
+    """The node that owns a room, since the take-over with this epoch."""
+
+    node: str
+    epoch: int
+
+
 class Wire(Struct, frozen=True, gc=False, array_like=True, omit_defaults=True):
     """Something that travels between nodes."""
 

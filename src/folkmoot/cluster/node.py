@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from folkmoot.cluster.edge import Edge
+from folkmoot.cluster.lease import boot_time
 from folkmoot.cluster.messages import (
     EndSession,
     NotOwner,
@@ -31,13 +31,6 @@ from folkmoot.core.ports import NodeBus
 logger = logging.getLogger("folkmoot.cluster")
 
 M = TypeVar("M", Edge, Owner)
-
-_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def node_time() -> float:
-    """Seconds on a clock that also runs while the machine sleeps."""
-    return time.clock_gettime(_CLOCK)
 
 
 class Driven(Generic[M]):
@@ -120,7 +113,7 @@ class NodeTraffic:
         bus: NodeBus,
         serve: Callable[[int, int], Driven[Owner] | None],
         is_loading: Callable[[int], bool],
-        now: Callable[[], float] = node_time,
+        now: Callable[[], float] = boot_time,
     ) -> None:
         self.node = bus.node
         self.now = now

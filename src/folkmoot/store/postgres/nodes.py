@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.cluster.lease import Lease
+from folkmoot.cluster.lease import Lease, boot_time
 from folkmoot.core.errors import DatabaseInUse
 from folkmoot.core.ports import RoomOwner, Tx, Unit
 from folkmoot.store.postgres.schema import LOCK
@@ -91,11 +91,6 @@ class HubNode(Struct, frozen=True):
     settings: str = ""
     """A digest of the settings that must not differ."""
     lease_seconds: float = LEASE_SECONDS
-
-
-def boot_time() -> float:
-    """Seconds that also pass while the machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class ListedNode(Struct, frozen=True):

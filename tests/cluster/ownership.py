@@ -1,4 +1,4 @@
-"""Which node owns which room, as one node knows it.
+"""Which node owns which room, as a simulated node knows it.
 
 The database decides: whoever needs a room that no living node has *takes* it, which raises its
 epoch. What is known here of rooms elsewhere is only a hint where to send, and may be *doubted*.
@@ -12,20 +12,12 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.cluster.lease import Lease
-from folkmoot.cluster.limits import MAX_KNOWN_ROOMS
+from folkmoot.cluster.messages import Place
 
 RoomKey: TypeAlias = int
 """A room's id."""
 
-NOWHERE: Final = 0
-"""The epoch of a room that was never owned."""
-
-
-class Place(Struct, frozen=True, gc=False):
-    """The node that owns a room, since the take-over with this epoch."""
-
-    node: str
-    epoch: int
+MAX_KNOWN_ROOMS: Final = 10_000
 
 
 class Taking(Struct, frozen=True, gc=False):
