@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -43,6 +44,8 @@ async def mail_actions(office: Office) -> dict[str, Action]:
     """What a reader with all that mail, and one who writes to them, do."""
     mail, accounts = office.mail, office.accounts
     reader, writer = [(await accounts.recover(*office.codes[who])).account for who in (0, 1)]
+    stored = copy(mail)
+    stored._thread_pages = None  # As if something had changed since the last list.
 
     async def deliver() -> None:
         await mail.send(writer, READER, body="Good morning!")
@@ -51,7 +54,7 @@ async def mail_actions(office: Office) -> dict[str, Action]:
 
     return {
         "msg/inbox 50, peek": lambda: mail.inbox(reader, peek=True),
-        "msg/threads 20": lambda: mail.threads(reader, limit=PEERS),
+        "msg/threads 20, changed": lambda: stored.threads(reader, limit=PEERS),
         "msg/digest": lambda: mail.digest(reader),
         "msg/send": lambda: mail.send(writer, READER, body="Good morning!"),
         "send, inbox 50, mark read": deliver,
