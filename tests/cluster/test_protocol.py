@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -289,6 +290,62 @@ def test_an_owner_that_is_silent_leaves_nobody_waiting() -> None:
     assert of(Overheard, pair.seen) == [Overheard([b"one"])]
     # Whoever says something now is told at once.
     assert of(ShutConnection, pair.edge.send(2, [b"me too"]))
+
+
+def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers() -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    pair.run(SILENCE_SECONDS + 0.5)
+    for call in range(MAX_COMMANDS + 1):
+        assert pair.edge.ask(call, b"who") == [CallAnswered(call, None)]
+    assert not pair.edge.is_full
+
+
+def test_an_edge_that_nobody_needs_looks_for_nobody_and_says_nothing() -> None:
+    pair = Pair()
+    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+    pair.seen.clear()
+    pair.cut = True
+    pair.run(10 * SILENCE_SECONDS)
+    assert not pair.seen
+    assert pair.edge.due == math.inf
+    pair.cut = False
+    # Whoever owns it by now is asked, in a session of its own.
+    assert not pair.edge.ask(5, b"who")
+    pair.run()
+    assert pair.seen == [SeekOwner()]
+    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+    pair.run()
+    assert [one.command for one in pair.arrived] == [AskOwner(5, b"who")]
+
+
+def test_an_edge_that_is_needed_again_and_again_stays_in_its_session() -> None:
+    pair = Pair()
+    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+    for call in range(20):
+        assert not pair.edge.ask(call, b"who")
+        pair.run()
+        pair.owner.answer(pair.key, call, b"ada")
+        pair.resolve()
+        pair.run(0.5)
+        assert pair.edge.is_idle
+        assert pair.owner.is_received
+    assert pair.sessions == 1
+    assert pair.seen == [CallAnswered(call, b"ada") for call in range(20)]
+
+
+def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call() -> None:
+    pair = Pair()
+    for call in range(3):
+        assert not pair.edge.ask(call, b"who")
+        pair.run()
+        pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+        pair.run()
+        pair.owner.answer(pair.key, call, b"ada")
+        pair.resolve()
+        pair.run(2 * SILENCE_SECONDS)
+    assert of(CallAnswered, pair.seen) == [CallAnswered(call, b"ada") for call in range(3)]
+    assert len(of(SeekOwner, pair.seen)) == 3
 
 
 def test_an_edge_that_is_silent_leaves_the_room_and_comes_back() -> None:

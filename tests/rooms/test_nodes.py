@@ -6,6 +6,7 @@ Each node has its own connection to PostgreSQL and to NATS, both real, in one pr
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +20,7 @@ from folkmoot.accounts import Accounts
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import RoomForbidden, RoomUnavailable
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, visitor_of
+from folkmoot.rooms.limits import REMOTE_IDLE_SECONDS
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.remote import RemoteRoom
@@ -408,3 +410,42 @@ async def test_a_room_in_memory_goes_on_after_a_lapse_only_if_nobody_took_it(
         async with asyncio.timeout(10):
             assert await ear.until_closed() is CloseCode.RESTARTING
         assert ear.texts == ["still here"]
+
+
+@in_loop
+async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_later(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, _ = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        await two.rooms.post(ann, "square", chat("hello"))
+        (remote,) = two.rooms._nodes.rooms
+        one.bus.receive(lambda *_: None)
+        asked = asyncio.ensure_future(remote.participants())
+        await asyncio.sleep(0.1)
+        two.rooms._nodes.leave(remote.room_id, RoomUnavailable("It is left."))
+        async with asyncio.timeout(1):
+            with pytest.raises(RoomUnavailable):
+                await asked
+            with pytest.raises(RoomUnavailable):
+                await remote.participants()
+
+
+@in_loop
+async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_time(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, _ = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        await two.rooms.messages(ann, "square", limit=10)
+        (remote,) = two.rooms._nodes.rooms
+        assert remote._edge.due == math.inf
+        remote.used_at -= REMOTE_IDLE_SECONDS + 1
+        await two.rooms._upkeep.round()
+        assert not two.rooms._nodes.rooms

@@ -146,6 +146,7 @@ class Edge:
         self._calls: set[int] = set()
         self._heard_at = now
         self._is_silent = False
+        self._was_idle = False
         self._seek_at = now
         self._begin_session(())
 
@@ -186,6 +187,8 @@ class Edge:
     @property
     def due(self) -> float:
         """When `poll` is to be called at the latest."""
+        if self.is_idle:
+            return math.inf if self.owner is None else self._ack_at
         seek = self._seek_at if self.owner is None or self._is_silent else math.inf
         if self.owner is None:
             return seek
@@ -209,6 +212,7 @@ class Edge:
 
     def join(self, connection: int, body: bytes, after: int | None) -> None:
         """A connection comes."""
+        self._wake()
         self._connections[connection] = Attached(body, after)
         self._commands.append(JoinRoom(connection, body, after))
 
@@ -229,10 +233,29 @@ class Edge:
         self._commands.append(LeaveRoom(connection))
         return [Hearing(connection, hears=False)] if gone.state == "hearing" else []
 
-    def ask(self, call: int, body: bytes) -> None:
-        """Ask the owner something."""
+    def ask(self, call: int, body: bytes) -> list[EdgeEffect]:
+        """Ask the owner something; one that is silent is not asked."""
+        self._wake()
+        if self._is_silent:
+            return [CallAnswered(call, None)]
         self._calls.add(call)
         self._commands.append(AskOwner(call, body))
+        return []
+
+    def _wake(self) -> None:
+        """Somebody needs the room: if nobody did, nothing is known of its owner."""
+        if self.is_idle:
+            self._was_idle = True
+            self._is_silent = False
+
+    def _go_on(self, now: float) -> None:
+        """Count silence from now on, and look for the owner unless the session is surely kept."""
+        self._was_idle = False
+        self._heard_at = now
+        if self.owner is not None and now - self._sent_at >= KEEPALIVE_SECONDS:
+            self.owner = None
+            self._seek_at = now
+            self._begin_session(self._commands)
 
     def end(self) -> list[EdgeEffect]:
         """Nobody here needs the room any more."""
@@ -311,7 +334,7 @@ class Edge:
     def _attach(self, place: Place, now: float) -> list[EdgeEffect]:
         self.owner = place
         self._session = self._new_session()
-        self._heard_at = now
+        self._heard_at = self._sent_at = now
         self._is_silent = False
         return self.poll(now)
 
@@ -443,7 +466,11 @@ class Edge:
 
     def poll(self, now: float) -> list[EdgeEffect]:
         """Send what is to be sent, and do what is due."""
+        if self.is_idle:
+            return self._acknowledge(now)
         effects: list[EdgeEffect] = []
+        if self._was_idle:
+            self._go_on(now)
         if now - self._heard_at >= SILENCE_SECONDS:
             effects += self._fall_silent()
         if (self.owner is None or self._is_silent) and now >= self._seek_at:
@@ -472,6 +499,12 @@ class Edge:
             effects.append(self._packet(self.owner, (), self._sent + 1))
             self._sent_at, self._ack_at = now, math.inf
         return effects
+
+    def _acknowledge(self, now: float) -> list[EdgeEffect]:
+        if self.owner is None or now < self._ack_at:
+            return []
+        self._sent_at, self._ack_at = now, math.inf
+        return [self._packet(self.owner, (), self._sent + 1)]
 
     def _fall_silent(self) -> list[EdgeEffect]:
         """Nothing is heard of the owner: whoever said something, or asks, is not kept waiting."""

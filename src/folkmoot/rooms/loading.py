@@ -109,6 +109,11 @@ class LiveRooms:
         if self._nodes is not None:
             self._nodes.leave(room_id, error)
 
+    def end_idle(self) -> None:
+        """Leave the rooms of other nodes that nobody here has used for a while."""
+        if self._nodes is not None:
+            self._nodes.end_idle()
+
     async def open(self, record: RoomRecord) -> RoomPort:
         """The room of a record, wherever it lives."""
         if self._nodes is None or record.id in self._live:

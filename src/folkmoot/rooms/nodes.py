@@ -303,7 +303,6 @@ class RoomNodes:
         if remote is None:
             remote = self._remote[record.id] = self._remote_room(record)
         remote.found(place)
-        self._end_idle()
         return remote
 
     def _remote_room(self, record: RoomRecord) -> RemoteRoom:
@@ -331,7 +330,8 @@ class RoomNodes:
             return Place(elsewhere.owner.process, elsewhere.owner.epoch)
         return Place(self.traffic.node, live.owner_epoch)
 
-    def _end_idle(self) -> None:
+    def end_idle(self) -> None:
+        """Leave the rooms elsewhere that nobody has used for a while."""
         oldest = self.traffic.now() - REMOTE_IDLE_SECONDS
         for room_id, remote in list(self._remote.items()):
             if remote.is_idle and remote.used_at < oldest:

@@ -83,6 +83,7 @@ class RemoteRoom:
         self._next = count(1)
         self._news = asyncio.Event()
         self._seeking = False
+        self._ended = False
         self._status = RoomStatus(epoch, 0, record.first_seq, record.first_seq, record.last_seq)
         self._driven = traffic.add_edge(record.id, self._perform, durable=record.durable)
         self._edge = self._driven.machine
@@ -112,10 +113,14 @@ class RemoteRoom:
         self._driven.run(self._edge.owner_is(place, self._traffic.now()))
 
     def end(self, code: CloseCode) -> None:
-        """Leave the room; whoever is connected is told by a close code."""
+        """Leave the room; whoever is connected or waits is told."""
+        self._ended = True
         for outlet in list(self._outlets):
             self._forget(outlet)
             outlet.close(code)
+        for waiting in self._calls.values():
+            if not waiting.done():
+                waiting.set_result(None)
         self._traffic.remove_edge(self._driven)
 
     def join(
@@ -155,8 +160,7 @@ class RemoteRoom:
         number = self._numbers.get(outlet)
         if number is not None:
             raw = message.raw if isinstance(message, McpxMessage) else message
-            self._edge.ask(next(self._next), encode_refusal(number, raw, error))
-            self._driven.touch()
+            self._driven.run(self._edge.ask(next(self._next), encode_refusal(number, raw, error)))
 
     def left(self, outlet: Outlet) -> None:
         """A connection ended; what it said before still counts."""
@@ -248,13 +252,14 @@ class RemoteRoom:
     async def _call(self, name: str, *arguments: Any) -> Any:
         """Ask the owner something, which answers soon or is unreachable."""
         self.used_at = self._traffic.now()
+        if self._ended:
+            raise RoomUnavailable("The room was left here. Try again in a moment.")
         if self._edge.is_full:
             raise RoomUnavailable("The node of the room has too much to do. Try again in a moment.")
         number = next(self._next)
         answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._calls[number] = answer
-        self._edge.ask(number, encode_call(name, *arguments))
-        self._driven.touch()
+        self._driven.run(self._edge.ask(number, encode_call(name, *arguments)))
         try:
             body = await answer
         finally:
@@ -268,8 +273,7 @@ class RemoteRoom:
     def _cast(self, name: str, *arguments: Any) -> None:
         """Tell the owner something; nobody waits for the answer."""
         if not self._edge.is_full:
-            self._edge.ask(next(self._next), encode_call(name, *arguments))
-            self._driven.touch()
+            self._driven.run(self._edge.ask(next(self._next), encode_call(name, *arguments)))
 
     async def prepare(self, account: str) -> None:
         """The owner reads what it must know when someone comes, so nothing is read here."""

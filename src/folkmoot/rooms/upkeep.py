@@ -70,6 +70,7 @@ class Upkeep:
     async def round(self) -> None:
         """Look after everything once."""
         self._visits.end_idle()
+        self._live.end_idle()
         now = self._clock.monotonic()
         if now - self._swept >= SWEEP_SECONDS:
             self._swept = now
