@@ -18,7 +18,9 @@ from folkmoot.gateway.limits import HISTORY_MINUTES
 from folkmoot.mail.limits import (
     MAX_CACHED_BODIES,
     MAX_CACHED_BOX,
+    MAX_CACHED_LISTS,
     MAX_CACHED_SUBJECTS,
+    MAX_LISTS_OF_READER,
     MAX_SHARED_KEYS,
 )
 from folkmoot.mcp.peer import MOST_CANCELLED
@@ -127,6 +129,11 @@ def bounds() -> str:
                 "decrypted subjects",
                 f"{MAX_CACHED_SUBJECTS:,}",
                 "the least recently used is decrypted again",
+            ],
+            [
+                "lists of threads in memory",
+                f"{MAX_CACHED_LISTS:,} readers, {MAX_LISTS_OF_READER} each",
+                "the others are read again",
             ],
             [
                 "sessions of the handshake era",

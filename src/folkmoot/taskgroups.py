@@ -30,14 +30,14 @@ class Aside:
         return len(self._started)
 
     def end(self) -> None:
-        """Cancel and await all tasks."""
+        """Cancel all tasks; leaving `aside` then waits for them."""
         for task in tuple(self._started):
             task.cancel()
 
 
 @asynccontextmanager
 async def group(tasks: asyncio.TaskGroup | None = None) -> AsyncIterator[asyncio.TaskGroup]:
-    """A task group cancelled on exit; a failure is raised by itself, not in a group."""
+    """A task group that waits for its tasks; an error of the block is raised ungrouped."""
     failure: Exception | None = None
     async with tasks or asyncio.TaskGroup() as entered:
         try:

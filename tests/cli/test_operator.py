@@ -1,4 +1,4 @@
-"""`folkmoot status` and `folkmoot backup`: with a running hub and without."""
+"""`folkmoot status`, `nodes` and `backup`: with a running hub and without."""
 
 from __future__ import annotations
 
@@ -53,6 +53,12 @@ def test_status_without_a_hub_has_an_exit_code_of_its_own(
     ran = folkmoot("status")
     assert ran.code == ExitCode.NOT_RUNNING
     assert ran.err == f"folkmoot: error: No hub is running on {tmp_path / '.folkmoot'}.\n"
+
+
+def test_where_no_hub_has_run_there_are_no_nodes(folkmoot: Callable[..., Any]) -> None:
+    ran = folkmoot("nodes")
+    assert ran.code == ExitCode.FAILED
+    assert ran.err.endswith("no database yet, so no hub uses it. Start the hub first.\n")
 
 
 @pytest.mark.requirement("store.backup", "key.backup-says-so")

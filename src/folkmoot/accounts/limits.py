@@ -23,7 +23,7 @@ MAX_RECOVERY_CODE: Final = 64
 MAX_CACHED_KEYS: Final = 4_096
 """Public keys that are remembered as valid."""
 REDIRECT_SECONDS: Final = 2_592_000
-"""30 days: how long an old handle leads to its owner, and a deleted one stays reserved."""
+"""How long an old handle leads to its owner, and a deleted one stays reserved."""
 MAX_REDIRECTS: Final = 10
 """Old handles that may lead to one account at once, so that nobody hoards names by renaming."""
 INVITE_SECONDS: Final = 7 * 86_400
@@ -33,7 +33,7 @@ MAX_FORMATS: Final = 8
 MAX_LABEL: Final = 100
 """Characters of a token's label."""
 MAX_TOKEN_SECONDS: Final = 10 * 365 * 24 * 3600
-"""10 years: the longest life of a token that expires."""
+"""The longest life of a token that expires."""
 MAX_PEOPLE_PAGE: Final = 100
 """Contacts or blocked people on one page."""
 MAX_GRAM: Final = 3

@@ -100,7 +100,7 @@ async def of_account(tx: Tx, account_id: str) -> list[Credential]:
 
 
 async def count_of(tx: Tx, account_id: str) -> int:
-    """The number of an account's credentials, except browser sessions (they replace each other)."""
+    """The number of an account's credentials, except those of browsers and MCP sessions."""
     row = await tx.fetch_one(
         "SELECT COUNT(*) FROM credentials WHERE account_id = ? "
         "AND kind NOT IN ('session', 'browser')",

@@ -137,7 +137,7 @@ async def open_invites(
 
 
 async def remove_open(tx: Tx, invite_id: str, by: str | None, now: int) -> bool:
-    """Remove an unclaimed invite, made by one user or, without `by`, by anyone."""
+    """Remove an invite, unless claimed or expired: one made by `by`, or without `by` anyone's."""
     start = invite_id.removeprefix(ID)
     # The hash of a code of 128 bits: its beginning names one, and tells nothing of the code.
     removed = await tx.execute(

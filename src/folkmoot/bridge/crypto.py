@@ -89,7 +89,7 @@ def seal(key: DeviceKey, recipient: str, content: bytes) -> Payload:
 
 
 def unseal(key: DeviceKey, other: str, payload: Payload) -> bytes | None:
-    """Open a box between these two keys; None if it was sealed with others."""
+    """Open a box between these two keys; None if it is malformed or sealed with others."""
     try:
         nonce, box = parts(payload)
         return crypto_box_open_easy_afternm(box, nonce, key.shared_with(other))

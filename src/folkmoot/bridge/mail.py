@@ -57,7 +57,7 @@ from folkmoot.operations.row import NOTICE, notice_about
 
 
 class SentLetter(msgspec.Struct, frozen=True):
-    """A message being sent: its recipient, and its box if it was sealed."""
+    """A message being sent: its recipient, and the digest of its box if it was sealed."""
 
     recipient: Recipient
     digest: str | None

@@ -9,21 +9,21 @@ MAX_EVENT: Final = 1024 * 1024
 MAX_QUEUED_EVENTS: Final = 1_024
 """Events that wait in one subscription; beyond it the oldest are dropped for a `Missed`."""
 MAX_QUEUED_EVENT_BYTES: Final = 8 * MAX_EVENT
-"""Bytes of them."""
+"""The same in bytes."""
 MAX_SENT_BYTES: Final = 16 * 1024 * 1024
 """Bytes of what one node sends to another at once."""
 MAX_FRAME_BYTES: Final = 1024 * 1024
-"""Bytes of one frame: the largest payload that a NATS server takes unless told otherwise."""
+"""Bytes of one frame: the largest payload that a NATS server accepts by default."""
 MIN_FRAME_BYTES: Final = 1_024
 """The smallest limit of payloads that a NATS server may have."""
 MAX_OUTBOX: Final = 8_192
 """Frames that wait to be written; further ones are dropped, and the other nodes notice a gap."""
 MAX_OUTBOX_BYTES: Final = 2 * MAX_SENT_BYTES
-"""Bytes of them."""
+"""The same in bytes."""
 MAX_INBOX_FRAMES: Final = 8_192
 """Frames that were read and wait to be checked; further ones are dropped for a `Missed`."""
 MAX_INBOX_FRAME_BYTES: Final = 2 * MAX_SENT_BYTES
-"""Bytes of them."""
+"""The same in bytes."""
 MAX_UNFINISHED_BYTES: Final = 4 * MAX_SENT_BYTES
 """Bytes of all messages of which pieces are missing; the oldest is dropped."""
 MAX_PEERS: Final = 65_536
@@ -43,6 +43,6 @@ CONNECT_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 0.5
 """How soon servers that could not be reached are tried again."""
 MISSED_SECONDS: Final = 0.1
-"""Events that are missed within this time are told once."""
+"""Losses within this time are reported as one `Missed`."""
 MAX_CHANGES: Final = 65_536
 """Changes that are remembered as delivered, and subjects of them."""

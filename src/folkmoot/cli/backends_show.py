@@ -129,7 +129,7 @@ def configured(spec: BackendSpec) -> BackendView:
 
 
 def show_views(views: Sequence[BackendView], now: float) -> None:
-    """Print all backends, as a table or as JSON."""
+    """Print all backends: drawn on a terminal, else a line each."""
     if on_terminal():
         from folkmoot.cli.show import Paper
 

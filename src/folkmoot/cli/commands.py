@@ -25,7 +25,7 @@ import msgspec
 import typer
 
 from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
-from folkmoot.cli.operator import OperatedHub
+from folkmoot.cli.operator import NO_ACCOUNTS, OperatedHub
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, check_place
 from folkmoot.cli.output import ExitCode, aligned, say, say_data
 from folkmoot.cli.show import Column, show_fields, show_table, word
@@ -177,20 +177,20 @@ def account_command(function: Command) -> Command:
     return shown(with_options(function, options, ("hub", "login"), opens))
 
 
-def operator_command(function: Command) -> Command:
-    """A command for the operator of a hub, which has run before and so can have accounts."""
+def operator_command(function: Command, why: str = NO_ACCOUNTS) -> Command:
+    """A command for the operator of a hub that has run before; `why` is said where none has."""
 
     def opens(chosen: Mapping[str, Any], _: Mapping[str, Any]) -> dict[str, Any]:
-        return {"hub": WhenUsed(cache(lambda: opened_hub(chosen["config"], chosen["data"])))}
+        return {"hub": WhenUsed(cache(lambda: opened_hub(chosen["config"], chosen["data"], why)))}
 
     options = {"data": DataOption, "config": ConfigOption}
     return shown(with_options(function, options, ("hub",), opens))
 
 
-def opened_hub(config: str | None, data: str | None) -> OperatedHub:
+def opened_hub(config: str | None, data: str | None, why: str = NO_ACCOUNTS) -> OperatedHub:
     """A hub that has run before."""
     hub = OperatedHub(config, data)
-    hub.require_database()
+    hub.require_database(why)
     return hub
 
 

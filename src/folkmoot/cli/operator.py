@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 JSON = "application/json"
 WORDS = {True: "true", False: "false"}
 QUOTING = "Put patterns in single quotes: a shell reads * and ! itself."
+NO_ACCOUNTS = "so nobody has an account. Start the hub first."
 HUNG_UP = "The hub hung up before it answered."
 NOT_UNDERSTOOD = "The hub's answer cannot be understood."
 OTHER_VERSION = "The running hub does not know this command: it is of another version. Restart it."
@@ -92,7 +93,7 @@ class OperatedHub:
 
     def require_database(
         self,
-        why: str = "so nobody has an account. Start the hub first.",
+        why: str = NO_ACCOUNTS,
         error: type[FolkmootError] = CommandFailed,
     ) -> None:
         """Refuse a folder in which no hub has run."""

@@ -247,7 +247,7 @@ def say_if_read(text: str) -> None:
 
 
 def page(url: str, name: str) -> str:
-    """The URL of a page, with the host's name, which some browser features need."""
+    """The URL of a page; 127.0.0.1 becomes localhost, which some browser features need."""
     return f"{url.rstrip('/')}/{name}".replace("http://127.0.0.1:", "http://localhost:", 1)
 
 

@@ -253,7 +253,7 @@ class Paper:
         sys.stdout.write(line + "\n")
 
     def flush(self) -> None:
-        """Print the collected lines."""
+        """Show the lines written so far."""
         sys.stdout.flush()
 
     def fitted(self, parts: Iterable[tuple[str, str]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -68,12 +69,12 @@ def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = No
     say("Next: set store.url, start the hub, and move the old file away when all is well.")
 
 
-@operator_command
+@partial(operator_command, why="so no hub uses it. Start the hub first.")
 def nodes(hub: OperatedHub) -> Output:
     """List the hubs that use the database.
 
-    A database at a PostgreSQL server knows who uses it, and how many rooms each hub has loaded. A
-    hub that ended without saying so is listed as gone for a day.
+    For the operator of a hub on PostgreSQL. Shows for each hub its name, its version, since when it
+    runs and how many rooms it has loaded. A hub that crashed is shown as gone for at least a day.
     """
     from folkmoot.storage import list_nodes
 
@@ -84,7 +85,7 @@ def nodes(hub: OperatedHub) -> Output:
         for each in found
     ]  # fmt: skip
     columns = (Column("Node", "bold"), Column("Address"), Column("Version", named=True),
-               Column("Since", "dim"), Column("Rooms", named=True), Column(""))  # fmt: skip
+               Column("Since", "dim"), Column("Rooms", named=True), Column("State"))  # fmt: skip
     nothing = "No hub uses the database." if hub.is_networked else ALONE
     return Output({"nodes": msgspec.to_builtins(found)}, Table(columns, rows, nothing))
 

@@ -177,7 +177,7 @@ class Digest(Struct, frozen=True, omit_defaults=True):
 
 
 class ThreadDone(Struct, frozen=True, omit_defaults=True):
-    """A thread, and its new state."""
+    """The id of a changed thread, and a sentence that says what was done."""
 
     thread_id: str
     message: str
@@ -251,7 +251,7 @@ class FoundUsers(Struct, frozen=True, omit_defaults=True):
 
 
 class Blocked(Struct, frozen=True, omit_defaults=True):
-    """A handle, and whether it is blocked now."""
+    """A handle, and whether it was blocked or unblocked."""
 
     handle: str
     action: str
@@ -1140,7 +1140,7 @@ class Person(Struct, frozen=True, omit_defaults=True):
 
 
 class Granted(Struct, frozen=True, omit_defaults=True):
-    """The new grants, the earlier ones, and likely slips."""
+    """The new grants, those that existed already, and warnings about likely mistakes."""
 
     handle: str
     granted: list[str]
@@ -1256,7 +1256,7 @@ class ServerAccess(Struct, frozen=True, omit_defaults=True):
 
 
 class Named(Struct, frozen=True, omit_defaults=True):
-    """One item of a server: its name here and there."""
+    """One item of a server: its name at the hub, and its own name."""
 
     name: str
     own: str

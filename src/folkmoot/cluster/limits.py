@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 LEASE_MARGIN: Final = 0.5
-"""How long before the end of its lease a node stops acting, since clocks differ in speed."""
+"""Seconds before the end of its lease at which a node stops acting: clocks differ in speed."""
 KEEPALIVE_SECONDS: Final = 1.0
-"""Between two packets of a session in which nothing is said."""
+"""How often an idle session sends a packet."""
 ACK_SECONDS: Final = 0.05
-"""How long a receipt may wait for something that leaves anyway."""
+"""How long an acknowledgement may wait for a packet that is sent anyway."""
 RESEND_SECONDS: Final = 0.3
-"""After which what was not received is sent again."""
+"""How long until something that was not acknowledged is sent again."""
 SILENCE_SECONDS: Final = 3.0
 """After which a node that sends nothing counts as unreachable."""
 SEEK_SECONDS: Final = 0.5
-"""Between two looks for the owner of a room."""
+"""How often the owner of a room is looked for."""
 MAX_COMMANDS: Final = 1_024
 """Commands of one node to one room that are not resolved; with more, its senders are not read."""
 MAX_PACKET_BYTES: Final = 262_144

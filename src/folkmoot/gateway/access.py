@@ -71,7 +71,7 @@ def access(held: Sequence[HeldRight], namespace: str, rows: Sequence[Row]) -> Ac
 
 
 def access_to(held: Sequence[HeldRight], kind: Kind) -> Access:
-    """Whether these capabilities allow one tool; one deny outweighs everything."""
+    """Whether these capabilities allow one tool: with all arguments, with some, or not at all."""
     about = [each for each in held if each.capability.matches_kind(kind)]
     allowing = [each for each in about if not each.capability.denies]
     denying = [each for each in about if each.capability.denies]
@@ -118,7 +118,7 @@ def why(held: HeldRight) -> str:
 
 
 class GrantedView(Struct, frozen=True):
-    """The new grants, the earlier ones, and likely slips."""
+    """The new grants, those that existed already, and warnings about likely mistakes."""
 
     handle: str
     granted: list[str]

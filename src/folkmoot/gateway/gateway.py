@@ -77,7 +77,7 @@ class Gateway:
         self._arriving: dict[str, asyncio.Lock] = {}
 
     def task_changed(self, namespace: str, own: str) -> None:
-        """A backend's task changed; tasks unknown here are ignored."""
+        """Publish that a backend's task changed; unknown tasks are ignored."""
         task = self.tasks.of_backend(namespace, own)
         if task is not None:
             told = {"id": task.id, "stateless": task.ticket.stateless}

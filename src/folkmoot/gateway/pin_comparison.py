@@ -198,7 +198,7 @@ class PinDiff(Struct, frozen=True, kw_only=True):
 
 
 def difference(each: Changed) -> PinDiff:
-    """The difference to be accepted of one tool."""
+    """How a tool's new definition differs from its pin."""
     pinned, changed = json.loads(each.definition), json.loads(each.changed_definition)
     lines = difflib.unified_diff(
         _readable(pinned) if pinned else [],

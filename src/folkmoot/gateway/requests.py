@@ -36,14 +36,14 @@ class Inputs:
         self._key = key
 
     def mark(self, result: dict[str, Any], person: str, what: str) -> dict[str, Any]:
-        """A result for its caller, its input state sealed; any other result unchanged."""
+        """A result with its `requestState` signed for the caller; without one, unchanged."""
         state = result.get(STATE)
         if result.get("resultType") != INPUT_REQUIRED or type(state) is not str:
             return result
         return {**result, STATE: f"{self._mark(state, person, what)}.{state}"}
 
     def taken(self, params: dict[str, Any], person: str, what: str) -> dict[str, Any]:
-        """The params of a repeated call with its state opened; any others unchanged."""
+        """The params of a repeated call with its `requestState` checked; any others unchanged."""
         if STATE not in params:
             return params
         given = params[STATE]

@@ -35,7 +35,7 @@ class TestReport(Struct, frozen=True, kw_only=True):
 
 
 class Named(Struct, frozen=True):
-    """One item of a server: its name here and there."""
+    """One item of a server: its name at the hub, and its own name."""
 
     name: str
     own: str

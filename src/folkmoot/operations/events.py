@@ -156,7 +156,7 @@ class PinsChanged(Struct, frozen=True):
 
 
 class PeopleChanged(Struct, frozen=True):
-    """An account changed."""
+    """An account, its rights or its tokens changed."""
 
     change: Annotated[
         Literal["account", "rights", "tokens"],

@@ -81,4 +81,4 @@ MAX_MESSAGES_SCANNED: Final = 1_000
 MAX_MESSAGES_BYTES: Final = 262_144
 """Size of all messages in one answer, unless it is one alone."""
 MAX_PROPOSAL_SECONDS: Final = 31_536_000
-"""One year: the longest a proposal may stay open; a room's own limit is shorter as a rule."""
+"""The longest a proposal may stay open; a room's own limit is shorter as a rule."""

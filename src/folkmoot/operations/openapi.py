@@ -182,7 +182,7 @@ def _content(each: Endpoint) -> dict[str, Any]:
 
 
 def _events(name: str) -> dict[str, Any]:
-    """A stream of events of one schema, with its progress and result."""
+    """The schema of a stream whose events carry JSON of the named schema."""
     return {"type": "string", "contentMediaType": JSON, "contentSchema": ref(name)}
 
 

@@ -163,7 +163,7 @@ class BlockUser(Arguments, frozen=True, kw_only=True):
 
 
 class Blocked(Struct, frozen=True):
-    """A handle, and whether it is blocked now."""
+    """A handle, and whether it was blocked or unblocked."""
 
     handle: str
     action: Literal["block", "unblock"]

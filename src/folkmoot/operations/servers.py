@@ -131,7 +131,7 @@ async def my_tools(call: Call[ShowMine]) -> MyTools:
 
 
 def callable_(tool: ServerTool) -> ServerTool:
-    """A tool the caller may call."""
+    """The tool, marked as one the caller may call."""
     from msgspec.structs import replace
 
     return replace(tool, may_call=True)

@@ -98,7 +98,7 @@ class MarkRead(Arguments, frozen=True, kw_only=True):
 
 
 class ThreadDone(Struct, frozen=True):
-    """A thread, and its new state."""
+    """The id of a changed thread, and a sentence that says what was done."""
 
     thread_id: str
     message: str

@@ -205,7 +205,7 @@ async def ruled(
 
 
 async def shown_again(guard: Interceptor, envelope: MessageEnvelope[Any]) -> Ruling | None:
-    """A guard's ruling on a message changed after it saw it, if it stops it."""
+    """The ruling with which a guard stops a message changed since the guard saw it; else None."""
     if isinstance(guard, Nested):
         try:
             return await guard.look_again(envelope)

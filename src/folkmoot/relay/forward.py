@@ -211,7 +211,7 @@ class Forwarder:
             await self._front(scope, known, send)
 
     def stop(self) -> None:
-        """End all open exchanges, so that the server can stop."""
+        """End all open exchanges after a short wait, so that the server can stop."""
         self._stopping = True
         asyncio.get_running_loop().call_later(WATCH_SECONDS, self._stop_all)
 

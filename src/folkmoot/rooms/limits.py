@@ -91,7 +91,7 @@ MAX_SHOWN_KIND: Final = 1_280
 MAX_GUESTS: Final = 1_000
 """Guests of one room, those who have not come included."""
 INVITATION_SECONDS: Final = 604_800
-"""How long a guest's invitation is valid: seven days."""
+"""How long a guest's invitation is valid."""
 ENTER_SECONDS: Final = 10.0
 """How long the hub takes at most to let a WebSocket into a room."""
 BURST_SECONDS: Final = 5
@@ -135,6 +135,6 @@ ROOMS_AT_ONCE: Final = 200
 LOOK_SECONDS: Final = 1.0
 """Between two looks for new messages of a room on another node, while someone waits for them."""
 REMOTE_IDLE_SECONDS: Final = 60.0
-"""How long a room on another node that nobody here uses is kept in touch with."""
+"""How long the session with a room on another node is kept when nobody here uses it."""
 HAND_OVER_SECONDS: Final = 2.0
 """How long a node that stops waits until other nodes know that its rooms are free."""

@@ -449,7 +449,7 @@ class LiveRoom(RoomStream):
             self._set_timer()
 
     def carry_out(self, items: Sequence[Item]) -> None:
-        """Carry out effects in order, storing those that must be."""
+        """Carry out effects in order, once the journal has stored those that must be."""
         if self._ended is not None:
             _release_barriers(items, self._ended)
             return

@@ -137,7 +137,7 @@ class ProposalFinder:
         return None if row is None else row[0]
 
     async def _in_memory(self, who: Principal) -> list[Decidable]:
-        """The same for memory-only rooms, which are live if they exist."""
+        """The proposals that someone may decide on in memory-only rooms."""
         live = {one.room_id: one for one in self._live if not one.durable}
         if not live:
             return []

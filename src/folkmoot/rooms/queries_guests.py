@@ -132,7 +132,7 @@ async def remove(tx: Tx, guest_id: str) -> bool:
 
 
 async def remove_waiting(tx: Tx, room_id: RoomId, likeness: str, by: str, now: int) -> None:
-    """Remove a guest who has not come, invited anew or expired."""
+    """Remove an invited guest who has not come, if invited by `by` or expired."""
     await tx.execute(
         "DELETE FROM room_guests WHERE room_id = ? AND likeness = ? "
         "AND expires_at IS NOT NULL AND (invited_by = ? OR expires_at <= ?)",

@@ -67,7 +67,7 @@ logger = logging.getLogger("folkmoot.rooms")
 
 
 class Admission(NamedTuple):
-    """An admitted visitor with their role."""
+    """The room to which a visitor is admitted, and their role in it."""
 
     room: RoomPort
     role: Role

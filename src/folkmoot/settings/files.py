@@ -318,7 +318,7 @@ def read_start(path: Path, *, owned: bool | None) -> bytes:
 
 
 def read_pipe(path: Path) -> bytes:
-    """The same for a pipe, such as a shell's process substitution, with a time limit."""
+    """The content of a pipe, such as a shell's process substitution, read with a time limit."""
     pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     raw, there = b"", select.poll()
     there.register(pipe, select.POLLIN)

@@ -150,13 +150,13 @@ class BodyLimit:
 
     @property
     def is_full_for_strangers(self) -> bool:
-        """Whether strangers' bodies use all of their share."""
+        """Whether strangers' bodies exceed their share."""
         return bool(self.bounds.total_bytes) and (
             self.held.get("", 0) > self.bounds.total_bytes // BODY_STRANGERS_SHARE
         )
 
     def is_full_for(self, account: str) -> bool:
-        """Whether one account's bodies use all of its share."""
+        """Whether one account's bodies exceed its share."""
         return bool(self.bounds.total_bytes) and self.held.get(account, 0) > self.account_bytes
 
     def hold(self, caller: str, size: int) -> None:

@@ -101,7 +101,7 @@ LARGE_BUFFER_BYTES: Final = 131_072
 COLLECT_SECONDS: Final = 60.0
 """How often all objects are searched for garbage."""
 COLLECT_AFTER_OBJECTS: Final = 20_000
-"""How many more objects there are before the young ones are searched: calls under way hold some."""
+"""New objects after which the young generation is collected; open calls hold some of them."""
 COLLECT_AFTER_YOUNG: Final = 100
 """After so many collections of the young generation they are searched sooner."""
 CANCEL_SECONDS: Final = 2.0
@@ -127,7 +127,7 @@ IDLE_CHECKS: Final = 4
 SESSION_CHECK_SECONDS: Final = 30.0
 """How often idle sessions are looked for at the least."""
 MAX_SESSION_SECONDS: Final = 30 * 24 * 3600
-"""30 days: a restart ends a session that is older."""
+"""A restart ends a session that is older."""
 DELIVERY_SECONDS: Final = 2.0
 """How long a request waits until the effects of the last answer are stored."""
 MAX_SESSION_ID: Final = 1_024

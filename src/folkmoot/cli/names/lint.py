@@ -233,7 +233,7 @@ def asked_server(targets: Sequence[str], command: tuple[str, ...]) -> str | tupl
 def ask(
     server: str | tuple[str, ...], wishes: LintOptions, headers: dict[str, str], seconds: int
 ) -> tuple[Project, list[LintFinding]]:
-    """List a running server, and the findings about its names."""
+    """List the names of a running server, and return them with the findings about them."""
     import asyncio
 
     from folkmoot.names.lint.project import Config

@@ -337,7 +337,7 @@ def present_moment() -> str:
 
 
 def refusal(error: FolkmootError) -> dict[str, Any]:
-    """An error as the payload of the hub's `system.error`."""
+    """An error as a `system.error` message, as the hub would send it."""
     payload = {**error.data, "error": error.code, "message": error.message}
     moment = present_moment()
     return {"kind": "system.error", "from": "gateway", "ts": moment, "payload": payload}

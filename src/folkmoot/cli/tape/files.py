@@ -215,7 +215,7 @@ def redact_file(
 
 
 def key_of(file: Path) -> Path:
-    """The key file in a tape's folder, if any, so that all its tapes use one key."""
+    """The key file for a tape: the one in its folder, else the user's own."""
     beside = file.absolute().parent / FOLDER_KEY
     return beside if beside.exists() else own_key_file(os.environ, Path.home())
 

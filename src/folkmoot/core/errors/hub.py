@@ -123,7 +123,7 @@ class EventTooLarge(BusError, code="event_too_large"):
 
 
 class BusUnreachable(BusError, code="bus_unreachable"):
-    """No server of the bus can be used."""
+    """No NATS server can be used."""
 
 
 class BusClosed(BusError, code="bus_closed", close=CloseCode.RESTARTING):

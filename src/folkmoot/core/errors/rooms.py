@@ -165,4 +165,4 @@ class RoomUnavailable(
 class RoomTakenOver(
     RoomDoorError, code="room_taken_over", jsonrpc=-32603, http=503, close=CloseCode.RESTARTING
 ):
-    """Another process owns the room now, and this one can store nothing of it: try again."""
+    """Another process of the hub owns the room now. Try again."""

@@ -237,7 +237,7 @@ class HttpConnection(asyncio.Protocol):
             self._fail(NotHttp("its answer has too long a head"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the exchange that waits."""
+        """End the waiting exchange: complete if its body ends with the connection, else failed."""
         self.usable = False
         self._hush()
         self._pool.lost(self)
@@ -260,7 +260,7 @@ class HttpConnection(asyncio.Protocol):
         self._writable = None
 
     def on_message_begin(self) -> None:
-        """An answer begins; an unrequested one closes the connection."""
+        """An answer begins; after an unrequested one, the connection is not used again."""
         if self._asked is None:
             self.usable = False
 

@@ -146,7 +146,7 @@ class HttpReply(Struct, eq=False):
     """Whether the client is known to have left."""
 
     def open(self) -> Stream | None:
-        """The response as a stream, begun if needed; None if the client has left."""
+        """The response as a stream, begun if needed; None if it is done or its client has left."""
         if self.stream is None and not self._done and not self.lost:
             self.follow(Stream(lossy=True) if self._new_stream is None else self._new_stream())
         return self.stream

@@ -124,7 +124,7 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """The kept bytes of the stream."""
+        """The number of bytes that the stream keeps."""
         return self._bytes
 
     @property

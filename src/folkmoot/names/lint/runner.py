@@ -46,10 +46,7 @@ def unknown_rule(name: str) -> str | None:
 def selected(
     findings: Iterable[LintFinding], project: Project, select: Sequence[str], ignore: Sequence[str]
 ) -> list[LintFinding]:
-    """The findings without those the configuration ignores.
-
-    What could not be read is always told: nobody knows what is in it.
-    """
+    """The findings that are selected and not ignored; unreadable files always are."""
     return [
         each
         for each in findings

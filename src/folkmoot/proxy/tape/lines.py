@@ -95,7 +95,7 @@ TransportPart: TypeAlias = UnknownPart | StdioPart | HttpPart | SsePart | WebSoc
 
 
 class TapeSide(_Part, frozen=True, gc=False):
-    """One side of the conversation: its address and its name."""
+    """One side of the conversation: its transport, and its command or address."""
 
     transport: str
     target: str = ""

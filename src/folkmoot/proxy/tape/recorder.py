@@ -171,7 +171,7 @@ def name_of(request: Request) -> str:
 
 
 def told_of(method: str, redacted: bytes) -> Told:
-    """The subject of a request as its line has it, found by its true method."""
+    """The method and name of a request as its redacted line has them."""
     value = msgspec.json.decode(redacted)
     written, params = value.get("method"), value.get("params")
     name = params.get(NAMED.get(method)) if isinstance(params, dict) else None

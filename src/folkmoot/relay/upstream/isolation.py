@@ -91,7 +91,7 @@ def isolated(spec: BackendSpec, env: dict[str, str], hidden: Iterable[str]) -> S
 
 
 def as_user(start: StartCommand, spec: BackendSpec) -> StartCommand:
-    """Start the process as the user its settings name."""
+    """The command, changed to run as the user that the settings name."""
     try:
         who = pwd.getpwnam(spec.user)
     except KeyError:

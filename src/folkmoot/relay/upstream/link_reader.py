@@ -116,7 +116,7 @@ class LinkReader:
 
     @property
     def dropped(self) -> int:
-        """The number of messages without an owner, or refused by the server."""
+        """The number of messages dropped: received ones without an owner, and unsent ones."""
         return self._unheard + self.peer.dropped.total() + self.outbox.dropped
 
     def doubt(self) -> None:

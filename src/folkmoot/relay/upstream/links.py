@@ -312,7 +312,7 @@ class _Own:
 
     @property
     def idle(self) -> bool:
-        """Whether it is open and unused."""
+        """Whether the link is open and unused."""
         conversation = self.conversation
         return conversation is not None and not conversation.busy and not self._waiting
 

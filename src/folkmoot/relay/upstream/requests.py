@@ -198,7 +198,7 @@ class Listen:
             self.agreed.set_result(members_of(params_of(notice).get("notifications")))
 
     def refused(self, answer: Response) -> None:
-        """The server ended the subscription."""
+        """End the subscription with the error that the server gave."""
         said = answer.error.message if isinstance(answer.error, ErrorObject) else "It ended."
         error = FolkmootError(f"The server does not announce changes: {said}")
         self.end(Unanswered(error, begun=False, gone=False))

@@ -137,7 +137,7 @@ def _resumed(state: State, after: int | None, epoch: str | None) -> dict[str, An
 
 
 def rename(state: State, principal: Principal, now: float) -> list[Effect]:
-    """Give someone another name; a confusable one puts them out."""
+    """Give someone another name; a refused one puts them out, an owner's puts a rival out."""
     members = state.members
     member = members.by_account(principal.account_id)
     if member is None:

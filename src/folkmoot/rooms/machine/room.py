@@ -212,7 +212,7 @@ class Room:
         return self.tick(now) + join(state, newcomer, asked, now)
 
     def rename(self, principal: Principal, now: float) -> list[Effect]:
-        """Give someone another name; a confusable one puts them out."""
+        """Give someone another name; a refused one puts them out, an owner's puts a rival out."""
         return rename(self._state, principal, now)
 
     def disconnect(self, connection: ConnectionId, now: float) -> list[Effect]:

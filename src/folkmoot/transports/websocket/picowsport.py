@@ -97,7 +97,7 @@ class _Quiet:
     debug = info = warning = error = log
 
     def exception(self, text: str, *_: object) -> None:
-        """Report an unexpected error all the same."""
+        """Log an unexpected error with its traceback."""
         logger.error(text, exc_info=True)  # noqa: LOG014 - picows calls this where it caught one
 
 
