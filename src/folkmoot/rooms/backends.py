@@ -140,6 +140,8 @@ class RoomBackendCalls:
         self._busy[ask.backend.name] -= 1
 
     async def _serve(self, ask: AskBackend) -> None:
+        if not await self._live.make_sure():
+            return
         trail = AuditTrail()
         try:
             await self._respond(ask, await self._answered(ask, trail), trail)

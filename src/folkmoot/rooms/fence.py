@@ -8,13 +8,16 @@ written by each of them, so a take-over waits for a unit that is under way, or t
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeAlias, TypeVar
 
 from folkmoot.core.errors import RoomNotFound, RoomTakenOver, RoomUnavailable
 from folkmoot.core.ports import RoomOwner, RoomOwners, SqlStatement, Store, Tx, Unit
 from folkmoot.rooms.model import RoomId
 
 T = TypeVar("T")
+IsHeld: TypeAlias = Callable[[], bool]
+"""Whether a lease has held without a break since this was asked for."""
 
 ADVANCE: Final = (
     "UPDATE room_owners SET last_seq = ? WHERE room_id = ? AND owner_epoch = ? AND last_seq = ?"
@@ -39,7 +42,7 @@ class Fence:
         self.room_id = room_id
         self.epoch = epoch
         self._owners = owners
-        self._is_held = _always if owners is None else owners.lease()
+        self._is_held = self.lease()
         self.seq = seq
         """The last message that is stored."""
 
@@ -48,11 +51,21 @@ class Fence:
         """Whether the lease has held ever since the room was taken, so that nobody else has it."""
         return self._is_held()
 
+    def lease(self) -> IsHeld:
+        """Tells whether the lease has held from now on."""
+        return _always if self._owners is None else self._owners.lease()
+
+    def stored(self, seq: int, is_held: IsHeld) -> None:
+        """A unit with `step` was committed, before which `lease` was asked: the room is ours."""
+        self.seq, self._is_held = seq, is_held
+
     async def check(self, store: Store) -> None:
         """Make sure again that the room is ours after the lease lapsed; raise if it is not."""
-        is_held = _always if self._owners is None else self._owners.lease()
-        await store.write(self.guard(_nothing))
-        self._is_held = is_held
+
+        async def unit(_tx: Tx) -> IsHeld:
+            return self.lease()
+
+        self._is_held = await store.write(self.guard(unit))
 
     def step(self, seq: int) -> SqlStatement:
         """What a unit does first that stores all messages up to a `seq`.
@@ -74,10 +87,6 @@ class Fence:
 
 def _always() -> bool:
     return True
-
-
-async def _nothing(tx: Tx) -> None:
-    """Change nothing: the fence alone is asked."""
 
 
 def guarded(fence: Fence | None, unit: Unit[T]) -> Unit[T]:

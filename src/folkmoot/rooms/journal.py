@@ -13,13 +13,20 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from folkmoot.core.errors import FolkmootError, InternalError
+from folkmoot.core.errors import (
+    DatabaseInUse,
+    FolkmootError,
+    InternalError,
+    StoreClosed,
+    StoreError,
+)
 from folkmoot.core.ports import Store, Tx, Unit
 from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.budget import RoomBudget, Share, shares_of
-from folkmoot.rooms.fence import Fence, guarded, taken_over
+from folkmoot.rooms.fence import Fence, IsHeld, guarded, taken_over
 from folkmoot.rooms.index import RoomIndex
 from folkmoot.rooms.limits import (
+    CHECK_SECONDS,
     MAX_UNSTORED,
     MAX_UNSTORED_BYTES,
     SNAPSHOT_BYTES,
@@ -86,6 +93,10 @@ class Journal(Protocol):
     @property
     def fence(self) -> Fence | None:
         """That this process owns the room; nothing where no other process can."""
+        ...
+
+    async def check(self) -> None:
+        """Make sure that the room is ours after the lease lapsed; raise if it is not."""
         ...
 
     def perform(self, items: Sequence[Item]) -> None:
@@ -162,6 +173,11 @@ class StoredJournal:
         self._size -= share.bytes
         self._budget.removed(share.bytes)
 
+    async def check(self) -> None:
+        """Make sure that the room is ours after the lease lapsed; raise if it is not."""
+        if self.fence is not None:
+            await self.fence.check(self._store)
+
     def perform(self, items: Sequence[Item]) -> None:
         """Store items, then carry them out, in order."""
         if not self._committing and not any(type(item) is Append for item in items):
@@ -205,9 +221,9 @@ class StoredJournal:
                 self._under_way = items
                 unit, single = self._unit(items)
                 seq = self._machine.seq
-                await self._store.write(unit, single=single)
-                if self.fence is not None:
-                    self.fence.seq = seq
+                is_held = await self._store.write(unit, single=single)
+                if self.fence is not None and is_held is not None:
+                    self.fence.stored(seq, is_held)
                 self._carry_out(items)
                 self._under_way = []
         except FolkmootError as error:
@@ -228,7 +244,7 @@ class StoredJournal:
             if type(item) is Barrier:
                 item.call(told)
 
-    def _unit(self, items: Sequence[Item]) -> tuple[Unit[None], bool]:
+    def _unit(self, items: Sequence[Item]) -> tuple[Unit[IsHeld | None], bool]:
         """All items as one transaction, and whether it only stores messages.
 
         The machine is already past them.
@@ -251,7 +267,9 @@ class StoredJournal:
 
         step = None if fence is None else fence.step(seq)
 
-        async def unit(tx: Tx) -> None:
+        async def unit(tx: Tx) -> IsHeld | None:
+            # What this commits is the proof that the room is still ours, if the lease holds on.
+            is_held = None if fence is None else fence.lease()
             if appends:
                 if not await queries_messages.insert(tx, room_id, appends, step):
                     raise taken_over()
@@ -266,6 +284,7 @@ class StoredJournal:
             if snapshot is not None:
                 older = oldest_seq if oldest_seq < first_seq else None
                 await queries.save_snapshot(tx, room_id, snapshot, seq, first_seq, older)
+            return is_held
 
         only_appends = bool(appends) and not (expelled or also or indexed or snapshot)
         return unit, only_appends
@@ -276,7 +295,6 @@ class MemoryJournal:
     out together, with the next.
     """
 
-    is_full = False
     stored = Share()
 
     def __init__(
@@ -297,6 +315,8 @@ class MemoryJournal:
         self._spawn = spawn
         self._loop = asyncio.get_running_loop()
         self._items: list[Item] = []
+        self._checking = False
+        self._waiting_bytes = 0
         self._storing = 0
 
     @property
@@ -304,24 +324,53 @@ class MemoryJournal:
         """How many things wait to be carried out, or to be stored as put out."""
         return len(self._items) + self._storing
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits, while it is not known whose the room is, that it is enough."""
+        return self._checking and (
+            len(self._items) > MAX_UNSTORED or self._waiting_bytes > MAX_UNSTORED_BYTES
+        )
+
     def perform(self, items: Sequence[Item]) -> None:
         """Carry items out, in order."""
         if not self._items:
             self._loop.call_soon(self._flush)
         self._items += items
+        if self._checking:
+            self._waiting_bytes += sum(len(one.data) for one in items if type(one) is Append)
 
     def _flush(self) -> None:
         if self.fence is not None and not self.fence.is_sure:
             # Nothing of it is in the store, so nothing there would refuse it.
-            self._spawn(self._check(self.fence))
+            self._checking = True
+            self._spawn(self._flush_checked())
             return
         items, self._items = self._items, []
         self._carry_out(items)
 
-    async def _check(self, fence: Fence) -> None:
+    async def check(self) -> None:
+        """Make sure that the room is ours, however long the database is away.
+
+        What is in memory alone is not given up before it is known that another has the room.
+        """
+        while self.fence is not None:
+            try:
+                await self.fence.check(self._store)
+            except (DatabaseInUse, StoreClosed):
+                raise
+            except StoreError:
+                await asyncio.sleep(CHECK_SECONDS)
+            else:
+                return
+
+    async def _flush_checked(self) -> None:
+        error: FolkmootError | None = None
         try:
-            await fence.check(self._store)
-        except FolkmootError as error:
+            await self.check()
+        except FolkmootError as refusal:
+            error = refusal
+        self._checking, self._waiting_bytes = False, 0
+        if error is not None:
             items, self._items = self._items, []
             told = self._fail(error)
             for item in items:

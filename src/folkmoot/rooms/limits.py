@@ -102,6 +102,8 @@ MAX_UNSTORED: Final = 4_096
 """Messages of one room that wait for their commit; with more, senders are not read."""
 MAX_UNSTORED_BYTES: Final = 8_388_608
 """The same in bytes."""
+CHECK_SECONDS: Final = 1.0
+"""How long a room in memory waits before it asks a database again that did not answer."""
 CATCH_UP_SECONDS: Final = 30.0
 """How long a connection that resumes may take to read what it was sent."""
 RECENT_MESSAGES: Final = 256

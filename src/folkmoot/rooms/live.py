@@ -33,7 +33,6 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Bus, Clock, Unit
 from folkmoot.rooms.backends import RoomBackendCalls, Speak
 from folkmoot.rooms.budget import RoomBudget
-from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.history import History
 from folkmoot.rooms.index import publish_news, subject_of_room
 from folkmoot.rooms.intake import LookUp, Lookups
@@ -178,6 +177,18 @@ class LiveRoom(RoomStream):
         """Whether the room is surely this process's, for what no fence guards."""
         fence = self.journal.fence
         return self._ended is None and (fence is None or fence.is_sure)
+
+    async def make_sure(self) -> bool:
+        """Whether the room is this process's, after a look into the store if need be.
+
+        One that is not ends here: whoever has it next tells that it is not known what was done.
+        """
+        try:
+            while self._ended is None and not self.is_ours:
+                await self.journal.check()
+        except FolkmootError as error:
+            self.fail(error)
+        return self._ended is None
 
     @property
     def is_taken_over(self) -> bool:
@@ -498,11 +509,7 @@ class LiveRoom(RoomStream):
         self.journal.expelled(item.account)
 
     def _ask(self, item: AskBackend) -> None:
-        if self.is_ours:
-            self.serving.ask(item)
-        else:
-            # Whoever has the room next tells that it is not known whether this was done.
-            self.fail(taken_over())
+        self.serving.ask(item)
 
     def _cease(self, item: Cease) -> None:
         self.serving.cease(item.id)

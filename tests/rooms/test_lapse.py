@@ -1,0 +1,181 @@
+"""A lease that lapsed while no other node was there: rooms go on as if nothing had been."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.accounts import Accounts
+from folkmoot.core.errors import DatabaseInUse, DatabaseUnreachable
+from folkmoot.core.message import Response
+from folkmoot.rooms import RoomOptions, Rooms, Visitor, journal, read_spec, visitor_of
+from folkmoot.rooms.live import LiveRoom
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.ports import Asked
+from folkmoot.vault import Vault
+from tests import postgres
+from tests.harness import reached, run
+from tests.mail.support import KEY, StillClock
+from tests.rooms.gathering import Ear, Ears, chat, envelope
+
+pytestmark = postgres.NEEDED
+
+
+class Echo:
+    """A backend that answers with the method it was asked for."""
+
+    def known(self) -> tuple[str, ...]:
+        return ("echo",)
+
+    def may_bring(self, *_: Any) -> bool:
+        return True
+
+    async def answer(self, asked: Asked, _tell: Any) -> Response:
+        return Response(id=asked.request.id, result={"method": asked.request.method})
+
+
+class Sole:
+    """The only hub at a database."""
+
+    def __init__(self, store: Any, rooms: Rooms, accounts: Accounts) -> None:
+        self.store, self.rooms, self.accounts = store, rooms, accounts
+        self.lapses = 0
+        """After how many more units the lease is over."""
+        self.failure: Exception | None = None
+        """Why no unit can be run."""
+        write = store.write
+
+        async def written(unit: Any, **how: Any) -> Any:
+            if self.failure is not None:
+                raise self.failure
+            result = await write(unit, **how)
+            self.lapses -= 1
+            if self.lapses == 0:
+                self.lapse()
+            return result
+
+        store.write = written
+
+    def lapse(self) -> None:
+        """The lease is over, and nobody came meanwhile."""
+        self.store._lease._lease.ended()
+
+    async def room(self, **spec: Any) -> tuple[Visitor, LiveRoom, Ear]:
+        ann = visitor_of((await self.accounts.register("ann")).account)
+        await self.rooms.create(ann, read_spec({"name": "square", "backends": ["echo"], **spec}))
+        live, role = await self.rooms.enter(ann, "square")
+        assert isinstance(live, LiveRoom)
+        ear = Ear()
+        live.join(ear, ann, role)
+        await ear.until_kind("system.welcome")
+        return ann, live, ear
+
+
+@asynccontextmanager
+async def sole_hub(folder: Path) -> AsyncIterator[Sole]:
+    from folkmoot.store.postgres import HubNode, PostgresStore
+
+    url = await postgres.schema_of(folder, migrated=True)
+    store = await PostgresStore.open(url, connections=3, node=HubNode("one", "1"))
+    try:
+        clock = StillClock()
+        accounts = Accounts(store, clock, await Vault.load(store, KEY), policy="open")
+        rooms = Rooms(
+            store,
+            clock,
+            accounts,
+            epoch=store.identity.epoch,
+            crowd=Ears,
+            options=RoomOptions(chat={}),
+            backends=Echo(),
+            owners=store.room_owners,
+        )
+        async with rooms.running():
+            yield Sole(store, rooms, accounts)
+    finally:
+        await store.close()
+
+
+def asking(number: int) -> bytes:
+    payload = {"jsonrpc": "2.0", "id": number, "method": "tools/list"}
+    return envelope("mcp.request.tools/list", payload, to=["echo"])
+
+
+@pytest.mark.requirement("nodes.leases")
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
+@pytest.mark.parametrize("lapses", [0, 1], ids=["before", "after-the-commit"])
+def test_a_backend_is_asked_although_the_lease_lapsed(
+    tmp_path: Path, durable: bool, lapses: int
+) -> None:
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            ann, live, ear = await hub.room(durable=durable)
+            hub.lapse()
+            await hub.store.ready()
+            hub.lapses = lapses
+            await live.post(ann.principal, Role.OWNER, asking(1))
+            answer = await ear.until_kind("mcp.response.tools/list")
+            assert answer["payload"]["result"] == {"method": "tools/list"}
+            assert ear.is_open
+
+    run(main(), 60)
+
+
+@pytest.mark.requirement("nodes.leases")
+def test_what_a_durable_room_commits_proves_that_it_is_ours(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            ann, live, _ = await hub.room()
+            hub.lapse()
+            assert not live.is_ours
+            await live.post(ann.principal, Role.OWNER, chat("after"))
+            assert live.is_ours
+
+    run(main(), 60)
+
+
+@pytest.mark.requirement("nodes.leases")
+def test_a_room_in_memory_outlives_a_database_that_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(journal, "MAX_UNSTORED", 5)
+
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            _, live, ear = await hub.room(durable=False)
+            live.receive(ear, chat("before"))
+            await ear.until_kind("chat.message")
+            hub.lapse()
+            hub.failure = DatabaseUnreachable("The database is away.")
+            for number in range(6):
+                live.receive(ear, chat(f"meanwhile {number}"))
+            await asyncio.sleep(0.1)
+            live.receive(ear, chat("one more"))
+            assert ear.is_open
+            assert ear.held
+            assert ear.texts == ["before"]
+            hub.failure = None
+            await reached(lambda: "one more" in ear.texts)
+            assert ear.texts == ["before", *(f"meanwhile {n}" for n in range(6)), "one more"]
+            assert not ear.held
+
+    run(main(), 60)
+
+
+def test_a_room_in_memory_ends_when_another_hub_has_the_database(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            _, live, ear = await hub.room(durable=False)
+            hub.lapse()
+            hub.failure = DatabaseInUse("Another hub has it.")
+            live.receive(ear, chat("too late"))
+            await ear.until_closed()
+            assert live.is_ended
+
+    run(main(), 60)
