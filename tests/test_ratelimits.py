@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.core.errors import InvitationInvalid, RateLimited, UserNotFound
+from folkmoot.core.errors import InvitationInvalid, RateLimited, StoreOverloaded, UserNotFound
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, SLOWED_SECONDS, Limit, RateLimits, in_words
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +136,21 @@ async def test_what_is_only_slowed_counts_on_and_locks_nobody_out() -> None:
     assert await counted.take("recover", "alice") == SLOWED_SECONDS
     clock.time += HOUR
     assert await counted.take("recover", "alice") == 0.0
+
+
+async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:
+    class Away:
+        async def take(self, _key: str, _most: int, _seconds: int, *, overdraw: bool) -> float:
+            return 0.0 if not overdraw else 1.0
+
+        async def give_back(self, _key: str) -> None:
+            raise StoreOverloaded("Too many wait.")
+
+    counted = limits(Clock())
+    counted.shared = Away()
+    async with counted.guessing("send", "alice", StoreOverloaded):
+        done = True
+    assert done
 
 
 def test_taking_from_a_limit_in_memory_never_switches_tasks() -> None:

@@ -26,6 +26,7 @@ from folkmoot.core.events import about as about_of
 from folkmoot.core.tokenbuckets import TokenBuckets
 from folkmoot.ratelimits import MINUTE
 from folkmoot.store import meta
+from folkmoot.taskgroups import uninterrupted
 from folkmoot.telemetry.logs import PlainRecord, cleaned, request_fields
 
 if TYPE_CHECKING:
@@ -409,7 +410,8 @@ class AuditTable(logging.Handler):
 
     async def _write(self, rows: Sequence[Row]) -> None:
         try:
-            await self._store.write(lambda tx: insert(tx, rows))
+            # Whoever is cancelled meanwhile has taken the rows off the queue already.
+            await uninterrupted(self._store.write(lambda tx: insert(tx, rows)))
         except FolkmootError as error:
             self._lost += len(rows)
             logger.warning("audit lines were not stored", extra={"why": error.code})

@@ -6,13 +6,14 @@ ten seconds' worth pass at once.
 
 from __future__ import annotations
 
+import logging
 import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from folkmoot.core.errors import FolkmootError, RateLimited
+from folkmoot.core.errors import FolkmootError, RateLimited, StoreError
 from folkmoot.core.limits import MAX_RATE_KEYS
 from folkmoot.core.tokenbuckets import ROUNDING, TokenBuckets
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from folkmoot.core.ports import Clock, RateCounts
+
+logger = logging.getLogger("folkmoot.ratelimits")
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 SLOWED_SECONDS: Final = 2.0
@@ -79,14 +82,21 @@ class RateLimits:
         return SLOWED_SECONDS if wait else 0.0
 
     async def give_back(self, name: str, key: str) -> None:
-        """Take one back that turned out not to count."""
+        """Take one back that turned out not to count.
+
+        One too many does less harm than an error after something was done: it may be the only
+        time that its answer is told.
+        """
         if name not in self._limits:
             return
         if self.shared is None:
             limit, buckets = self._limits[name]
             buckets.give_back(key, limit.most)
-        else:
+            return
+        try:
             await self.shared.give_back(f"{name} {key}")
+        except StoreError as error:
+            logger.warning("a rate was counted once too often", extra={"why": error.code})
 
     @asynccontextmanager
     async def guessing(

@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.core.errors import RateLimited, StatementFailed, StoreClosed, StoreOverloaded
 from folkmoot.core.ports import Tx
-from folkmoot.ratelimits import Limit, RateLimits
+from folkmoot.ratelimits import DAY, Limit, RateLimits
 from folkmoot.store.postgres import PostgresStore, rates
 from folkmoot.store.postgres.gather import Gatherer
 from tests import postgres
@@ -193,11 +193,15 @@ def test_a_window_that_is_over_counts_anew_and_is_removed(
         await connection.execute("UPDATE rate_counts SET opened = opened - 61 WHERE taken = 1")
         await stores[0].rates.clean()
         assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 1
-        monkeypatch.setattr(rates, "CLEAN", rates.CLEAN.replace("99999", "1"))
+        monkeypatch.setattr(rates, "CLEAN", rates.CLEAN.replace("100000", "2"))
+        daily = limits(stores[0], Limit(5, DAY))
+        await take(daily, "guesses", 5)
         for key in "cdefg":
             await take(one, key, 1)
         await stores[0].rates.clean()
-        assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 2
+        assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 3
+        # A flood of one limit has forgotten nothing that another counted.
+        assert (await take(daily, "guesses", 1)).count(0.0) == 0
         logged = "SELECT relpersistence FROM pg_class WHERE oid = 'rate_counts'::regclass"
         assert await connection.fetchval(logged) == b"u"
         await connection.close()

@@ -200,7 +200,8 @@ class Mail:
             self._sender.note_time(0 if newest is None else newest[1])
         try:
             return await self._store.write(post, any_order=True)
-        except SentMeanwhile:
+        except (SentMeanwhile, ConstraintViolated):
+            # Or an account went while its thread was waited for: the next look finds it gone.
             return await self._store.write(post, any_order=True)
 
     async def welcome(

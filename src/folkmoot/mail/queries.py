@@ -213,8 +213,8 @@ async def forget_sent_keys(tx: Tx, until: int) -> None:
     """Forget some keys of up to a second: more than one message adds, so that none pile up."""
     await tx.execute(
         "DELETE FROM sent_keys WHERE (user_id, key_hash) IN (SELECT user_id, key_hash "
-        "FROM sent_keys WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
-        (until, MAX_KEYS_FORGOTTEN),
+        "FROM sent_keys WHERE created_at <= ? ORDER BY created_at LIMIT ?) AND created_at <= ?",
+        (until, MAX_KEYS_FORGOTTEN, until),
     )
 
 

@@ -41,8 +41,11 @@ TAKE: Final = f"""INSERT INTO rate_counts AS c (key, taken, granted, most, secon
     RETURNING key, taken, granted, opened + seconds - {_NOW}"""  # noqa: S608
 GIVE_BACK: Final = """UPDATE rate_counts SET taken = rate_counts.taken - a.given
     FROM unnest(?::text[], ?::bigint[]) AS a (key, given) WHERE rate_counts.key = a.key"""
-CLEAN: Final = f"""DELETE FROM rate_counts WHERE opened + seconds <= {_NOW} OR opened <
-    (SELECT opened FROM rate_counts ORDER BY opened DESC OFFSET {MAX_RATE_KEYS - 1} LIMIT 1)"""  # noqa: S608
+CLEAN: Final = f"""DELETE FROM rate_counts WHERE opened + seconds <= {_NOW} OR key IN
+    (SELECT key FROM (SELECT key, row_number() OVER
+    (PARTITION BY most, seconds ORDER BY opened DESC) AS place FROM rate_counts) AS ranked
+    WHERE place > {MAX_RATE_KEYS})"""  # noqa: S608
+"""Each limit keeps so many keys, so that a flood of one forgets nothing that another counted."""
 ALL: Final = 2**62
 """The most of a limit that only slows: everything is counted."""
 

@@ -234,6 +234,7 @@ class PostgresStore:
 
     async def _run_alone(self, sql: str, params: Sequence[Any]) -> list[Row]:
         """The rows of one statement, which is run again if its connection is lost."""
+        self._require_open()
 
         async def attempt() -> list[Row]:
             async with self._connected() as connection:
