@@ -371,6 +371,16 @@ def test_an_owner_without_a_lease_takes_nothing() -> None:
     assert not pair.arrived
 
 
+def test_a_node_that_is_silent_leaves_also_an_owner_without_a_lease() -> None:
+    pair = Pair(durable=False).attach(1)
+    pair.acts = False
+    pair.cut = True
+    pair.owner.tell(pair.remote(1), b"something")
+    pair.run(SILENCE_SECONDS + 0.5)
+    assert pair.departed == [pair.remote(1)]
+    assert pair.owner.due == math.inf
+
+
 def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory() -> None:
     pair = Pair().attach(1)
     pair.cut = True

@@ -9,7 +9,7 @@ import asyncio
 import math
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -448,3 +448,58 @@ async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_ti
         remote.used_at -= REMOTE_IDLE_SECONDS + 1
         await two.rooms._upkeep.round()
         assert not two.rooms._nodes.rooms
+
+
+@in_loop
+async def test_a_room_that_ended_on_its_node_is_found_by_the_others(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        (ann,) = await many.people("ann")
+        one, two = many.nodes
+        for durable in (True, False):
+            name = f"square-{durable}".lower()
+            await one.rooms.create(ann, read_spec({"name": name, "durable": durable}))
+            _, live = await one.join(ann, name)
+            await two.join(ann, name)
+            assert one.rooms._nodes._servers
+            one.rooms._live.end(live.room_id, RoomUnavailable("It was changed."))
+            assert not one.rooms._nodes._servers
+            assert not one.rooms._nodes.traffic._owners
+            async with asyncio.timeout(10):
+                while two.rooms._live.get(live.room_id) is None:
+                    with suppress(RoomUnavailable):
+                        await two.rooms.post(ann, name, chat("hello"))
+
+
+@in_loop
+async def test_a_room_that_failed_or_was_not_loaded_is_found_by_the_others(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        (ann,) = await many.people("ann")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        _, live = await one.join(ann)
+        live.fail(RoomUnavailable("The disk is full."))
+        async with asyncio.timeout(10):
+            await taken_by(two, ann)
+        at_two = two.rooms._live.get(live.room_id)
+        at_two.fail(RoomUnavailable("The disk is full."))
+        read = one.store.read
+
+        async def broken(*_: Any, long: bool = False, **__: Any) -> Any:
+            raise RoomUnavailable("The disk cannot be read.")
+
+        record, _ = await one.rooms.find(ann, "square")
+        await nats.until(lambda: not two.rooms._live._giving_back)
+        one.store.read = broken
+        with pytest.raises(RoomUnavailable, match="cannot be read"):
+            await one.rooms._live.load(record)
+        one.store.read = read
+        async with asyncio.timeout(10):
+            await taken_by(two, ann)
+
+
+async def taken_by(node: Member, visitor: Visitor) -> None:
+    """Wait until a node has the room itself."""
+    while not isinstance(  # noqa: ASYNC110 - nobody sets an event
+        (await node.rooms.enter(visitor, "square"))[0], LiveRoom
+    ):
+        await asyncio.sleep(0.05)

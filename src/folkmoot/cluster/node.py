@@ -113,6 +113,7 @@ class NodeTraffic:
         bus: NodeBus,
         serve: Callable[[int, int], Driven[Owner] | None],
         is_loading: Callable[[int], bool],
+        give_back: Callable[[int, int], None],
         now: Callable[[], float] = boot_time,
     ) -> None:
         self.node = bus.node
@@ -121,6 +122,8 @@ class NodeTraffic:
         self._serve = serve
         """Makes the owner of a room that this node has, in an epoch."""
         self._is_loading = is_loading
+        self._give_back = give_back
+        """Lets a room go, in an epoch, that others think is here."""
         self._edges: dict[int, Driven[Edge]] = {}
         self._owners: dict[int, Driven[Owner]] = {}
         self._sessions = 0
@@ -195,3 +198,4 @@ class NodeTraffic:
             # One that is being loaded may be the one that is meant: the packet comes again.
             missing = NotOwner(packet.room, packet.epoch, packet.session)
             self._send(SendPacket(sender, missing))
+            self._give_back(packet.room, packet.epoch)

@@ -276,13 +276,13 @@ class Owner:
     def poll(self, now: float) -> list[OwnerEffect]:
         """Send one batch to each node that has something to hear, and do what is due."""
         effects: list[OwnerEffect] = []
+        for session in list(self._sessions.values()):
+            if now - session.heard_at >= SILENCE_SECONDS:
+                effects += self._end(session)
         if not self._durable and not self._may_act(now):
             # Nothing proves that this is still the room that others see.
             return effects
         for session in list(self._sessions.values()):
-            if now - session.heard_at >= SILENCE_SECONDS:
-                effects += self._end(session)
-                continue
             if session.items or session.told < session.resolved:
                 effects.append(self._send_batch(session, now))
                 if len(session.batches) > MAX_UNRECEIVED or session.bytes > MAX_UNRECEIVED_BYTES:

@@ -16,7 +16,7 @@ from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import index, queries, queries_members, queries_messages
 from folkmoot.rooms.budget import MemoryBudget, RoomBudget, Share
-from folkmoot.rooms.fence import guarded, take
+from folkmoot.rooms.fence import Fence, guarded, take
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
 from folkmoot.rooms.index import Listed, RoomIndex
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
@@ -64,6 +64,7 @@ class LiveRooms:
         """What the rooms that are in memory alone take."""
         self._live: dict[RoomId, LiveRoom] = {}
         self._loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
+        self._giving_back: set[tuple[RoomId, int]] = set()
         self._stopping = False
         policy = surroundings.policy
         self._hub_check: HubCheck | None = None if policy is None else policy.message_check
@@ -141,7 +142,7 @@ class LiveRooms:
                 # Whoever loaded it gave up, which is no reason for us to.
         loading = self._loading[record.id] = asyncio.get_running_loop().create_future()
         try:
-            live = await (self._stored(record.id) if record.durable else self._fresh(record.id))
+            live = await self._take(record)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 loading.cancel()
@@ -157,8 +158,17 @@ class LiveRooms:
             live.seat(anew=True)
         return live
 
-    async def _fresh(self, room_id: RoomId) -> LiveRoom:
-        fence = await take(self._owners, room_id)
+    async def _take(self, record: RoomRecord) -> LiveRoom:
+        # What is read afterwards stays so: whoever had the room can store nothing more of it.
+        fence = await take(self._owners, record.id)
+        try:
+            return await (self._stored if record.durable else self._fresh)(record.id, fence)
+        except BaseException:
+            if fence is not None:
+                self.give_back(record.id, fence.epoch)
+            raise
+
+    async def _fresh(self, room_id: RoomId, fence: Fence | None) -> LiveRoom:
         record, backends = await self._store.read(lambda tx: _record(tx, room_id))
         settings = settings_of(record, self._options, new_id())
         machine = Room(settings, new_id, hub_check=self._hub_check)
@@ -179,10 +189,8 @@ class LiveRooms:
         )
         return live
 
-    async def _stored(self, room_id: RoomId) -> LiveRoom:
+    async def _stored(self, room_id: RoomId, fence: Fence | None) -> LiveRoom:
         options, now = self._options, self._around.clock.now()
-        # What is read afterwards stays so: whoever had the room can store nothing more of it.
-        fence = await take(self._owners, room_id)
 
         async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share, Listed]:
             record, backends = await _record(tx, room_id)
@@ -259,6 +267,8 @@ class LiveRooms:
         live = self._live.pop(room_id, None)
         if live is not None:
             live.end(error)
+            if self._nodes is not None:
+                self._nodes.ended(live)
 
     async def end_loaded(self, room_id: RoomId, error: FolkmootError) -> None:
         """The same once the room's record is gone, also where it was being loaded until then."""
@@ -272,6 +282,23 @@ class LiveRooms:
         fence = live.journal.fence
         if self._owners is not None and fence is not None:
             await self._owners.release(live.room_id, fence.epoch)
+
+    def give_back(self, room_id: RoomId, epoch: int) -> None:
+        """Leave a room to others that is ours but not live; one that is taken again stays."""
+        key = room_id, epoch
+        if self._owners is None or key in self._giving_back:
+            return
+        if self._around.spawn(self._give_back(self._owners, key)) is not None:
+            self._giving_back.add(key)
+
+    async def _give_back(self, owners: RoomOwners, key: tuple[RoomId, int]) -> None:
+        try:
+            await owners.release(*key)
+        except FolkmootError as error:
+            # Whoever asks for it next has it given back again.
+            logger.warning("a room was not given back", extra={"error": error.code})
+        finally:
+            self._giving_back.discard(key)
 
     async def release_all(self) -> None:
         """Leave all rooms to whoever takes them first, before the hub has quite stopped."""
@@ -289,6 +316,8 @@ class LiveRooms:
             del self._live[live.room_id]
         if self._nodes is not None:
             self._nodes.dropped(live)
+        if live.owner_epoch:
+            self.give_back(live.room_id, live.owner_epoch)
 
 
 async def _record(tx: Tx, room_id: RoomId) -> tuple[RoomRecord, tuple[str, ...]]:

@@ -273,7 +273,12 @@ class RoomNodes:
         self._spawn = spawn
         self._remote: dict[RoomId, RemoteRoom] = {}
         self._servers: dict[RoomId, RoomServer] = {}
-        self.traffic = NodeTraffic(bus, self._serve, lambda room: self.live.is_loading(room))
+        self.traffic = NodeTraffic(
+            bus,
+            self._serve,
+            lambda room: self.live.is_loading(room),
+            lambda room, epoch: self.live.give_back(room, epoch),
+        )
 
     @property
     def rooms(self) -> list[RemoteRoom]:
@@ -345,6 +350,13 @@ class RoomNodes:
         server = RoomServer(live, live.crowd, epoch, self.change)
         self._servers[room_id] = server
         return server.start(self.traffic, self._spawn)
+
+    def ended(self, live: LiveRoom) -> None:
+        """Everyone was put out of a room: those elsewhere are told before it is dropped."""
+        server = self._servers.get(live.room_id)
+        if server is not None and server.live is live:
+            server.driven.run(server.owner.poll(self.traffic.now()))
+        self.dropped(live)
 
     def dropped(self, live: LiveRoom) -> None:
         """A room is here no more: whoever asks is told so, and looks for it anew."""

@@ -101,7 +101,6 @@ class Upkeep:
         if self._is_unused(live):
             live.end(RoomUnavailable("The room was unloaded; it is loaded again."))
             self._live.dropped(live)
-            await self._live.release(live)
 
     async def _forget_decisions(self) -> None:
         """Remove what was decided long ago, some at a time."""
