@@ -32,6 +32,7 @@ from folkmoot.store.postgres import HubNode, PostgresStore, nodes, schema
 from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
+from tests.harness import reached
 
 pytestmark = postgres.NEEDED
 
@@ -313,6 +314,58 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
     assert clock.now() - clock.monotonic() == pytest.approx(ahead, abs=1e-3)
     clock.hear(1_011.0 + ahead, 1_000.0, 1_001.0)
     assert clock.now() - clock.monotonic() == pytest.approx(ahead + 10.5, abs=1e-3)
+
+
+async def renewed(lease: nodes.NodeLease) -> None:
+    """Wait until the lease is renewed."""
+    until = lease._lease.until
+    async with asyncio.timeout(10):
+        await reached(lambda: lease._lease.until > until)
+
+
+@pytest.mark.requirement("nodes.leases")
+def test_a_lease_is_renewed_while_another_migrates_the_database(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url, node=node("one"))
+        assert store._lease is not None
+        migrating = await asyncpg.connect(url)
+        async with migrating.transaction(), store._pool.acquire() as connection:
+            await migrating.execute(f"SELECT pg_advisory_xact_lock({schema.LOCK})")
+            async with asyncio.timeout(10):
+                await store._lease.renew(connection)
+        await migrating.close()
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("nodes.leases")
+def test_a_lease_is_renewed_while_all_connections_are_in_use(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url, connections=2, node=node("one", lease_seconds=3))
+        assert store._lease is not None
+        async with store._pool.acquire(), store._pool.acquire():
+            for _ in range(2):
+                await renewed(store._lease)
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url, node=node("one", lease_seconds=3))
+        assert store._lease is not None
+        for _ in range(2):
+            await renewed(store._lease)
+            async with store._lease_pool.acquire() as connection:
+                pid = connection.get_server_pid()
+            async with store._pool.acquire() as connection:
+                await connection.execute("SELECT pg_terminate_backend($1)", pid)
+        await renewed(store._lease)
+        await store.close()
+
+    with_url(tmp_path, body)
 
 
 @pytest.mark.requirement("nodes.leases")

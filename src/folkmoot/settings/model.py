@@ -223,7 +223,7 @@ class StoreSettings(SettingsTable, frozen=True, kw_only=True):
     `postgresql://hub@db1,db2/folkmoot?target_session_attrs=read-write`; several hosts are tried in
     turn. Empty: a file in the data folder. Give one with a password as `FOLKMOOT_STORE_URL`."""
     connections: Annotated[int, Meta(ge=2, le=200)] = 10
-    """Connections to PostgreSQL, at most."""
+    """Connections to PostgreSQL, at most; one more renews the hub's lease."""
     pooler: bool = False
     """A pooler in transaction mode that cannot keep prepared statements stands before PostgreSQL:
     none are kept."""

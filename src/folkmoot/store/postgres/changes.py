@@ -17,6 +17,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.cluster.lease import boot_time
 from folkmoot.core.errors import DatabaseUnreachable
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS
 from folkmoot.store.postgres.dialect import POSTGRES
@@ -85,8 +86,9 @@ class ChangeLog:
                     await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
                     for statement in CREATE:
                         await connection.execute(statement)
+            asked_at, booted = self._loop.time(), boot_time()
             self._from = await connection.fetchval(BEGIN)
-        self._trust()
+        self._trust(asked_at, booted)
 
     async def note(self, connection: Any, events: Sequence[Published]) -> list[int]:
         """Write the events of a unit that nobody may miss; the number of each, or 0."""
@@ -121,17 +123,17 @@ class ChangeLog:
 
     async def look(self) -> None:
         """Give this node's listeners what they have not heard."""
-        asked_at = self._loop.time()
+        asked_at, booted = self._loop.time(), boot_time()
         async with self._pool.acquire() as connection:
             rows = await connection.fetch(READ, self._from)
             if asked_at - self._trimmed_at > TRIM_SECONDS:
                 self._trimmed_at = asked_at
                 await connection.execute(TRIM, KEPT_SECONDS)
-        if asked_at - self._read_at > AWAY_SECONDS:
+        if booted - self._read_at > AWAY_SECONDS:
             self.is_lost = True
         self._from = rows[0][0]
         self._bus.replay([(row[1], row[2], row[3].encode()) for row in rows if row[1] is not None])
-        self._trust(asked_at)
+        self._trust(asked_at, booted)
 
     def require(self) -> None:
         """Raise if this node may have missed changes for good."""
@@ -140,10 +142,13 @@ class ChangeLog:
                 "The database was out of reach for too long to know what changed. Restart the hub."
             )
 
-    def _trust(self, asked_at: float | None = None) -> None:
-        """What is known is as good as when the log was asked for."""
-        self._read_at = self._loop.time() if asked_at is None else asked_at
-        self._doubt_at(self._read_at + TRUST_SECONDS)
+    def _trust(self, asked_at: float, booted: float) -> None:
+        """What is known is as good as when the log was asked for.
+
+        `booted` is that moment on the clock that also runs while the machine sleeps.
+        """
+        self._read_at = booted
+        self._doubt_at(asked_at + TRUST_SECONDS)
 
     def _doubt_at(self, when: float) -> None:
         if self._doubting is not None:

@@ -18,7 +18,6 @@ from msgspec import Struct
 from folkmoot.cluster.lease import Lease, boot_time
 from folkmoot.core.errors import DatabaseInUse
 from folkmoot.core.ports import RoomOwner, Tx, Unit
-from folkmoot.store.postgres.schema import LOCK
 
 LOG = logging.getLogger(__name__)
 
@@ -26,6 +25,8 @@ LEASE_SECONDS: Final = 15.0
 """How long a node that was killed is thought to use the database."""
 RENEWALS: Final = 5
 """How often a lease is renewed in the time that it holds."""
+LOCK: Final = 0x6C656173
+"""The number of the lock of whoever takes a lease; a migration has another, and may take long."""
 FORGOTTEN_SECONDS: Final = 86_400.0
 """How long a node that ended without saying so is listed."""
 

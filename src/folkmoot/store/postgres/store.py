@@ -94,6 +94,8 @@ class PostgresStore:
         self._queue = queue
         self._timeline = ServerTimeline(self.where, synchronous=synchronous_replica)
         self._lease: NodeLease | None = None
+        self._lease_pool: Any = None
+        """One connection that nothing else waits for or uses."""
         self._log: ChangeLog | None = None
         self._closed = False
         self._running: set[asyncio.Task[Any]] = set()
@@ -137,10 +139,9 @@ class PostgresStore:
         if not database_url(url):
             raise DatabaseUnwritable(f"{store.where}: the address is not valid.")
         try:
-            store._pool = await asyncpg.create_pool(
+            pool = partial(
+                asyncpg.create_pool,
                 url,
-                min_size=1,
-                max_size=connections,
                 timeout=CONNECT_SECONDS,
                 command_timeout=STATEMENT_SECONDS,
                 statement_cache_size=STATEMENTS_KEPT if prepare else 0,
@@ -149,6 +150,7 @@ class PostgresStore:
                 reset=leave_as_is,
                 server_settings={"application_name": "folkmoot"},
             )
+            store._pool = await pool(min_size=1, max_size=connections)
             async with store._pool.acquire() as connection:
                 await check_server(connection, store.where)
                 await migrate(connection, load_migrations(), store.where)
@@ -157,6 +159,7 @@ class PostgresStore:
                     await wanted.take(connection)
                     store._lease = wanted
                     store.room_owners = NodeRooms(node.process, store.write, store.read, wanted)
+                    store._lease_pool = await pool(min_size=0, max_size=1)
             if shared is not None:
                 store._log = ChangeLog(store._pool, shared)
                 await store._log.open()
@@ -188,8 +191,15 @@ class PostgresStore:
         while not lease.is_lost:
             await asyncio.sleep(lease.node.lease_seconds / RENEWALS)
             try:
-                async with self._pool.acquire() as connection:
-                    await lease.renew(connection)
+                async with (
+                    asyncio.timeout(lease.node.lease_seconds / 3),
+                    self._lease_pool.acquire() as connection,
+                ):
+                    try:
+                        await lease.renew(connection)
+                    except BaseException:
+                        terminate(connection)
+                        raise
             except (*POSTGRES, StoreError) as error:
                 LOG.warning("the lease at the database was not renewed: %s", error)
 
@@ -491,10 +501,11 @@ class PostgresStore:
             with suppress(*POSTGRES):
                 async with self._pool.acquire() as connection:
                     await self._lease.release(connection)
-        if self._pool is not None:
-            pool, self._pool = self._pool, None
-            with suppress(*POSTGRES):
-                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
+        pools, self._pool, self._lease_pool = (self._lease_pool, self._pool), None, None
+        for pool in pools:
+            if pool is not None:
+                with suppress(*POSTGRES):
+                    await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
 
 
 async def leave_as_is(_connection: Any) -> None:
