@@ -18,7 +18,7 @@ import pytest
 
 from folkmoot.accounts import Accounts
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import RoomForbidden, RoomUnavailable
+from folkmoot.core.errors import HubStopping, RoomForbidden, RoomUnavailable
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, visitor_of
 from folkmoot.rooms.limits import REMOTE_IDLE_SECONDS
 from folkmoot.rooms.live import LiveRoom
@@ -503,3 +503,60 @@ async def taken_by(node: Member, visitor: Visitor) -> None:
         (await node.rooms.enter(visitor, "square"))[0], LiveRoom
     ):
         await asyncio.sleep(0.05)
+
+
+@in_loop
+async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.rooms.create(ann, read_spec({"name": "other"}))
+        _, live = await one.join(ann)
+        other, _ = await one.rooms.find(ann, "other")
+        one.rooms.stop()
+        with pytest.raises(HubStopping):
+            await one.rooms._live.load(other)
+        assert one.rooms._live.get(other.id) is None
+        # It is the first that comes from another node, and takes nothing.
+        coming = asyncio.ensure_future(two.join(bob))
+        await nats.until(lambda: one.rooms._nodes._servers)
+        (server,) = one.rooms._nodes._servers.values()
+        assert not server.owner.is_taking
+        await one.rooms._nodes.hand_over()
+        async with asyncio.timeout(10):
+            await coming
+        assert two.rooms._live.get(live.room_id) is not None
+        # And whoever comes after it was handed over is told so.
+        del one.rooms._nodes._servers[live.room_id]
+        driven = one.rooms._nodes._serve(live.room_id, live.owner_epoch)
+        assert driven is not None
+        assert driven.machine._is_handed_over
+
+
+@in_loop
+async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        _, live = await one.join(ann)
+        prepare, go_on = live.prepare, asyncio.Event()
+
+        async def slowly(account: str) -> None:
+            await go_on.wait()
+            await prepare(account)
+
+        live.prepare = slowly
+        room, role = await two.rooms.enter(bob, "square")
+        room.join(Ear(), bob, role)
+        await nats.until(lambda: one.rooms._nodes._servers)
+        (server,) = one.rooms._nodes._servers.values()
+        await nats.until(lambda: server._working)
+        two.rooms._nodes.leave(live.room_id, RoomUnavailable("It is left."))
+        await nats.until(lambda: not server.owner.nodes)
+        go_on.set()
+        await nats.until(lambda: not server._working)
+        assert len(live.outlets) == 1

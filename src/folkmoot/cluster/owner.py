@@ -204,6 +204,10 @@ class Owner:
         del self._sessions[session.key.node]
         return [Departed(RemoteKey(session.key, one)) for one in sorted(session.connections)]
 
+    def has(self, key: SessionKey) -> bool:
+        """Whether a session goes on."""
+        return self._of(key) is not None
+
     def _of(self, key: SessionKey) -> _Session | None:
         session = self._sessions.get(key.node)
         return session if session is not None and session.key == key else None

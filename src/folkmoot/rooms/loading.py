@@ -123,13 +123,17 @@ class LiveRooms:
 
     async def load(self, record: RoomRecord) -> LiveRoom:
         """The live room of a record; concurrent callers get the same one."""
+        self._require_running()
         live = self._live.get(record.id)
         if live is None:
             live = await self._load_once(record)
-        if self._stopping:
-            raise HubStopping("The hub is stopping; try again in a moment.")
+        self._require_running()
         live.used_at = self._around.clock.monotonic()
         return live
+
+    def _require_running(self) -> None:
+        if self._stopping:
+            raise HubStopping("The hub is stopping; try again in a moment.")
 
     async def _load_once(self, record: RoomRecord) -> LiveRoom:
         while (loading := self._loading.get(record.id)) is not None:

@@ -186,6 +186,9 @@ class RoomServer:
         try:
             body = msgspec.msgpack.decode(command.body, type=JoinBody)
             await self.live.prepare(body.visitor.principal.account_id)
+            if not self.owner.has(key):
+                # The node fell silent meanwhile: nobody would say that the connection ended.
+                return
             self._outlets[remote] = outlet
             # One that was here before the room changed its owner heard this very room.
             epoch = self.live.status.epoch if command.again else body.epoch
@@ -273,6 +276,9 @@ class RoomNodes:
         self._spawn = spawn
         self._remote: dict[RoomId, RemoteRoom] = {}
         self._servers: dict[RoomId, RoomServer] = {}
+        self._stopping = False
+        self._released: set[RoomId] = set()
+        """The rooms that were left to others since the hub stops."""
         self.traffic = NodeTraffic(
             bus,
             self._serve,
@@ -349,6 +355,10 @@ class RoomNodes:
             return None
         server = RoomServer(live, live.crowd, epoch, self.change)
         self._servers[room_id] = server
+        if self._stopping:
+            server.owner.stop_taking()
+        if room_id in self._released:
+            server.owner.hand_over()
         return server.start(self.traffic, self._spawn)
 
     def ended(self, live: LiveRoom) -> None:
@@ -367,6 +377,7 @@ class RoomNodes:
 
     def stop_taking(self) -> None:
         """The hub is about to stop: what other nodes send now is for the next owners."""
+        self._stopping = True
         for server in self._servers.values():
             server.owner.stop_taking()
 
@@ -384,6 +395,8 @@ class RoomNodes:
                 if server is not None:
                     await server.finish()
                 await self.live.release(live)
+                self._released.add(live.room_id)
+                server = self._servers.get(live.room_id)
                 if server is not None:
                     server.owner.hand_over()
                     server.touch()
