@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from folkmoot import __version__
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MACHINE_ID = Path("/etc/machine-id")
+"""Tells machines apart, where there is one."""
 MISSING = "store.url needs the package asyncpg. Run: pip install 'folkmoot[postgres]'"
 
 
@@ -123,9 +127,18 @@ def list_nodes(settings: Settings) -> list[ListedNode]:
 
 
 def node_name(paths: Paths) -> str:
-    """The name of this hub among those at one database: its machine and data folder."""
-    where = f"{socket.gethostname()}\0{paths.folder.absolute()}"
-    return sha256(where.encode()).hexdigest()[:16]
+    """The name of this hub among those at one database: its machine and data folder.
+
+    Machines that were made alike have one host name and one path, so what tells them and their
+    disks apart is in it too.
+    """
+    where = [socket.gethostname(), str(paths.folder.absolute())]
+    with suppress(OSError):
+        found = paths.folder.stat()
+        where.append(f"{found.st_dev}:{found.st_ino}")
+    with suppress(OSError, UnicodeDecodeError):
+        where.append(MACHINE_ID.read_text().strip())
+    return sha256("\0".join(where).encode()).hexdigest()[:16]
 
 
 def open_master_key(settings: Settings, paths: Paths) -> MasterKey:
