@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from folkmoot.accounts import Accounts
+from folkmoot.bus.limits import MAX_SENT_BYTES
+from folkmoot.cluster import Place
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import HubStopping, RoomForbidden, RoomUnavailable
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, visitor_of
@@ -560,3 +562,17 @@ async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
         go_on.set()
         await nats.until(lambda: not server._working)
         assert len(live.outlets) == 1
+
+
+@in_loop
+async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_done(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 1) as many:
+        (one,) = many.nodes
+        seen: list[Any] = []
+        driven = one.rooms._nodes.traffic.add_edge(7, seen.append, durable=True)
+        driven.machine.ask(1, bytes(MAX_SENT_BYTES + 1))
+        place = Place("another", 1)
+        driven.run([*driven.machine.owner_is(place, one.rooms._nodes.traffic.now()), "the rest"])
+        assert seen == ["the rest"]

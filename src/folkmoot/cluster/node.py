@@ -26,6 +26,7 @@ from folkmoot.cluster.messages import (
     encode,
 )
 from folkmoot.cluster.owner import Owner
+from folkmoot.core.errors import EventTooLarge
 from folkmoot.core.ports import NodeBus
 
 logger = logging.getLogger("folkmoot.cluster")
@@ -171,7 +172,10 @@ class NodeTraffic:
             asyncio.get_running_loop().call_soon(self._take, self.node, effect.packet)
         else:
             # What does not leave is sent again, or given up, by its machine.
-            self._bus.send(effect.node, encode(effect.packet))
+            try:
+                self._bus.send(effect.node, encode(effect.packet))
+            except EventTooLarge:
+                logger.warning("a packet to a node is too large", extra={"node": effect.node})
 
     def _receive(self, sender: str, data: bytes) -> None:
         packet = decode(data)
