@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -86,8 +86,9 @@ def test_what_could_not_be_stored_is_never_shown(
             with monkeypatch.context() as patched:
                 patched.setattr("folkmoot.rooms.queries_messages.insert", fails)
                 live.receive(ear, PROPOSAL)
-                with pytest.raises(RoomUnavailable):
-                    await hub.rooms.proposals(ann, "square")
+                # The room fails, and may have been loaded anew before anyone looks.
+                with suppress(RoomUnavailable):
+                    assert await hub.rooms.proposals(ann, "square") == []
             assert await hub.rooms.proposals(ann, "square") == []
 
     run(main())

@@ -25,8 +25,10 @@ LEASE_SECONDS: Final = 15.0
 """How long a node that was killed is thought to use the database."""
 RENEWALS: Final = 5
 """How often a lease is renewed in the time that it holds."""
-LOCK: Final = 0x6C656173
-"""The number of the lock of whoever takes a lease; a migration has another, and may take long."""
+LOCK_LEASES: Final = (
+    f"SELECT pg_advisory_xact_lock({0x6C656173}, hashtext(coalesce(current_schema(), '')))"
+)
+"""Locks the leases of this schema; a migration has a lock of its own, since it may take long."""
 FORGOTTEN_SECONDS: Final = 86_400.0
 """How long a node that ended without saying so is listed."""
 
@@ -140,7 +142,7 @@ class NodeLease:
         """Say that this node uses the database, unless another that may not is there too."""
         node, before, clock = self.node, boot_time(), time.time()
         async with connection.transaction():
-            await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+            await connection.execute(LOCK_LEASES)
             if first:
                 await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
             asked = time.monotonic()
