@@ -80,11 +80,13 @@ class Ear:
 
     async def until_seq(self, seq: int) -> None:
         """Wait until a message has been heard."""
-        await self._until(lambda: seq in self.seqs)
+        await self._until(lambda: seq in self.seqs or self.code is not None)
+        assert seq in self.seqs, f"closed with {self.code} before message {seq}"
 
     async def until_kind(self, kind: str) -> dict[str, Any]:
         """Wait until a message of a kind has been heard, and answer the last of them."""
-        await self._until(lambda: kind in self.kinds)
+        await self._until(lambda: kind in self.kinds or self.code is not None)
+        assert kind in self.kinds, f"closed with {self.code} before {kind}"
         return next(message for message in reversed(self.heard) if message["kind"] == kind)
 
     async def until_closed(self) -> CloseCode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from folkmoot.core.errors import (
     TooManyCapabilities,
 )
 from folkmoot.rooms import read_patch, upkeep
+from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import RoomRecord
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.stores import held_writes
@@ -58,12 +61,23 @@ def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gave_up(
             ann, bob = await hub.people("ann", "bob")
             await hub.create(ann)
             record, _ = await hub.rooms.find(ann, "square")
-            began = asyncio.ensure_future(hub.rooms._live.load(record))
-            waits = asyncio.ensure_future(hub.rooms._live.load(record))
-            await asyncio.sleep(0)
+            rooms, taken, begun = hub.rooms._live, [], asyncio.Event()
+            take = rooms._take
+
+            def counted(record: RoomRecord) -> Awaitable[LiveRoom]:
+                taken.append(record.id)
+                begun.set()
+                return take(record)
+
+            rooms._take = counted
+            began = asyncio.ensure_future(rooms.load(record))
+            waits = asyncio.ensure_future(rooms.load(record))
+            await begun.wait()
             began.cancel()
             live = await waits
             assert began.cancelled()
+            # The first take-over may be stored late, and would fence off one that a second made.
+            assert taken == [record.id]
             assert (await hub.join(bob))[1] is live
 
     run(main())

@@ -31,6 +31,7 @@ from folkmoot.rooms.ports import Crowd, RoomPort
 logger = logging.getLogger("folkmoot.rooms")
 
 new_id: Final = Uuids(time.time, secrets.token_bytes)
+STOPPING: Final = "The hub is stopping; try again in a moment."
 
 
 class LiveRooms:
@@ -133,34 +134,43 @@ class LiveRooms:
 
     def _require_running(self) -> None:
         if self._stopping:
-            raise HubStopping("The hub is stopping; try again in a moment.")
+            raise HubStopping(STOPPING)
 
     async def _load_once(self, record: RoomRecord) -> LiveRoom:
-        while (loading := self._loading.get(record.id)) is not None:
-            try:
-                return await asyncio.shield(loading)
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if not loading.cancelled() or (task is not None and task.cancelling()):
-                    raise
-                # Whoever loaded it gave up, which is no reason for us to.
-        loading = self._loading[record.id] = asyncio.get_running_loop().create_future()
+        loading = self._loading.get(record.id)
+        if loading is None:
+            loading = self._loading[record.id] = asyncio.get_running_loop().create_future()
+            # A caller who gives up ends no load: its take-over could be stored after the next one.
+            task = self._around.spawn(self._load(record, loading))
+            if task is None:
+                self._not_loaded(record.id, loading, HubStopping(STOPPING))
+            else:
+                task.add_done_callback(partial(self._ended, record.id, loading))
+        return await asyncio.shield(loading)
+
+    async def _load(self, record: RoomRecord, loading: asyncio.Future[LiveRoom]) -> None:
         try:
             live = await self._take(record)
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                loading.cancel()
-            else:
-                loading.set_exception(error)
-                loading.exception()
-            raise
-        finally:
-            del self._loading[record.id]
+        except Exception as error:  # noqa: BLE001 - raised again by those who wait
+            self._not_loaded(record.id, loading, error)
+            return
+        del self._loading[record.id]
         self._live[record.id] = live
         loading.set_result(live)
         if not self._stopping:
             live.seat(anew=True)
-        return live
+
+    def _ended(self, room_id: RoomId, loading: asyncio.Future[LiveRoom], _task: object) -> None:
+        if not loading.done():
+            self._not_loaded(room_id, loading, HubStopping(STOPPING))
+
+    def _not_loaded(
+        self, room_id: RoomId, loading: asyncio.Future[LiveRoom], error: Exception
+    ) -> None:
+        del self._loading[room_id]
+        loading.set_exception(error)
+        # All who waited may have given up.
+        loading.exception()
 
     async def _take(self, record: RoomRecord) -> LiveRoom:
         # What is read afterwards stays so: whoever had the room can store nothing more of it.
