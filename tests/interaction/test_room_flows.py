@@ -625,9 +625,10 @@ def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path: 
                 await orders("restart", "restarted")
                 await orders("compact", "compacting:x", "compacted:x", reason="x")
                 assert any(one["kind"] == "participant.compact-done" for one in bob.heard)
-                await orders("pause", "paused:test", reason="test", timeout_seconds=0.2)
+                await orders("pause", "paused:test", reason="test", timeout_seconds=3600)
                 refusal = await rogue.refused(chat("still here"))
                 assert (refusal["error"], refusal["by"]) == ("participant_paused", "bob")
+                await orders("pause", "paused:soon", reason="soon", timeout_seconds=0.2)
                 over = await bob.kind("system.participant.resumed")
                 assert over["payload"] == {"participant": "agent", "by": "gateway"}
                 assert (await bob.kind("participant.status"))["payload"] == {"status": "active"}

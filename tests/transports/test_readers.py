@@ -76,7 +76,7 @@ def test_a_client_that_does_not_read_loses_its_connection(
 def test_a_client_that_reads_slowly_but_steadily_gets_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(protocol, "WRITE_SECONDS", 1)
+    monkeypatch.setattr(protocol, "WRITE_SECONDS", 2)
 
     async def main() -> int:
         async with serving(ROUTES) as hub:
@@ -85,7 +85,7 @@ def test_a_client_that_reads_slowly_but_steadily_gets_everything(
             read = 0
             while data := await reader.read(262_144):
                 read += len(data)
-                await asyncio.sleep(0.03)
+                await asyncio.sleep(0.06)
             writer.close()
             return read
 
