@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 from folkmoot import __version__
 from folkmoot.accounts import Accounts, SessionTimes
 from folkmoot.bounds import rate_limits, room_options
-from folkmoot.bus import MemoryBus
+from folkmoot.bus import make_bus
 from folkmoot.core.errors import StoreError
+from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.datafolder import DataFolder
 from folkmoot.datafolder.proxies import LocalProxies, recorded
 from folkmoot.export import Exporter
@@ -59,6 +60,7 @@ from folkmoot.vault import Vault
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
+    from folkmoot.bus import MemoryBus
     from folkmoot.core.ports import Clock, Database, Interceptor, NodeBus
     from folkmoot.settings import Loaded, Settings
     from folkmoot.telemetry.traces import Traces
@@ -95,7 +97,7 @@ class HubServices:
         self.started = self.clock.monotonic()
         self._given_store = store
         self._owns_bus = bus is None
-        self.bus = bus or MemoryBus()
+        self.bus = bus or make_bus(settings.bus.url, local=OF_ONE_NODE)
         if store is not None and store.bus is not self.bus:
             raise ValueError("a hub listens on the bus that its store publishes on")
         self.metrics = Metrics(version=__version__, clock=self.clock)

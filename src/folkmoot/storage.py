@@ -78,8 +78,10 @@ async def open_store(
     node = HubNode(
         node_name(paths),
         secrets.token_hex(8) if shared is None else shared.node,
+        address=settings.cluster.address if shared is not None else "",
         shared=shared is not None,
         version=__version__,
+        lease_seconds=settings.cluster.lease_seconds,
     )
     return await PostgresStore.open(
         store.url,

@@ -111,6 +111,14 @@ UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
             {"LIMITS_UNSENT_BYTES": "70000"},
             f"FOLKMOOT_LIMITS_UNSENT_BYTES: {UNSENT}",
         ),
+        (
+            {"BUS_URL": "nats://n", "CLUSTER_ADDRESS": "http://n"},
+            "FOLKMOOT_BUS_URL: bus.url needs store.url: nodes share one database",
+        ),
+        (
+            {"BUS_URL": "nats://n", "STORE_URL": "postgresql://db"},
+            "FOLKMOOT_BUS_URL: bus.url needs cluster.address, where other nodes reach this one",
+        ),
     ],
 )
 def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], told: str) -> None:

@@ -66,6 +66,28 @@ def test_an_address_that_is_not_clear_is_refused_and_not_shown(url: str) -> None
     assert "hu" not in without_password(url).removeprefix("postgresql")
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("nats://nats1", "nats://nats1"),
+        ("tls://hub:hush@nats1:4222,nats2:4222", "tls://nats1:4222,nats2:4222"),
+        ("nats://hush@[::1]:4222/", "nats://[::1]:4222/"),
+        ("nats://a:hush@n1,nats://b:hu%2Csh@n2", "nats://n1,nats://n2"),
+    ],
+)
+def test_the_addresses_of_a_bus_are_shown_without_what_signs_in(url: str, shown: str) -> None:
+    environ = {
+        "FOLKMOOT_BUS_URL": url,
+        "FOLKMOOT_STORE_URL": "postgresql://db",
+        "FOLKMOOT_CLUSTER_ADDRESS": "http://node1:8420",
+    }
+    loaded = load(environ=environ)
+    assert loaded.settings.bus.url == url
+    assert [value for path, value, _ in in_effect(loaded) if path == "bus.url"] == [shown]
+    assert repr(shown) in repr(loaded.settings.bus)
+    assert "hush" not in repr(loaded)
+
+
 def test_no_two_settings_share_a_variable_or_an_option() -> None:
     assert len({field.variable for field in FIELDS.values()}) == len(FIELDS)
     assert len({field.option for field in FIELDS.values()}) == len(FIELDS)

@@ -98,6 +98,9 @@ NOT_A_PORT = "port must be an integer between 0 and 65535, not "
 NOT_A_DATABASE = (
     "store.url must be empty, or an address such as postgresql://hub@db.example.org/folkmoot, not "
 )
+NOT_A_BUS = (
+    "bus.url must be empty, or addresses such as nats://nats1:4222,nats2:4222, or with tls://, not "
+)
 NOT_A_URL = "must be empty, or an http:// or https:// URL without user, query or fragment, not "
 NOT_A_HOST = "host must be a host name or an IP address, not "
 NOT_SECONDS = "http.shutdown_seconds must be a number between 0 and 600, not "
@@ -141,6 +144,13 @@ NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
         ('store.url = "postgresql://h:pw"', f'1: {NOT_A_DATABASE}"postgresql://…"'),
         ('store.url = "host=h password=pw"', f'1: {NOT_A_DATABASE}"…"'),
         ('store.url = "postgresql://me:p@w@h/db"', f'1: {NOT_A_DATABASE}"postgresql://…"'),
+        ('bus.url = "redis://me:p/w@h/0"', f'1: {NOT_A_BUS}"redis://…"'),
+        ('bus.url = "nats://me:p@w@h"', f'1: {NOT_A_BUS}"nats://…"'),
+        ('bus.url = "nats://h:pw"', f'1: {NOT_A_BUS}"nats://…"'),
+        ('bus.url = "nats://h,,h"', f'1: {NOT_A_BUS}"nats://…"'),
+        ('bus.url = "h:4222"', f'1: {NOT_A_BUS}"…"'),
+        ('cluster.address = "node1:8420"', f'1: cluster.address {NOT_A_URL}"node1:8420"'),
+        ('cluster.address = "http://u:pw@n"', f'1: cluster.address {NOT_A_URL}"http://…@n"'),
         (f'host = "{"x " * 40}"', f'1: {NOT_A_HOST}"{("x " * 20)[:39]}…'),
     ],
 )

@@ -156,7 +156,7 @@ def refusal(field: Field, value: object) -> BadValue:
     """The end of the sentence: what the setting must be, and what it is instead."""
     if field.secret:
         return BadValue(f"must be {field.must_be}")
-    if field.shape is types.database_url and isinstance(value, str):
+    if field.shape in types.WITH_PASSWORDS and isinstance(value, str):
         value = types.without_password(value)
     return BadValue(f"must be {field.must_be}, not {shown(value)}")
 
@@ -317,7 +317,7 @@ def masked(field: Field, value: Any) -> Any:
     """A value for display, with secrets masked."""
     if field.secret:
         return value and MASK
-    return types.without_password(value) if field.shape is types.database_url and value else value
+    return types.without_password(value) if field.shape in types.WITH_PASSWORDS and value else value
 
 
 def gateway_in_effect(loaded: Loaded) -> Iterator[tuple[str, Any, str]]:

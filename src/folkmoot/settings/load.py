@@ -61,12 +61,18 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         raised = limits.message_bytes > type(limits)().message_bytes
         path = "limits.message_bytes" if raised else "limits.unsent_bytes"
         yield path, "limits.unsent_bytes must be at least limits.message_bytes"
+    if settings.bus.url and not settings.store.url:
+        yield "bus.url", "bus.url needs store.url: nodes share one database"
+    if settings.bus.url and not settings.cluster.address:
+        yield "bus.url", "bus.url needs cluster.address, where other nodes reach this one"
 
 
 def advice(settings: Settings) -> Iterator[tuple[str, str]]:
     """Warnings about chosen settings: the path of each, and a sentence."""
     if urlsplit(settings.public_url).path.strip("/"):
         yield "public_url", PATH
+    if settings.cluster.address and not settings.bus.url:
+        yield "cluster.address", "cluster.address has no effect without bus.url"
 
 
 PREFIX = "FOLKMOOT_"

@@ -17,6 +17,7 @@ from folkmoot.settings.sections import (
     RoomSettings,
 )
 from folkmoot.settings.types import (
+    BusUrl,
     Count,
     DatabaseUrl,
     FilePath,
@@ -242,6 +243,25 @@ class StoreSettings(SettingsTable, frozen=True, kw_only=True):
     none of the database's files."""
 
 
+class BusSettings(SettingsTable, frozen=True, kw_only=True):
+    """The bus between the nodes of a hub."""
+
+    url: BusUrl = ""
+    """The NATS servers that connect this node with the other nodes of its hub, such as
+    `tls://nats1:4222,nats2:4222`; `store.url` and `cluster.address` are needed too. Empty: this hub
+    has one node. Give one with a password or token as `FOLKMOOT_BUS_URL`."""
+
+
+class ClusterSettings(SettingsTable, frozen=True, kw_only=True):
+    """The hub as one of several nodes."""
+
+    address: HttpUrl = ""
+    """Where the other nodes reach this one, such as `http://node1.internal:8420`."""
+    lease_seconds: Annotated[float, Meta(ge=2, le=300)] = 5.0
+    """How long a node that was killed or lost its database is still thought to run. Its rooms go on
+    at other nodes afterwards."""
+
+
 class AuditSettings(SettingsTable, frozen=True, kw_only=True):
     """The audit log in the database, which `folkmoot audit` reads."""
 
@@ -311,6 +331,8 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     interceptors: InterceptorSettings = field(default_factory=InterceptorSettings)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     store: StoreSettings = field(default_factory=StoreSettings)
+    bus: BusSettings = field(default_factory=BusSettings)
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 

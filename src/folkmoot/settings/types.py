@@ -21,6 +21,10 @@ DATABASE = re.compile(
     rf"(?P<place>@?{_PLACE}(?:,{_PLACE})*(?:/[^\s@?#]*)?)(?:\?[^\s@#]*)?"
 )
 """The address of a PostgreSQL database; whatever else a password contains is written as `%40`."""
+_SERVER = r"(?:[^\s@/?#,]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:@/?#,\[\]]+)(?::[0-9]{1,5})?"
+BUS = re.compile(rf"(?P<scheme>(?:nats|tls)://){_SERVER}(?:,(?P=scheme)?{_SERVER})*/?")
+"""The addresses of NATS servers; a password is written as that of a database is."""
+BUS_LOGIN = re.compile(r"(?<=[/,])[^/,@]*@")
 CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
@@ -132,8 +136,15 @@ def database_url(value: str) -> bool:
     return not value or DATABASE.fullmatch(value) is not None
 
 
+def bus_url(value: str) -> bool:
+    """Empty, or addresses such as nats://nats1:4222,nats2:4222, or with tls://."""
+    return not value or BUS.fullmatch(value) is not None
+
+
 def without_password(url: str) -> str:
-    """The URL of a database for display, without password and parameters."""
+    """The URL of a database or bus for display: without password, token and parameters."""
+    if BUS.fullmatch(url):
+        return BUS_LOGIN.sub("", url)
     found = DATABASE.fullmatch(url)
     if found is None:
         return f"{url.partition(':')[0]}://…" if "://" in url else "…"
@@ -166,6 +177,7 @@ FilePath = Annotated[str, Meta(extra={"shape": file_path})]
 FilePaths = Annotated[str, Meta(extra={"shape": file_paths})]
 HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
 DatabaseUrl = Annotated[str, Meta(extra={"shape": database_url})]
+BusUrl = Annotated[str, Meta(extra={"shape": bus_url})]
 HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]
 Origin = Annotated[str, Meta(extra={"shape": origin})]
 Network = Annotated[str, Meta(extra={"shape": network})]
@@ -176,6 +188,8 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 ToolPattern = Annotated[str, Meta(extra={"shape": tool_pattern})]
 
 
+WITH_PASSWORDS = frozenset({database_url, bus_url})
+"""Shapes of settings that may have a password in them."""
 MASK = "***"
 SHOWN: dict[str, Callable[[str], str]] = {
     "master_key": lambda _: MASK,
