@@ -9,6 +9,7 @@ import pytest
 
 from folkmoot.cluster.edge import (
     CallAnswered,
+    DrainConnection,
     Edge,
     FillGap,
     HoldConnection,
@@ -18,8 +19,11 @@ from folkmoot.cluster.edge import (
     ToConnection,
 )
 from folkmoot.cluster.limits import (
+    BACKLOG_BYTES,
     MAX_COMMANDS,
+    MAX_PACKET_BYTES,
     MAX_UNRECEIVED,
+    PAGE_BYTES,
     SILENCE_SECONDS,
 )
 from folkmoot.cluster.messages import (
@@ -34,7 +38,7 @@ from folkmoot.cluster.messages import (
     decode,
     encode,
 )
-from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey, SessionKey
+from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey, SessionKey, TurnGiven
 from folkmoot.core.closecodes import CloseCode
 
 
@@ -52,6 +56,7 @@ class Pair:
         """What the edge is to do with connections."""
         self.arrived: list[Arrived] = []
         self.departed: list[RemoteKey] = []
+        self.turns: list[TurnGiven] = []
         self.packets: list[ToEdge] = []
         self.cut = False
 
@@ -72,6 +77,8 @@ class Pair:
                 self.arrived.append(effect)
             elif type(effect) is Departed:
                 self.departed.append(effect.remote)
+            elif type(effect) is TurnGiven:
+                self.turns.append(effect)
             elif type(effect) is not SendPacket:
                 self.seen.append(effect)
             elif not self.cut:
@@ -388,6 +395,62 @@ def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory() -
         pair.owner.tell(pair.remote(1), str(number).encode())
         pair.do(pair.owner.poll(pair.now))
     assert pair.departed == [pair.remote(1)]
+
+
+def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order() -> None:
+    pair = Pair().attach(1)
+    pair.packets.clear()
+    told = [bytes([number]) * (MAX_PACKET_BYTES // 3) for number in range(10)]
+    pair.owner.speak(1, told[:5])
+    for one in told[5:]:
+        pair.owner.tell(pair.remote(1), one)
+    pair.run()
+    assert max(len(encode(one)) for one in pair.packets) < MAX_PACKET_BYTES + 1_000
+    said = [one for each in of(Overheard, pair.seen) for one in each.messages]
+    assert said + [one.data for one in of(ToConnection, pair.seen)] == told
+    pair.run(1.0)
+    assert pair.owner.is_received
+
+
+def test_those_with_much_to_tell_a_node_have_their_turns_one_after_another() -> None:
+    pair = Pair().attach(*range(1, 21))
+    for one in range(1, 21):
+        pair.owner.drain(pair.remote(one))
+    pair.cut = True
+    pair.run()
+    assert not pair.turns
+    pair.cut = False
+    pair.run(1.0)
+    assert [one.connection for one in of(DrainConnection, pair.seen)] == list(range(1, 21))
+    for one in range(1, 21):
+        pair.edge.drained(one)
+    heard, most = [], BACKLOG_BYTES // PAGE_BYTES
+    while pair.turns or not heard:
+        pair.run(0.1)
+        turns, pair.turns = pair.turns, []
+        assert len(turns) <= most
+        pair.cut = True
+        for turn in turns:
+            heard.append(turn.who)
+            pair.owner.tell(pair.remote(turn.who), bytes(PAGE_BYTES))
+            pair.owner.end_turn(pair.key, turn.who)
+        pair.run(0.1)
+        # What was told is not received: nobody else has a turn.
+        assert len(turns) < most or not pair.turns
+        pair.cut = False
+        pair.run(1.0)
+    assert heard == list(range(1, 21))
+
+
+def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends() -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    pair.owner.tell(pair.remote(1), bytes(BACKLOG_BYTES))
+    pair.owner.ask_turn(pair.key, 5, PAGE_BYTES)
+    pair.run()
+    assert not pair.turns
+    pair.run(SILENCE_SECONDS + 0.5)
+    assert [one.who for one in pair.turns] == [5]
 
 
 def test_an_old_session_never_begins_again() -> None:

@@ -503,11 +503,11 @@ async def test_a_room_that_failed_or_was_not_loaded_is_found_by_the_others(tmp_p
 
 
 async def taken_by(node: Member, visitor: Visitor) -> None:
-    """Wait until a node has the room itself."""
-    while not isinstance(  # noqa: ASYNC110 - nobody sets an event
-        (await node.rooms.enter(visitor, "square"))[0], LiveRoom
-    ):
-        await asyncio.sleep(0.05)
+    """Use the room until the node has it itself."""
+    record, _ = await node.rooms.find(visitor, "square")
+    while node.rooms._live.get(record.id) is None:
+        with suppress(RoomUnavailable):
+            await node.rooms.post(visitor, "square", chat("hello"))
 
 
 @in_loop
@@ -559,12 +559,72 @@ async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
         room.join(Ear(), bob, role)
         await nats.until(lambda: one.rooms._nodes._servers)
         (server,) = one.rooms._nodes._servers.values()
-        await nats.until(lambda: server._working)
+        await nats.until(lambda: server._commands)
         two.rooms._nodes.leave(live.room_id, RoomUnavailable("It is left."))
         await nats.until(lambda: not server.owner.nodes)
         go_on.set()
-        await nats.until(lambda: not server._working)
+        await nats.until(lambda: not server._commands)
         assert len(live.outlets) == 1
+
+
+async def said_in(one: Member, ann: Visitor, name: str, *, durable: bool, count: int) -> int:
+    """Make a room in which much was said; the `seq` of the last message."""
+    await one.rooms.create(ann, read_spec({"name": name, "durable": durable}))
+    ear, room = await one.join(ann, name)
+    for number in range(count):
+        room.receive(ear, chat(f"{number} " + 60_000 * "x"))
+        await room.flushed()
+    return max(ear.seqs)
+
+
+@in_loop
+async def test_many_who_resume_together_at_another_node_get_all_in_one_session(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        for durable in (True, False):
+            name = f"square-{durable}".lower()
+            last = await said_in(one, ann, name, durable=durable, count=30)
+            before = two.rooms._nodes.traffic._sessions
+            room, role = await two.rooms.enter(bob, name)
+            epoch = one.rooms._live.get(room.room_id).status.epoch
+            ears = [Ear() for _ in range(16)]
+            for ear in ears:
+                room.join(ear, bob, role, after=0, epoch=epoch)
+            async with asyncio.timeout(60):
+                for ear in ears:
+                    await ear.until_seq(last)
+            for ear in ears:
+                assert ear.seqs[:last] == list(range(1, last + 1))
+                assert ear.is_open
+            assert two.rooms._nodes.traffic._sessions == before + 1
+            for ear in ears:
+                room.left(ear)
+
+
+@in_loop
+async def test_who_resumes_at_another_node_and_reads_nothing_is_told_no_more_than_a_page(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        last = await said_in(one, ann, "square", durable=True, count=40)
+        slow, fast = Ear(), Ear()
+        slow.reads.clear()
+        room, role = await two.rooms.enter(bob, "square")
+        epoch = room.status.epoch
+        room.join(slow, bob, role, after=0, epoch=epoch)
+        room.join(fast, bob, role, after=0, epoch=epoch)
+        async with asyncio.timeout(30):
+            await fast.until_seq(last)
+        assert len(slow.seqs) < last
+        slow.reads.set()
+        async with asyncio.timeout(30):
+            await slow.until_seq(last)
+        assert slow.seqs[:last] == list(range(1, last + 1))
 
 
 @in_loop

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from folkmoot.cluster.edge import (
     CallAnswered,
+    DrainConnection,
     Edge,
     EdgeEffect,
     FillGap,
@@ -25,12 +26,21 @@ from folkmoot.cluster.edge import (
 )
 from folkmoot.cluster.lease import Lease
 from folkmoot.cluster.messages import Packet, Place, SendPacket, decode, encode
-from folkmoot.cluster.owner import Arrived, Departed, Owner, OwnerEffect, RemoteKey, SessionKey
+from folkmoot.cluster.owner import (
+    Arrived,
+    Departed,
+    Owner,
+    OwnerEffect,
+    RemoteKey,
+    SessionKey,
+    TurnGiven,
+)
 
 __all__ = [
     "Arrived",
     "CallAnswered",
     "Departed",
+    "DrainConnection",
     "Edge",
     "EdgeEffect",
     "FillGap",
@@ -48,6 +58,7 @@ __all__ = [
     "SessionKey",
     "ShutConnection",
     "ToConnection",
+    "TurnGiven",
     "decode",
     "encode",
 ]

@@ -32,6 +32,8 @@ from folkmoot.cluster.messages import (
     Batch,
     CloseOne,
     Command,
+    Drained,
+    DrainOne,
     EndSession,
     HandedOver,
     HoldOne,
@@ -90,6 +92,12 @@ class HoldConnection(Struct, frozen=True, gc=False):
     held: bool
 
 
+class DrainConnection(Struct, frozen=True, gc=False):
+    """Answer with `drained` once a connection has read most of what it was told."""
+
+    connection: int
+
+
 class FillGap(Struct, frozen=True, gc=False):
     """Read messages from the store and answer with `filled`."""
 
@@ -114,6 +122,7 @@ EdgeEffect: TypeAlias = (
     | Hearing
     | ShutConnection
     | HoldConnection
+    | DrainConnection
     | FillGap
     | CallAnswered
     | SeekOwner
@@ -224,6 +233,11 @@ class Edge:
             return self._shut(connection)
         self._commands.append(SendMessages(connection, tuple(messages)))
         return []
+
+    def drained(self, connection: int) -> None:
+        """A connection has read most of what it was told."""
+        if connection in self._connections:
+            self._commands.append(Drained(connection))
 
     def leave(self, connection: int) -> list[EdgeEffect]:
         """A connection ended."""
@@ -395,7 +409,7 @@ class Edge:
                     effects.append(CallAnswered(item.call, item.body))
             elif type(item) is HandedOver:
                 return effects + self._hand_over(now)
-            elif isinstance(item, StartHearing | CloseOne | HoldOne):
+            elif isinstance(item, StartHearing | CloseOne | HoldOne | DrainOne):
                 self._do(item, effects)
         return effects
 
@@ -416,13 +430,17 @@ class Edge:
     def _hears(self) -> bool:
         return any(one.state == "hearing" for one in self._connections.values())
 
-    def _do(self, item: StartHearing | CloseOne | HoldOne, effects: list[EdgeEffect]) -> None:
+    def _do(
+        self, item: StartHearing | CloseOne | HoldOne | DrainOne, effects: list[EdgeEffect]
+    ) -> None:
         attached = self._connections.get(item.connection)
         if attached is None:
             return
         if type(item) is HoldOne:
             attached.held = item.held
             effects.append(HoldConnection(item.connection, item.held))
+        elif type(item) is DrainOne:
+            effects.append(DrainConnection(item.connection))
         elif type(item) is CloseOne:
             del self._connections[item.connection]
             effects.append(ShutConnection(item.connection, CloseCode(item.code)))

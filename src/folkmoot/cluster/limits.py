@@ -24,5 +24,11 @@ MAX_UNRECEIVED: Final = 1_024
 """Batches to one node that it has not received; with more, its session is ended."""
 MAX_UNRECEIVED_BYTES: Final = 8_388_608
 """The same in bytes."""
+BACKLOG_BYTES: Final = 4_194_304
+"""What a node may have before it, told or about to be; with more, others of it wait their turn."""
+PAGE_BYTES: Final = 1_048_576
+"""What a connection or a call may be told in one turn."""
+WELCOME_BYTES: Final = 131_072
+"""What is thought to suffice for a welcome."""
 MAX_EARLY: Final = 1_024
 """Batches that came before others and wait for them."""

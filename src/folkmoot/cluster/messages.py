@@ -54,7 +54,13 @@ class AskOwner(Wire, frozen=True, tag="a"):
     body: bytes
 
 
-Command: TypeAlias = JoinRoom | SendMessages | LeaveRoom | AskOwner
+class Drained(Wire, frozen=True, tag="d"):
+    """A connection has read most of what it was told."""
+
+    connection: int
+
+
+Command: TypeAlias = JoinRoom | SendMessages | LeaveRoom | AskOwner | Drained
 
 
 class Spoken(Wire, frozen=True, tag="S"):
@@ -93,6 +99,12 @@ class HoldOne(Wire, frozen=True, tag="P"):
     held: bool
 
 
+class DrainOne(Wire, frozen=True, tag="D"):
+    """Say when a connection has read most of what it was told."""
+
+    connection: int
+
+
 class OwnerAnswer(Wire, frozen=True, tag="A"):
     """The answer to what was asked."""
 
@@ -104,7 +116,9 @@ class HandedOver(Wire, frozen=True, tag="X"):
     """The room goes elsewhere: what is not resolved was not taken, and may be sent there."""
 
 
-Item: TypeAlias = Spoken | TellOne | StartHearing | CloseOne | HoldOne | OwnerAnswer | HandedOver
+Item: TypeAlias = (
+    Spoken | TellOne | StartHearing | CloseOne | HoldOne | DrainOne | OwnerAnswer | HandedOver
+)
 
 
 class Batch(Wire, frozen=True):

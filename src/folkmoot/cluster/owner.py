@@ -2,7 +2,8 @@
 
 Each node with such connections has one *session*, whose commands are taken in order and once. What
 the room tells is gathered into one batch for each node, sent again until it was received, and kept
-until then; of a durable room without the messages, which are in the store.
+until then; of a durable room without the messages, which are in the store. Whoever has much to tell
+waits for its *turn*, so that what is kept for a node stays small, and has it until it says so.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from msgspec.structs import replace
 
 from folkmoot.cluster.limits import (
     ACK_SECONDS,
+    BACKLOG_BYTES,
     KEEPALIVE_SECONDS,
     MAX_PACKET_BYTES,
     MAX_UNRECEIVED,
     MAX_UNRECEIVED_BYTES,
+    PAGE_BYTES,
     RESEND_SECONDS,
     SILENCE_SECONDS,
 )
@@ -28,6 +31,8 @@ from folkmoot.cluster.messages import (
     Batch,
     CloseOne,
     Command,
+    Drained,
+    DrainOne,
     EndSession,
     HandedOver,
     HoldOne,
@@ -74,7 +79,14 @@ class Departed(Struct, frozen=True, gc=False):
     remote: RemoteKey
 
 
-OwnerEffect: TypeAlias = Arrived | Departed | SendPacket
+class TurnGiven(Struct, frozen=True, gc=False):
+    """Whoever asked for a turn has it, or needs none since the session is over."""
+
+    key: SessionKey
+    who: int
+
+
+OwnerEffect: TypeAlias = Arrived | Departed | TurnGiven | SendPacket
 
 
 class _Session:
@@ -86,6 +98,13 @@ class _Session:
         self.connections: set[int] = set()
         self.hearing: set[int] = set()
         self.items: list[Item] = []
+        self.telling = 0
+        """Bytes of what is told to one and not sent yet."""
+        self.draining: set[int] = set()
+        self.queue: dict[int, int] = {}
+        """Who waits for a turn, by connection or call, and how many bytes it is for."""
+        self.turns: dict[int, int] = {}
+        """Who has one."""
         self.told = 0
         """What the last batch said was resolved."""
         self.sent = 0
@@ -97,6 +116,19 @@ class _Session:
         self.ack_at = math.inf
         self.resend_at = math.inf
         self.wait = RESEND_SECONDS
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether the next who waits can have its turn."""
+        if not self.queue:
+            return False
+        return self.bytes + self.telling + sum(self.turns.values()) < BACKLOG_BYTES
+
+    def end_turn(self, who: int) -> None:
+        """Someone has told what it had to tell, or is gone."""
+        self.queue.pop(who, None)
+        self.turns.pop(who, None)
+        self.draining.discard(who)
 
 
 class Owner:
@@ -138,7 +170,7 @@ class Owner:
         """When `poll` is to be called at the latest."""
         times = [math.inf]
         for one in self._sessions.values():
-            if one.items or one.told < one.resolved:
+            if one.items or one.told < one.resolved or one.has_turn:
                 return -math.inf
             times.append(min(one.ack_at, one.resend_at, one.sent_at + KEEPALIVE_SECONDS))
             times.append(one.heard_at + SILENCE_SECONDS)
@@ -173,7 +205,10 @@ class Owner:
         for number, command in enumerate(packet.commands, packet.first):
             if number == session.received + 1 and self.is_taking:
                 session.received = number
-                effects.append(self._take(session, number, command))
+                if type(command) is Drained:
+                    self._drained(session, number, command)
+                else:
+                    effects.append(self._take(session, number, command))
         if packet.commands:
             session.ack_at = min(session.ack_at, now + ACK_SECONDS)
         if packet.gap:
@@ -186,7 +221,14 @@ class Owner:
         elif type(command) is LeaveRoom:
             session.connections.discard(command.connection)
             session.hearing.discard(command.connection)
+            session.end_turn(command.connection)
         return Arrived(session.key, number, command)
+
+    def _drained(self, session: _Session, number: int, command: Drained) -> None:
+        if command.connection in session.draining:
+            session.draining.discard(command.connection)
+            session.queue[command.connection] = PAGE_BYTES
+        self.resolve(session.key, number)
 
     def _acknowledge(self, session: _Session, received: int, now: float) -> None:
         batches = session.batches
@@ -202,7 +244,8 @@ class Owner:
 
     def _end(self, session: _Session) -> list[OwnerEffect]:
         del self._sessions[session.key.node]
-        return [Departed(RemoteKey(session.key, one)) for one in sorted(session.connections)]
+        gone: list[OwnerEffect] = [TurnGiven(session.key, who) for who in session.queue]
+        return gone + [Departed(RemoteKey(session.key, one)) for one in sorted(session.connections)]
 
     def has(self, key: SessionKey) -> bool:
         """Whether a session goes on."""
@@ -219,19 +262,45 @@ class Owner:
 
     def speak(self, first_seq: int, messages: Sequence[bytes]) -> None:
         """Tell everyone who hears what was said: one item for each node."""
-        item = Spoken(first_seq, len(messages), tuple(messages))
-        for session in self._sessions.values():
-            if session.hearing:
-                session.items.append(item)
+        heard = [one for one in self._sessions.values() if one.hearing]
+        if heard:
+            items = _spoken(first_seq, tuple(messages))
+            for session in heard:
+                session.items += items
 
     def tell(self, remote: RemoteKey, data: bytes) -> None:
         """Tell one connection something."""
-        self._put(remote.key, TellOne(remote.connection, data))
+        session = self._of(remote.key)
+        if session is not None:
+            session.items.append(TellOne(remote.connection, data))
+            session.telling += len(data)
+
+    def ask_turn(self, key: SessionKey, who: int, amount: int) -> None:
+        """A connection, or a call, has so many bytes to tell: `TurnGiven` says when it may."""
+        session = self._of(key)
+        if session is not None:
+            session.end_turn(who)
+            session.queue[who] = amount
+
+    def end_turn(self, key: SessionKey, who: int) -> None:
+        """A connection or a call has told what it had to tell."""
+        session = self._of(key)
+        if session is not None:
+            session.end_turn(who)
+
+    def drain(self, remote: RemoteKey) -> None:
+        """Give a connection a turn for a page once it has read what it was told before."""
+        session = self._of(remote.key)
+        if session is not None and remote.connection in session.connections:
+            session.end_turn(remote.connection)
+            session.draining.add(remote.connection)
+            session.items.append(DrainOne(remote.connection))
 
     def start_hearing(self, remote: RemoteKey, seq: int) -> None:
         """Let a connection hear what is said after a `seq`, which is the last one."""
         session = self._of(remote.key)
         if session is not None and remote.connection in session.connections:
+            session.end_turn(remote.connection)
             session.hearing.add(remote.connection)
             session.items.append(StartHearing(remote.connection, seq))
 
@@ -246,6 +315,7 @@ class Owner:
         self.stop_hearing(remote)
         session = self._of(remote.key)
         if session is not None and remote.connection in session.connections:
+            session.end_turn(remote.connection)
             session.connections.discard(remote.connection)
             session.items.append(CloseOne(remote.connection, code))
 
@@ -255,7 +325,11 @@ class Owner:
 
     def answer(self, key: SessionKey, call: int, body: bytes) -> None:
         """Answer what a node asked."""
-        self._put(key, OwnerAnswer(call, body))
+        session = self._of(key)
+        if session is not None:
+            session.end_turn(call)
+            session.items.append(OwnerAnswer(call, body))
+            session.telling += len(body)
 
     def resolve(self, key: SessionKey, number: int) -> None:
         """All that a command brought about was told."""
@@ -288,7 +362,7 @@ class Owner:
             return effects
         for session in list(self._sessions.values()):
             if session.items or session.told < session.resolved:
-                effects.append(self._send_batch(session, now))
+                effects += self._send_batches(session, now)
                 if len(session.batches) > MAX_UNRECEIVED or session.bytes > MAX_UNRECEIVED_BYTES:
                     effects += self._end(session)
                     continue
@@ -297,14 +371,28 @@ class Owner:
                 session.wait = min(2 * session.wait, KEEPALIVE_SECONDS)
             elif now >= session.ack_at or now - session.sent_at >= KEEPALIVE_SECONDS:
                 effects.append(self._packet(session, (), now))
+            while session.has_turn:
+                who = next(iter(session.queue))
+                session.turns[who] = session.queue.pop(who)
+                effects.append(TurnGiven(session.key, who))
         return effects
 
-    def _send_batch(self, session: _Session, now: float) -> SendPacket:
+    def _send_batches(self, session: _Session, now: float) -> list[OwnerEffect]:
+        """Send what a node has to hear: one batch, or some where that is too large for a packet."""
+        items, session.items, session.telling = session.items, [], 0
+        effects: list[OwnerEffect] = []
+        while True:
+            count = _fitting(items)
+            if count == len(items):
+                session.told = session.resolved
+                effects.append(self._send_batch(session, tuple(items), now))
+                return effects
+            effects.append(self._send_batch(session, tuple(items[:count]), now))
+            items = items[count:]
+
+    def _send_batch(self, session: _Session, items: tuple[Item, ...], now: float) -> SendPacket:
         session.sent += 1
-        batch = Batch(session.sent, tuple(session.items), session.resolved)
-        session.items = []
-        session.told = session.resolved
-        kept = batch
+        batch = kept = Batch(session.sent, items, session.told)
         if self._durable:
             stored = [
                 replace(item, messages=()) if type(item) is Spoken else item for item in batch.items
@@ -341,3 +429,27 @@ class Owner:
             session.sent,
         )
         return SendPacket(session.key.node, packet)
+
+
+def _fitting(items: Sequence[Item]) -> int:
+    """How many of the first items fit a packet; one at least, if there is one."""
+    amount = 0
+    for count, item in enumerate(items):
+        amount += size(item)
+        if count and amount > MAX_PACKET_BYTES:
+            return count
+    return len(items)
+
+
+def _spoken(first_seq: int, messages: tuple[bytes, ...]) -> list[Spoken]:
+    """Messages as items, each of which fits a packet unless it has only one."""
+    if sum(map(len, messages)) <= MAX_PACKET_BYTES:
+        return [Spoken(first_seq, len(messages), messages)]
+    items: list[Spoken] = []
+    start = amount = 0
+    for place, one in enumerate(messages):
+        amount += len(one)
+        if place > start and amount > MAX_PACKET_BYTES:
+            items.append(Spoken(first_seq + start, place - start, messages[start:place]))
+            start, amount = place, len(one)
+    return [*items, Spoken(first_seq + start, len(messages) - start, messages[start:])]

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from folkmoot.cluster import Arrived, Departed, Owner, OwnerEffect, Place, RemoteKey, SessionKey
+from folkmoot.cluster import (
+    Arrived,
+    Departed,
+    Owner,
+    OwnerEffect,
+    Place,
+    RemoteKey,
+    SessionKey,
+    TurnGiven,
+)
+from folkmoot.cluster.limits import PAGE_BYTES, WELCOME_BYTES
 from folkmoot.cluster.messages import AskOwner, JoinRoom, LeaveRoom, SendMessages
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core.closecodes import CloseCode
@@ -29,7 +39,14 @@ from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Crowd, Outlet, RoomPort
 from folkmoot.rooms.remote import RemoteRoom
-from folkmoot.rooms.remote_calls import ChangeRoom, JoinBody, answer_call, read_refusal
+from folkmoot.rooms.remote_calls import (
+    LONG_CALLS,
+    ChangeRoom,
+    JoinBody,
+    answer_call,
+    read_call,
+    read_refusal,
+)
 
 if TYPE_CHECKING:
     from folkmoot.rooms.live import LiveRoom
@@ -72,7 +89,13 @@ class RemoteOutlet:
         self._server.touch()
 
     async def drained(self) -> None:
-        """What waits for a node is bounded by its session."""
+        """Wait until it has read most of what it was told, and its node can be told a page."""
+        if self._open:
+            await self._server.drained(self.key)
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        self._open = False
 
 
 class NodeCrowd:
@@ -116,8 +139,10 @@ class RoomServer:
         self._spawn: Spawn
         self._crowd = crowd
         self._outlets: dict[RemoteKey, RemoteOutlet] = {}
-        self._commands: deque[Arrived] = deque()
-        self._working = False
+        self._commands: dict[SessionKey, deque[Arrived]] = {}
+        """Of each session whose commands are being carried out, those that wait."""
+        self._turns: dict[RemoteKey, asyncio.Future[None]] = {}
+        """Who waits for a turn, a connection or a call."""
 
     def start(self, traffic: NodeTraffic, spawn: Spawn) -> Driven[Owner]:
         """Begin to take packets."""
@@ -143,6 +168,7 @@ class RoomServer:
     def closed(self, outlet: RemoteOutlet, code: CloseCode) -> None:
         """The room closes a connection."""
         self._outlets.pop(outlet.key, None)
+        self._give_turn(outlet.key)
         if not self.live.is_taken_over:
             self.owner.close(outlet.key, code)
             self.touch()
@@ -150,17 +176,49 @@ class RoomServer:
     def _perform(self, effect: OwnerEffect) -> None:
         if type(effect) is Departed:
             self._leave(effect.remote)
+        elif type(effect) is TurnGiven:
+            self._give_turn(RemoteKey(effect.key, effect.who))
         elif type(effect) is Arrived:
-            self._commands.append(effect)
-            if not self._working:
-                self._working = True
-                self._spawn(self._work())
+            waiting = self._commands.get(effect.key)
+            if waiting is not None:
+                waiting.append(effect)
+            else:
+                self._commands[effect.key] = deque((effect,))
+                self._spawn(self._work(effect.key))
 
-    async def _work(self) -> None:
-        """Carry out commands in their order; only who comes for the first time is waited for."""
+    async def drained(self, remote: RemoteKey) -> None:
+        """Wait until a connection has read most of what it was told, and for its turn."""
+        self.owner.drain(remote)
+        await self._turn(remote)
+
+    async def _turn(self, remote: RemoteKey) -> None:
+        """Wait for a turn that was asked for; there is none where the session is over."""
+        if not self.owner.has(remote.key):
+            return
+        self.touch()
+        given = self._turns[remote] = asyncio.get_running_loop().create_future()
         try:
-            while self._commands:
-                one = self._commands.popleft()
+            await given
+        finally:
+            if self._turns.get(remote) is given:
+                del self._turns[remote]
+
+    def _give_turn(self, remote: RemoteKey) -> None:
+        given = self._turns.pop(remote, None)
+        if given is not None and not given.done():
+            given.set_result(None)
+
+    def end(self) -> None:
+        """The room is here no more: nobody waits for it."""
+        for remote in list(self._turns):
+            self._give_turn(remote)
+
+    async def _work(self, key: SessionKey) -> None:
+        """Carry out a node's commands in their order, as fast as it hears what comes of them."""
+        commands = self._commands[key]
+        try:
+            while commands:
+                one = commands.popleft()
                 command = one.command
                 if type(command) is JoinRoom:
                     await self._join(one.key, command)
@@ -178,13 +236,15 @@ class RoomServer:
                     self._leave(RemoteKey(one.key, command.connection))
                 self._resolve_after(one)
         finally:
-            self._working = False
+            del self._commands[key]
 
     async def _join(self, key: SessionKey, command: JoinRoom) -> None:
         remote = RemoteKey(key, command.connection)
         outlet = RemoteOutlet(self, remote)
         try:
             body = msgspec.msgpack.decode(command.body, type=JoinBody)
+            self.owner.ask_turn(key, command.connection, WELCOME_BYTES)
+            await self._turn(remote)
             await self.live.prepare(body.visitor.principal.account_id)
             if not self.owner.has(key):
                 # The node fell silent meanwhile: nobody would say that the connection ended.
@@ -218,7 +278,11 @@ class RoomServer:
         return True
 
     async def _answer(self, one: Arrived, command: AskOwner) -> None:
-        body = await answer_call(self.live, self._change, command.body)
+        asked = read_call(command.body)
+        if asked.name in LONG_CALLS:
+            self.owner.ask_turn(one.key, command.call, PAGE_BYTES)
+            await self._turn(RemoteKey(one.key, command.call))
+        body = await answer_call(self.live, self._change, asked)
         self.owner.answer(one.key, command.call, body)
         self.owner.resolve(one.key, one.number)
         self.touch()
@@ -226,7 +290,8 @@ class RoomServer:
     def _leave(self, remote: RemoteKey) -> None:
         outlet = self._outlets.pop(remote, None)
         if outlet is not None:
-            outlet._open = False
+            outlet.leave()
+            self._give_turn(remote)
             self.live.left(outlet)
 
     def _resolve_after(self, one: Arrived) -> None:
@@ -373,6 +438,7 @@ class RoomNodes:
         server = self._servers.get(live.room_id)
         if server is not None and server.live is live:
             del self._servers[live.room_id]
+            server.end()
             self.traffic.remove_owner(live.room_id, live.owner_epoch)
 
     def stop_taking(self) -> None:

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from folkmoot.cluster import (
     CallAnswered,
+    DrainConnection,
     EdgeEffect,
     FillGap,
     Hearing,
@@ -44,6 +45,9 @@ from folkmoot.rooms.ports import Crowd, Outlet, RoomStatus, WaitingItems
 from folkmoot.rooms.remote_calls import JoinBody, encode_call, encode_refusal, read_answer
 from folkmoot.rooms.spec import RoomPatch
 from folkmoot.rooms.stream import page_of
+
+OnConnection: TypeAlias = ToConnection | Hearing | ShutConnection | HoldConnection | DrainConnection
+"""What is done with one connection."""
 
 
 class RemoteRoom:
@@ -191,7 +195,7 @@ class RemoteRoom:
             waiting = self._calls.pop(effect.call, None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(effect.body)
-        elif isinstance(effect, ToConnection | Hearing | ShutConnection | HoldConnection):
+        elif isinstance(effect, OnConnection):
             outlet = self._by_number.get(effect.connection)
             if outlet is not None:
                 self._perform_on(outlet, effect)
@@ -200,18 +204,23 @@ class RemoteRoom:
             for one in held:
                 one.release()
 
-    def _perform_on(
-        self, outlet: Outlet, effect: ToConnection | Hearing | ShutConnection | HoldConnection
-    ) -> None:
+    def _perform_on(self, outlet: Outlet, effect: OnConnection) -> None:
         if type(effect) is ToConnection:
             outlet.tell(effect.data)
         elif type(effect) is Hearing:
             (self._crowd.add if effect.hears else self._crowd.remove)(outlet)
         elif type(effect) is HoldConnection:
             (outlet.hold if effect.held else outlet.release)()
+        elif type(effect) is DrainConnection:
+            self._spawn(self._drain(outlet, effect.connection))
         elif type(effect) is ShutConnection:
             self._forget(outlet)
             outlet.close(effect.code)
+
+    async def _drain(self, outlet: Outlet, connection: int) -> None:
+        await outlet.drained()
+        self._edge.drained(connection)
+        self._driven.touch()
 
     async def _seek(self) -> None:
         place = None

@@ -168,6 +168,8 @@ CALLS: Final[dict[str, RemoteCall]] = {
 }
 """Every call of a room's port that another node may make."""
 
+LONG_CALLS: Final = frozenset(("read", "message", "participants", "proposals", "waiting"))
+"""Those whose answers may be long."""
 CHANGE: Final = "change"
 """The call that changes a room's settings, which is more than its port does."""
 ChangeRoom: TypeAlias = Callable[[Visitor, str, RoomPatch], Awaitable[Any]]
@@ -237,14 +239,21 @@ def encode_call(name: str, *arguments: Any) -> bytes:
     return encode(CallBody(name, encode(arguments)))
 
 
-async def answer_call(room: RoomPort, change: ChangeRoom, body: bytes) -> bytes:
+def read_call(body: bytes) -> CallBody:
+    """The call in what was asked; one without a name if it is none."""
+    try:
+        return msgspec.msgpack.decode(body, type=CallBody)
+    except msgspec.DecodeError:
+        return CallBody("", b"")
+
+
+async def answer_call(room: RoomPort, change: ChangeRoom, asked: CallBody) -> bytes:
     """Do what a call asks of a room here, and answer as bytes; errors are part of the answer."""
 
     async def change_settings(room: RoomPort, visitor: Visitor, patch: RoomPatch) -> None:
         await change(visitor, room.name, patch)
 
     try:
-        asked = msgspec.msgpack.decode(body, type=CallBody)
         changing = RemoteCall(tuple[Visitor, RoomPatch], None, change_settings)
         call = changing if asked.name == CHANGE else CALLS[asked.name]
         arguments = msgspec.msgpack.decode(asked.arguments, type=call.arguments)

@@ -104,6 +104,8 @@ class RoomStream(ABC):
         """Tell a connection what it missed, a page at a time, until it can hear the rest live."""
         try:
             while outlet.is_open and self._ended is None:
+                async with asyncio.timeout(CATCH_UP_SECONDS):
+                    await outlet.drained()
                 if after >= self.delivered:
                     # Nothing is awaited between the look and this, so nothing falls between.
                     self._crowd.add(outlet)
@@ -112,8 +114,6 @@ class RoomStream(ABC):
                 for data in page:
                     outlet.tell(data)
                 after += len(page)
-                async with asyncio.timeout(CATCH_UP_SECONDS):
-                    await outlet.drained()
                 if not page:
                     break
         except TimeoutError:
