@@ -481,6 +481,17 @@ def test_a_connection_that_was_held_is_read_again_when_the_owner_changes() -> No
     ]
 
 
+def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_changes() -> None:
+    pair = Pair().attach(1)
+    for held in (True, True, False, False, True, True, False):
+        pair.owner.hold(pair.remote(1), held=held)
+        pair.run()
+    effects = pair.edge.owner_is(Place("p", 2), pair.now)
+    assert of(HoldConnection, [*pair.seen, *effects]) == [
+        HoldConnection(1, held=held) for held in (True, False, True, False)
+    ]
+
+
 def test_bytes_that_are_no_packet_are_dropped() -> None:
     assert decode(b"") is None
     assert decode(b"\x93\x01\x02\x03") is None

@@ -136,7 +136,8 @@ class Attached(Struct):
     body: bytes
     after: int | None
     state: Literal["joining", "welcomed", "hearing"] = "joining"
-    held: bool = False
+    holds: int = 0
+    """How often the owner held it without a release."""
 
 
 class Edge:
@@ -328,8 +329,8 @@ class Edge:
         joins: list[Command] = []
         for connection, attached in self._connections.items():
             again = attached.state == "hearing"
-            if attached.held:
-                attached.held = False
+            if attached.holds:
+                attached.holds = 0
                 effects.append(HoldConnection(connection, held=False))
             if again:
                 attached.state, attached.after = "joining", self.delivered
@@ -437,8 +438,10 @@ class Edge:
         if attached is None:
             return
         if type(item) is HoldOne:
-            attached.held = item.held
-            effects.append(HoldConnection(item.connection, item.held))
+            was = attached.holds > 0
+            attached.holds = max(attached.holds + (1 if item.held else -1), 0)
+            if was != (attached.holds > 0):
+                effects.append(HoldConnection(item.connection, held=not was))
         elif type(item) is DrainOne:
             effects.append(DrainConnection(item.connection))
         elif type(item) is CloseOne:
