@@ -79,6 +79,11 @@ class NatsProcess:
                     return
             time.sleep(0.02)
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._child.pid
+
     def kill(self) -> None:
         """End it at once."""
         self._child.kill()

@@ -18,11 +18,10 @@ from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
 from folkmoot.store import inspect_database, look_up, open_database
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Bus, Clock, Database, NodeBus, Unit
+    from folkmoot.core.ports import Bus, Clock, Database, ListedNode, NodeBus, Unit
     from folkmoot.datafolder import Paths
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
-    from folkmoot.store.postgres import ListedNode
 
 T = TypeVar("T")
 

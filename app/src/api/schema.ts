@@ -480,6 +480,10 @@ export type Histories = {
   servers: Array<ServerHistory>;
 };
 
+export type HubNodes = {
+  nodes: Array<ListedNode>;
+};
+
 export type HubStatus = {
   pid: number;
   version: string;
@@ -519,6 +523,16 @@ export type InvitedHandle = {
 export type KeyInUse = {
   id: string;
   source: string;
+};
+
+export type ListedNode = {
+  name: string;
+  process: string;
+  address: string;
+  version: string;
+  started_at: number;
+  lease_seconds: number;
+  rooms: number;
 };
 
 export type MailMessage = {

@@ -18,6 +18,7 @@ from folkmoot.cli.options import ConfigOption, DataOption, option, settings_from
 from folkmoot.cli.output import moment, say
 from folkmoot.cli.show import Column, word
 from folkmoot.core.errors import CommandFailed, DataFolderInUse
+from folkmoot.core.ports import ListedNode
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.settings.types import database_url
 
@@ -76,9 +77,7 @@ def nodes(hub: OperatedHub) -> Output:
     For the operator of a hub on PostgreSQL. Shows for each hub its name, its version, since when it
     runs and how many rooms it has loaded. A hub that crashed is shown as gone for at least a day.
     """
-    from folkmoot.storage import list_nodes
-
-    found = list_nodes(hub.loaded.settings)
+    found = listed(hub)
     rows = [
         (each.name, word(each.address), each.version, moment(int(each.started_at)),
          str(each.rooms), lease(each.lease_seconds))
@@ -86,8 +85,17 @@ def nodes(hub: OperatedHub) -> Output:
     ]  # fmt: skip
     columns = (Column("Node", "bold"), Column("Address"), Column("Version", named=True),
                Column("Since", "dim"), Column("Rooms", named=True), Column("State"))  # fmt: skip
-    nothing = "No hub uses the database." if hub.is_networked else ALONE
+    nothing = "No hub uses the database." if hub.is_networked and not hub.runs else ALONE
     return Output({"nodes": msgspec.to_builtins(found)}, Table(columns, rows, nothing))
+
+
+def listed(hub: OperatedHub) -> list[ListedNode]:
+    """The nodes, by the hub that runs here: its environment may name the database, and not ours."""
+    if hub.runs:
+        return msgspec.convert(hub.ask("folkmoot/nodes")["nodes"], list[ListedNode])
+    from folkmoot.storage import list_nodes
+
+    return list_nodes(hub.loaded.settings)
 
 
 def lease(seconds: float) -> str:

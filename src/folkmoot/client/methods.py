@@ -1019,6 +1019,24 @@ class RoomRows(Struct, frozen=True, omit_defaults=True):
     next: str | None
 
 
+class ListedNode(Struct, frozen=True, omit_defaults=True):
+    """A node as an operator sees it."""
+
+    name: str
+    process: str
+    address: str
+    version: str
+    started_at: float
+    lease_seconds: float
+    rooms: int
+
+
+class HubNodes(Struct, frozen=True, omit_defaults=True):
+    """The nodes of the hub; none where its database is a file."""
+
+    nodes: list[ListedNode]
+
+
 class AuditLine(Struct, frozen=True, omit_defaults=True):
     """One line of the audit log; unknown fields are left out."""
 
@@ -2200,6 +2218,10 @@ class Hub(Http):
     def list_all_rooms(self, *, after: str | None = None) -> RoomRows:
         """List every room."""
         return self.ask("GET", "/v1/hub/rooms", RoomRows, query={"after": after})
+
+    def list_nodes(self) -> HubNodes:
+        """List the nodes."""
+        return self.ask("GET", "/v1/nodes", HubNodes)
 
     def read_audit(
         self,

@@ -252,6 +252,20 @@ class RoomOwner(msgspec.Struct, frozen=True):
     """Where other nodes reach it."""
 
 
+class ListedNode(msgspec.Struct, frozen=True):
+    """A node as an operator sees it."""
+
+    name: str
+    process: str
+    address: str
+    version: str
+    started_at: float
+    lease_seconds: float
+    """How long its lease still holds; less than 0 if it is over."""
+    rooms: int
+    """How many rooms it has loaded."""
+
+
 class RoomOwners(Protocol):
     """Which process owns which room, where several use one database."""
 
@@ -282,6 +296,10 @@ class RoomOwners(Protocol):
 
     async def is_first(self) -> bool:
         """Whether this process removes what is too old, which one does for all."""
+        ...
+
+    async def list_nodes(self) -> list[ListedNode]:
+        """The nodes of the database, also those that ended without saying so."""
         ...
 
 

@@ -30,7 +30,7 @@ from folkmoot.cluster import (
 from folkmoot.cluster.edge import END_OF_ROOM
 from folkmoot.cluster.node import NodeTraffic
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, RoomNotFound, RoomUnavailable
+from folkmoot.core.errors import FolkmootError, RoomNotFound, RoomUnreachable
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Store, Tx
@@ -262,9 +262,9 @@ class RemoteRoom:
         """Ask the owner something, which answers soon or is unreachable."""
         self.used_at = self._traffic.now()
         if self._ended:
-            raise RoomUnavailable("The room was left here. Try again in a moment.")
+            raise RoomUnreachable("The room was left here. Try again in a moment.")
         if self._edge.is_full:
-            raise RoomUnavailable("The node of the room has too much to do. Try again in a moment.")
+            raise RoomUnreachable("The node of the room has too much to do. Try again in a moment.")
         number = next(self._next)
         answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._calls[number] = answer
@@ -274,7 +274,7 @@ class RemoteRoom:
         finally:
             self._calls.pop(number, None)
         if body is None:
-            raise RoomUnavailable(
+            raise RoomUnreachable(
                 "The node of the room does not answer; what you asked for may have been done."
             )
         return read_answer(name, body)

@@ -33,7 +33,7 @@ FolkmootError
 │       └── NameRefused, RoomFull, TooManyConnections
 ├── RoomDoorError           a room cannot be reached, made or changed as was asked
 │   ├── RoomNotFound, RoomForbidden, RoomNameInvalid, RoomNameTaken, TooManyRooms
-│   └── InvitationInvalid, RoomUnavailable, RoomTakenOver
+│   └── InvitationInvalid, RoomUnavailable, RoomUnreachable, RoomTakenOver
 ├── SettingsError           the configuration cannot be used
 ├── SettingsUnwritable      the settings file cannot be edited
 ├── StoreError              the database cannot do what it was asked

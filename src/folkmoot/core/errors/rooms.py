@@ -162,6 +162,10 @@ class RoomUnavailable(
     """What was said could not be stored; the room starts anew from what is stored."""
 
 
+class RoomUnreachable(RoomUnavailable, code="room_unreachable", close=CloseCode.RESTARTING):
+    """The node of the room does not answer. Try again; what you asked for may have been done."""
+
+
 class RoomTakenOver(
     RoomDoorError, code="room_taken_over", jsonrpc=-32603, http=503, close=CloseCode.RESTARTING
 ):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from folkmoot.core.ports import ListedNode
 from folkmoot.operations.limits import MAX_AUDIT_LINES, MAX_OPERATOR_PAGE
 from folkmoot.operations.row import (
     Absent,
@@ -94,6 +95,12 @@ class RoomRows(Struct, frozen=True):
     next: str | None
 
 
+class HubNodes(Struct, frozen=True):
+    """The nodes of the hub; none where its database is a file."""
+
+    nodes: list[ListedNode]
+
+
 class ReadAudit(Arguments, frozen=True, kw_only=True):
     """Which lines: the newest that fit."""
 
@@ -172,6 +179,12 @@ async def rooms(call: Call[ListAllRooms]) -> RoomRows:
     return RoomRows(rows, found[-1].name if len(found) == MAX_OPERATOR_PAGE else None)
 
 
+async def nodes(call: Call[Nothing]) -> HubNodes:
+    """The nodes that use the database."""
+    owners = call.services.store.room_owners
+    return HubNodes([] if owners is None else await owners.list_nodes())
+
+
 async def read_audit(call: Call[ReadAudit]) -> AuditLines:
     """The newest lines that fit."""
     from folkmoot.audit import AuditQuery, read
@@ -226,6 +239,17 @@ HUB = (
         needs=("store",),
         routes=(Route("GET", "/v1/hub/rooms", "listAllRooms", "List every room"),),
         commands=("rooms",),
+    ),
+    operated(
+        name="folkmoot/nodes",
+        description="List the nodes of a hub on PostgreSQL: their addresses, versions and rooms.",
+        takes=Nothing,
+        gives=HubNodes,
+        handler=nodes,
+        effect="reads",
+        needs=("store",),
+        routes=(Route("GET", "/v1/nodes", "listNodes", "List the nodes"),),
+        commands=("nodes",),
     ),
     operated(
         name="folkmoot/audit",

@@ -24,7 +24,7 @@ from folkmoot.store.postgres.dialect import (
     translate_error,
     use_our_types,
 )
-from folkmoot.store.postgres.nodes import HubNode, ListedNode, list_nodes
+from folkmoot.store.postgres.nodes import HubNode, list_nodes
 from folkmoot.store.postgres.schema import check_schema, check_server
 from folkmoot.store.postgres.store import PostgresStore
 from folkmoot.store.postgres.transfer import Transferred, copy_to_server
@@ -33,7 +33,6 @@ from folkmoot.store.schema import load_migrations
 
 __all__ = [
     "HubNode",
-    "ListedNode",
     "PostgresStore",
     "Transferred",
     "ask_server",

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from folkmoot.cluster.lease import Lease, boot_time
 from folkmoot.core.errors import DatabaseInUse
-from folkmoot.core.ports import RoomOwner, Tx, Unit
+from folkmoot.core.ports import ListedNode, RoomOwner, Tx, Unit
 
 LOG = logging.getLogger(__name__)
 
@@ -94,20 +94,6 @@ class HubNode(Struct, frozen=True):
     settings: str = ""
     """A digest of the settings that must not differ."""
     lease_seconds: float = LEASE_SECONDS
-
-
-class ListedNode(Struct, frozen=True):
-    """A node as an operator sees it."""
-
-    name: str
-    process: str
-    address: str
-    version: str
-    started_at: float
-    lease_seconds: float
-    """How long its lease still holds; less than 0 if it is over."""
-    rooms: int
-    """How many rooms it has loaded."""
 
 
 async def list_nodes(tx: Tx) -> list[ListedNode]:
@@ -263,3 +249,8 @@ class NodeRooms:
             return row is not None and row[0] == self.process
 
         return bool(await self._read(query))
+
+    async def list_nodes(self) -> list[ListedNode]:
+        """The nodes of the database, also those that ended without saying so."""
+        found: list[ListedNode] = await self._read(list_nodes)
+        return found

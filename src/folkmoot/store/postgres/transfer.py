@@ -79,7 +79,7 @@ async def copy_to_server(source: Path, url: str, progress: Progress) -> Transfer
 async def require_empty(connection: Any, where: str) -> None:
     """Refuse a database in which a hub has been."""
     if await connection.fetchval("SELECT count(*) FROM meta"):
-        raise DatabaseUnwritable(f"{where}: is in use by a hub. Use an empty database.")
+        raise DatabaseUnwritable(f"{where}: has the data of a hub already. Use an empty database.")
 
 
 async def copy_rows(file: apsw.Connection, connection: Any, progress: Progress) -> Transferred:
