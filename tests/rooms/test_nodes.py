@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,10 @@ class Hub:
 
 
 @asynccontextmanager
-async def hub(folder: Path, count: int = 3) -> AsyncIterator[Hub]:
+async def hub(
+    folder: Path, count: int = 3, urls: Mapping[int, str] | None = None
+) -> AsyncIterator[Hub]:
+    """Some nodes, each of which may have a NATS server of its own."""
     from folkmoot.store.postgres import HubNode, PostgresStore
 
     url = await postgres.schema_of(folder, migrated=True)
@@ -100,9 +103,9 @@ async def hub(folder: Path, count: int = 3) -> AsyncIterator[Hub]:
     async with AsyncExitStack() as all_nodes:
         for number in range(count):
             stack = await all_nodes.enter_async_context(AsyncExitStack())
-            bus = await stack.enter_async_context(nats.node(key=key))
+            bus = await stack.enter_async_context(nats.node((urls or {}).get(number, ""), key))
             node = HubNode(f"node{number}", bus.node, shared=True, lease_seconds=LEASE_SECONDS)
-            store = await PostgresStore.open(url, connections=3, node=node, bus=bus)
+            store = await PostgresStore.open(url, connections=3, node=node, shared=bus)
             stack.push_async_callback(store.close)
             vault = await Vault.load(store, KEY)
             accounts = Accounts(store, clock, vault, policy="open")
@@ -565,6 +568,85 @@ async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
         go_on.set()
         await nats.until(lambda: not server._commands)
         assert len(live.outlets) == 1
+
+
+@contextmanager
+def two_servers() -> Iterator[list[nats.NatsProcess]]:
+    """Two NATS servers that are one."""
+    routes = [f"nats://127.0.0.1:{nats.free_port()}" for _ in range(2)]
+    servers = [
+        nats.NatsProcess("--cluster_name", "one", "--cluster", mine, "--routes", ",".join(routes))
+        for mine in routes
+    ]
+    try:
+        yield servers
+    finally:
+        for one in servers:
+            one.kill()
+
+
+@in_loop
+async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(tmp_path: Path) -> None:
+    with two_servers() as (one_server, other):
+        async with hub(tmp_path, 2, {0: one_server.url, 1: other.url}) as many:
+            ann, bob = await many.people("ann", "bob")
+            one, two = many.nodes
+            await one.rooms.create(ann, read_spec({"name": "square"}))
+            ear_a, live = await one.join(ann)
+            await one.rooms.create(ann, read_spec({"name": "brief", "durable": False}))
+            ear_brief, _ = await one.join(ann, "brief")
+            live.receive(ear_a, chat("before"))
+            ear_b, _ = await two.join(bob)
+            one_server.kill()
+            async with asyncio.timeout(60):
+                assert await ear_a.until_closed() is CloseCode.RESTARTING
+                # The other node has it now, with everything that was said.
+                await taken_by(two, bob)
+            page = await two.rooms.messages(bob, "square", limit=50)
+            assert b"before" in b"".join(bytes(each) for each in page.messages)
+            assert ear_b.is_open
+            # It is read where the bus is not, and said there it is not known to be lost.
+            await two.rooms.post(bob, "square", chat("meanwhile"))
+            page = await one.rooms.messages(ann, "square", limit=50)
+            assert b"meanwhile" in bytes(page.messages[-1])
+            with pytest.raises(RoomUnavailable, match="does not reach"):
+                await one.rooms.post(ann, "square", chat("refused"))
+            again = Ear()
+            room, role = await one.rooms.enter(ann, "square")
+            room.join(again, ann, role)
+            assert again.code is CloseCode.RESTARTING
+            # A room in memory would be lost.
+            assert ear_brief.is_open
+            one_server.start()
+            await nats.until(lambda: one.bus.is_connected and not one.rooms._nodes.is_alone)
+            async with asyncio.timeout(60):
+                await one.rooms.post(ann, "square", chat("after"))
+                await ear_b._until(lambda: "after" in ear_b.texts)
+
+
+@in_loop
+async def test_nodes_that_all_lack_the_bus_keep_their_rooms(tmp_path: Path) -> None:
+    server = nats.NatsProcess()
+    try:
+        async with hub(tmp_path, 2, {0: server.url, 1: server.url}) as many:
+            (ann,) = await many.people("ann")
+            one, two = many.nodes
+            await one.rooms.create(ann, read_spec({"name": "square"}))
+            ear, live = await one.join(ann)
+            server.kill()
+            await nats.until(lambda: not one.bus.is_connected and not two.bus.is_connected)
+            for node in (one, two):
+                owners = node.store.room_owners
+                async with asyncio.timeout(30):
+                    while await owners.is_bus_reached(60.0):
+                        pass
+            assert not one.rooms._nodes.is_alone
+            live.receive(ear, chat("still here"))
+            async with asyncio.timeout(10):
+                await ear._until(lambda: ear.texts == ["still here"])
+            assert await two.store.room_owners.is_first() is False
+    finally:
+        server.kill()
 
 
 async def said_in(one: Member, ann: Visitor, name: str, *, durable: bool, count: int) -> int:

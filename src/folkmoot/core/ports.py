@@ -298,6 +298,10 @@ class RoomOwners(Protocol):
         """Whether this process removes what is too old, which one does for all."""
         ...
 
+    async def is_bus_reached(self, seconds: float) -> bool:
+        """Whether another process said within the last seconds that it reaches the bus."""
+        ...
+
     async def list_nodes(self) -> list[ListedNode]:
         """The nodes of the database, also those that ended without saying so."""
         ...

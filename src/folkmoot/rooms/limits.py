@@ -138,5 +138,9 @@ LOOK_SECONDS: Final = 1.0
 """Between two looks for new messages of a room on another node, while someone waits for them."""
 REMOTE_IDLE_SECONDS: Final = 60.0
 """How long the session with a room on another node is kept when nobody here uses it."""
+NOTICE_SECONDS: Final = 3.0
+"""How long a node may take to notice that it does not reach the bus."""
+ALONE_LOOKS: Final = 3
+"""How often a node finds that others reach the bus and it does not, before it lets its rooms go."""
 HAND_OVER_SECONDS: Final = 2.0
 """How long a node that stops waits until other nodes know that its rooms are free."""

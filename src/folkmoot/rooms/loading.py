@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
-from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound
+from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound, RoomUnavailable
 from folkmoot.core.ports import RoomOwners, Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
@@ -173,6 +173,8 @@ class LiveRooms:
         loading.exception()
 
     async def _take(self, record: RoomRecord) -> LiveRoom:
+        if self._nodes is not None and self._nodes.is_alone:
+            raise RoomUnavailable("This node does not reach the others. Try again in a moment.")
         # What is read afterwards stays so: whoever had the room can store nothing more of it.
         fence = await take(self._owners, record.id)
         try:

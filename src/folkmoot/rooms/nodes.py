@@ -1,322 +1,45 @@
 """Rooms of many nodes: those that others own, as they are used here, and ours, as others use them.
 
-A connection elsewhere is an outlet of the live room here. What the room broadcasts leaves once for
-each node. A room is sought in the database when nothing is known of it, or its owner is silent:
-then whoever needs it loads it, or finds out who has.
+A room is sought in the database when nothing is known of it, or its owner is silent: then whoever
+needs it loads it, or finds out who has. A node that alone does not reach the bus leaves its rooms
+to the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from folkmoot.cluster import (
-    Arrived,
-    Departed,
-    Owner,
-    OwnerEffect,
-    Place,
-    RemoteKey,
-    SessionKey,
-    TurnGiven,
-)
-from folkmoot.cluster.limits import PAGE_BYTES, WELCOME_BYTES
-from folkmoot.cluster.messages import AskOwner, JoinRoom, LeaveRoom, SendMessages
+from folkmoot.cluster import Owner, Place
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import FolkmootError, RoomTakenOver
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import NodeBus, Store
+from folkmoot.core.ports import NodeBus, RoomOwners, Store
 from folkmoot.rooms.fence import RoomElsewhere
-from folkmoot.rooms.journal import Barrier, Spawn
-from folkmoot.rooms.limits import HAND_OVER_SECONDS, REMOTE_IDLE_SECONDS
+from folkmoot.rooms.journal import Spawn
+from folkmoot.rooms.limits import (
+    ALONE_LOOKS,
+    HAND_OVER_SECONDS,
+    LOOK_SECONDS,
+    NOTICE_SECONDS,
+    REMOTE_IDLE_SECONDS,
+)
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.ports import Crowd, Outlet, RoomPort
+from folkmoot.rooms.ports import Crowd, RoomPort
 from folkmoot.rooms.remote import RemoteRoom
-from folkmoot.rooms.remote_calls import (
-    LONG_CALLS,
-    ChangeRoom,
-    JoinBody,
-    answer_call,
-    read_call,
-    read_refusal,
-)
+from folkmoot.rooms.remote_calls import ChangeRoom
+from folkmoot.rooms.server import NodeCrowd, RoomServer
 
 if TYPE_CHECKING:
     from folkmoot.rooms.live import LiveRoom
     from folkmoot.rooms.loading import LiveRooms
 
-
-class RemoteOutlet:
-    """A connection on another node."""
-
-    def __init__(self, server: RoomServer, key: RemoteKey) -> None:
-        self._server = server
-        self.key = key
-        self._open = True
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the node still has it."""
-        return self._open
-
-    def tell(self, data: bytes) -> None:
-        """Send a message after everything before."""
-        if self._open:
-            self._server.owner.tell(self.key, data)
-            self._server.touch()
-
-    def close(self, code: CloseCode) -> None:
-        """Have the connection closed, unless the room only goes to another node."""
-        if self._open:
-            self._open = False
-            self._server.closed(self, code)
-
-    def hold(self) -> None:
-        """Have the connection not be read for now."""
-        self._server.owner.hold(self.key, held=True)
-        self._server.touch()
-
-    def release(self) -> None:
-        """Have the connection read again."""
-        self._server.owner.hold(self.key, held=False)
-        self._server.touch()
-
-    async def drained(self) -> None:
-        """Wait until it has read most of what it was told, and its node can be told a page."""
-        if self._open:
-            await self._server.drained(self.key)
-
-    def leave(self) -> None:
-        """The connection is gone."""
-        self._open = False
-
-
-class NodeCrowd:
-    """Those who hear a room: on this node, and on others."""
-
-    def __init__(self, local: Crowd) -> None:
-        self._local = local
-        self.server: RoomServer | None = None
-
-    def add(self, outlet: Outlet) -> None:
-        """Let a connection hear."""
-        if isinstance(outlet, RemoteOutlet):
-            if self.server is not None:
-                self.server.start_hearing(outlet)
-        else:
-            self._local.add(outlet)
-
-    def remove(self, outlet: Outlet) -> None:
-        """Let it hear no more."""
-        if isinstance(outlet, RemoteOutlet):
-            if self.server is not None:
-                self.server.owner.stop_hearing(outlet.key)
-        else:
-            self._local.remove(outlet)
-
-    def broadcast(self, messages: Sequence[bytes]) -> None:
-        """Tell all of them, in this order."""
-        self._local.broadcast(messages)
-        if self.server is not None:
-            self.server.speak(messages)
-
-
-class RoomServer:
-    """A live room, for the nodes that have connections to it."""
-
-    def __init__(self, live: LiveRoom, crowd: NodeCrowd, epoch: int, change: ChangeRoom) -> None:
-        self._change = change
-        self.live = live
-        self.owner = Owner(live.room_id, epoch, lambda _: not live.is_ended, durable=live.durable)
-        self.driven: Driven[Owner]
-        self._spawn: Spawn
-        self._crowd = crowd
-        self._outlets: dict[RemoteKey, RemoteOutlet] = {}
-        self._commands: dict[SessionKey, deque[Arrived]] = {}
-        """Of each session whose commands are being carried out, those that wait."""
-        self._turns: dict[RemoteKey, asyncio.Future[None]] = {}
-        """Who waits for a turn, a connection or a call."""
-
-    def start(self, traffic: NodeTraffic, spawn: Spawn) -> Driven[Owner]:
-        """Begin to take packets."""
-        self._spawn = spawn
-        self.driven = traffic.add_owner(self.owner, self._perform)
-        self._crowd.server = self
-        return self.driven
-
-    def touch(self) -> None:
-        """Something waits to be sent."""
-        self.driven.touch()
-
-    def start_hearing(self, outlet: RemoteOutlet) -> None:
-        """Let a connection hear what is said from now on."""
-        self.owner.start_hearing(outlet.key, self.live.delivered)
-        self.touch()
-
-    def speak(self, messages: Sequence[bytes]) -> None:
-        """Tell every node that hears."""
-        self.owner.speak(self.live.delivered - len(messages) + 1, messages)
-        self.touch()
-
-    def closed(self, outlet: RemoteOutlet, code: CloseCode) -> None:
-        """The room closes a connection."""
-        self._outlets.pop(outlet.key, None)
-        self._give_turn(outlet.key)
-        if not self.live.is_taken_over:
-            self.owner.close(outlet.key, code)
-            self.touch()
-
-    def _perform(self, effect: OwnerEffect) -> None:
-        if type(effect) is Departed:
-            self._leave(effect.remote)
-        elif type(effect) is TurnGiven:
-            self._give_turn(RemoteKey(effect.key, effect.who))
-        elif type(effect) is Arrived:
-            waiting = self._commands.get(effect.key)
-            if waiting is not None:
-                waiting.append(effect)
-            else:
-                self._commands[effect.key] = deque((effect,))
-                self._spawn(self._work(effect.key))
-
-    async def drained(self, remote: RemoteKey) -> None:
-        """Wait until a connection has read most of what it was told, and for its turn."""
-        self.owner.drain(remote)
-        await self._turn(remote)
-
-    async def _turn(self, remote: RemoteKey) -> None:
-        """Wait for a turn that was asked for; there is none where the session is over."""
-        if not self.owner.has(remote.key):
-            return
-        self.touch()
-        given = self._turns[remote] = asyncio.get_running_loop().create_future()
-        try:
-            await given
-        finally:
-            if self._turns.get(remote) is given:
-                del self._turns[remote]
-
-    def _give_turn(self, remote: RemoteKey) -> None:
-        given = self._turns.pop(remote, None)
-        if given is not None and not given.done():
-            given.set_result(None)
-
-    def end(self) -> None:
-        """The room is here no more: nobody waits for it."""
-        for remote in list(self._turns):
-            self._give_turn(remote)
-
-    async def _work(self, key: SessionKey) -> None:
-        """Carry out a node's commands in their order, as fast as it hears what comes of them."""
-        commands = self._commands[key]
-        try:
-            while commands:
-                one = commands.popleft()
-                command = one.command
-                if type(command) is JoinRoom:
-                    await self._join(one.key, command)
-                elif type(command) is AskOwner:
-                    if self._refuse(one.key, command):
-                        self._resolve_after(one)
-                    else:
-                        self._spawn(self._answer(one, command))
-                    continue
-                elif type(command) is SendMessages:
-                    outlet = self._outlets.get(RemoteKey(one.key, command.connection))
-                    if outlet is not None:
-                        self.live.receive(outlet, *command.messages)
-                elif type(command) is LeaveRoom:
-                    self._leave(RemoteKey(one.key, command.connection))
-                self._resolve_after(one)
-        finally:
-            del self._commands[key]
-
-    async def _join(self, key: SessionKey, command: JoinRoom) -> None:
-        remote = RemoteKey(key, command.connection)
-        outlet = RemoteOutlet(self, remote)
-        try:
-            body = msgspec.msgpack.decode(command.body, type=JoinBody)
-            self.owner.ask_turn(key, command.connection, WELCOME_BYTES)
-            await self._turn(remote)
-            await self.live.prepare(body.visitor.principal.account_id)
-            if not self.owner.has(key):
-                # The node fell silent meanwhile: nobody would say that the connection ended.
-                return
-            self._outlets[remote] = outlet
-            # One that was here before the room changed its owner heard this very room.
-            epoch = self.live.status.epoch if command.again else body.epoch
-            self.live.join(
-                outlet,
-                body.visitor,
-                body.role,
-                conn=body.conn,
-                after=command.after,
-                epoch=epoch,
-                serve=body.serve,
-                credential=body.credential,
-            )
-        except FolkmootError as error:
-            outlet.close(error.close)
-        except msgspec.DecodeError:
-            outlet.close(CloseCode.RESTARTING)
-
-    def _refuse(self, key: SessionKey, command: AskOwner) -> bool:
-        """Tell a connection that something before the room refused a message of its."""
-        refusal = read_refusal(command.body)
-        if refusal is None:
-            return False
-        outlet = self._outlets.get(RemoteKey(key, refusal.connection))
-        if outlet is not None:
-            self.live.refuse(outlet, refusal.message, refusal.error.error)
-        return True
-
-    async def _answer(self, one: Arrived, command: AskOwner) -> None:
-        asked = read_call(command.body)
-        if asked.name in LONG_CALLS:
-            self.owner.ask_turn(one.key, command.call, PAGE_BYTES)
-            await self._turn(RemoteKey(one.key, command.call))
-        body = await answer_call(self.live, self._change, asked)
-        self.owner.answer(one.key, command.call, body)
-        self.owner.resolve(one.key, one.number)
-        self.touch()
-
-    def _leave(self, remote: RemoteKey) -> None:
-        outlet = self._outlets.pop(remote, None)
-        if outlet is not None:
-            outlet.leave()
-            self._give_turn(remote)
-            self.live.left(outlet)
-
-    def _resolve_after(self, one: Arrived) -> None:
-        """Resolve a command once everything it brought about was carried out."""
-
-        def carried_out(error: FolkmootError | None) -> None:
-            if error is None:
-                self.owner.resolve(one.key, one.number)
-                self.touch()
-
-        if self.live.has_lookups:
-            self._spawn(self._resolve_later(carried_out))
-        else:
-            self.live.perform([Barrier(carried_out)])
-
-    async def _resolve_later(self, carried_out: Callable[[FolkmootError | None], None]) -> None:
-        with suppress(FolkmootError):
-            await self.live.flushed()
-            carried_out(None)
-
-    async def finish(self) -> None:
-        """Wait until all that was taken is resolved."""
-        while not self.owner.is_resolved:
-            await self.live.flushed()
-            await asyncio.sleep(0.01)
+logger = logging.getLogger("folkmoot.rooms")
 
 
 class RoomNodes:
@@ -325,6 +48,7 @@ class RoomNodes:
     def __init__(
         self,
         bus: NodeBus,
+        owners: RoomOwners,
         store: Store,
         options: RoomOptions,
         crowd: Callable[[], Crowd],
@@ -334,6 +58,7 @@ class RoomNodes:
         self.live: LiveRooms
         self.change: ChangeRoom
         """Changes the settings of a room that is here."""
+        self._owners = owners
         self._store = store
         self._options = options
         self._crowd = crowd
@@ -342,6 +67,8 @@ class RoomNodes:
         self._remote: dict[RoomId, RemoteRoom] = {}
         self._servers: dict[RoomId, RoomServer] = {}
         self._stopping = False
+        self.is_alone = False
+        """Whether this node does not reach the bus, and others do: it takes no room then."""
         self._released: set[RoomId] = set()
         """The rooms that were left to others since the hub stops."""
         self.traffic = NodeTraffic(
@@ -372,16 +99,23 @@ class RoomNodes:
         if remote is not None and remote.is_reachable:
             remote.used_at = self.traffic.now()
             return remote
+        if self.is_alone:
+            return self._remote_room(record)
         place = await self._find(record)
         if place.node == self.traffic.node:
             return await self.live.load(record)
-        remote = self._remote.get(record.id)
-        if remote is None:
-            remote = self._remote[record.id] = self._remote_room(record)
+        remote = self._remote_room(record)
         remote.found(place)
         return remote
 
     def _remote_room(self, record: RoomRecord) -> RemoteRoom:
+        remote = self._remote.get(record.id)
+        if remote is None:
+            remote = self._remote[record.id] = self._new_remote_room(record)
+        remote.used_at = self.traffic.now()
+        return remote
+
+    def _new_remote_room(self, record: RoomRecord) -> RemoteRoom:
         return RemoteRoom(
             record,
             f"{record.epoch}.{self._epoch}" if record.durable else "",
@@ -440,6 +174,40 @@ class RoomNodes:
             del self._servers[live.room_id]
             server.end()
             self.traffic.remove_owner(live.room_id, live.owner_epoch)
+
+    async def watch(self) -> None:
+        """Leave our rooms to others when this node alone does not reach the bus; until cancelled.
+
+        A node that lost the bus with all others may not know yet that they did. Whoever came
+        back to it first does not make the rest leave their rooms, which come back in a moment.
+        """
+        cut_at: float | None = None
+        looks = 0
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = self.traffic.now()
+            if self.traffic.is_connected:
+                cut_at, looks, self.is_alone = None, 0, False
+                continue
+            cut_at = now if cut_at is None else cut_at
+            reached = False
+            with suppress(FolkmootError):
+                reached = await self._owners.is_bus_reached(now - cut_at - NOTICE_SECONDS)
+            looks = looks + 1 if reached else 0
+            if looks >= ALONE_LOOKS and not self.is_alone and not self.traffic.is_connected:
+                self.is_alone = True
+                logger.warning("this node does not reach the bus; others go on with its rooms")
+                await asyncio.gather(*(self._leave_to_others(live) for live in self.live))
+
+    async def _leave_to_others(self, live: LiveRoom) -> None:
+        """Let a room go, once what was said is stored; one in memory would be lost, so it stays."""
+        if live.durable:
+            live.stop()
+            with suppress(FolkmootError, TimeoutError):
+                async with asyncio.timeout(HAND_OVER_SECONDS):
+                    await live.flushed()
+            live.end(RoomTakenOver("The room goes on at another node. Reconnect and resume."))
+            self.live.dropped(live)
 
     def stop_taking(self) -> None:
         """The hub is about to stop: what other nodes send now is for the next owners."""

@@ -140,6 +140,9 @@ class RemoteRoom:
         credential: str | None = None,
     ) -> None:
         """Let someone in on a connection; the close of the outlet says why not."""
+        if not self._traffic.is_connected:
+            outlet.close(CloseCode.RESTARTING)
+            return
         number = next(self._next)
         self._outlets[outlet] = visitor
         self._numbers[outlet] = number
@@ -263,6 +266,8 @@ class RemoteRoom:
         self.used_at = self._traffic.now()
         if self._ended:
             raise RoomUnreachable("The room was left here. Try again in a moment.")
+        if not self._traffic.is_connected:
+            raise RoomUnreachable("This node does not reach that of the room. Try again later.")
         if self._edge.is_full:
             raise RoomUnreachable("The node of the room has too much to do. Try again in a moment.")
         number = next(self._next)

@@ -107,7 +107,7 @@ class Rooms(Listing):
         self._policy = policy
         nodes = None
         if node_bus is not None and owners is not None:
-            nodes = RoomNodes(node_bus, store, options, crowd, epoch, self._spawn)
+            nodes = RoomNodes(node_bus, owners, store, options, crowd, epoch, self._spawn)
         live = LiveRooms(store, options, surroundings, crowd, epoch, quotas, owners, nodes)
         if nodes is not None:
             nodes.live, nodes.change = live, self.change
@@ -130,6 +130,8 @@ class Rooms(Listing):
         async with group() as tasks:
             self._tasks = tasks
             self._spawn(self._upkeep.run())
+            if self._nodes is not None:
+                self._spawn(self._nodes.watch())
             try:
                 yield
             finally:

@@ -32,6 +32,9 @@ LOCK_LEASES: Final = (
 FORGOTTEN_SECONDS: Final = 86_400.0
 """How long a node that ended without saying so is listed."""
 
+APART, SHARED, CUT_OFF = range(3)
+"""Of a node: has no bus; reaches others over a bus; has one, and does not reach it now."""
+
 TAKE_LEASE: Final = """WITH clock AS (SELECT extract(epoch FROM clock_timestamp()) AS now),
 other AS (
     SELECT n.address FROM nodes n, clock WHERE n.id <> $1 AND n.until > clock.now
@@ -66,8 +69,10 @@ RELEASE: Final = """UPDATE room_owners SET owner = ?
     WHERE room_id = ? AND owner_epoch = ? AND owner = ?"""
 
 RELEASE_ALL: Final = "UPDATE room_owners SET owner = NULL WHERE owner = ?"
-FIRST: Final = """SELECT boot FROM nodes WHERE until > extract(epoch FROM clock_timestamp())
-    AND draining = 0 ORDER BY started_at, id LIMIT 1"""
+FIRST: Final = f"""SELECT boot FROM nodes WHERE until > extract(epoch FROM clock_timestamp())
+    AND draining = 0 ORDER BY shared = {CUT_OFF}, started_at, id LIMIT 1"""  # noqa: S608
+BUS_REACHED: Final = f"""SELECT COUNT(*) FROM nodes WHERE boot <> ? AND shared = {SHARED}
+    AND until > extract(epoch FROM clock_timestamp()) + ?"""  # noqa: S608
 LIST_NODES: Final = """SELECT n.id, n.boot, n.address, n.version, n.started_at,
     n.until - extract(epoch FROM clock_timestamp()),
     (SELECT COUNT(*) FROM room_owners o WHERE o.owner = n.boot)
@@ -104,8 +109,16 @@ async def list_nodes(tx: Tx) -> list[ListedNode]:
 class NodeLease:
     """That a node uses a database: a row there, and until when it surely holds."""
 
-    def __init__(self, node: HubNode, where: str, hear_time: HearTime | None = None) -> None:
+    def __init__(
+        self,
+        node: HubNode,
+        where: str,
+        hear_time: HearTime | None = None,
+        is_connected: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.node = node
+        self._is_connected = is_connected
+        """Whether the bus is reached."""
         self._hear_time = hear_time
         self._where = where
         self._lease = Lease(node.lease_seconds)
@@ -137,7 +150,7 @@ class NodeLease:
                 node.name,
                 node.process,
                 node.address,
-                int(node.shared),
+                self._sharing(),
                 node.version,
                 node.settings,
                 node.lease_seconds,
@@ -150,6 +163,11 @@ class NodeLease:
             raise DatabaseInUse(self._refusal(other))
         self._lease.renewed(before, boot_time())
         self._compare_clocks((clock + time.time()) / 2 - float(now))
+
+    def _sharing(self) -> int:
+        if not self.node.shared:
+            return APART
+        return SHARED if self._is_connected() else CUT_OFF
 
     def _compare_clocks(self, ahead: float) -> None:
         """Warn once if this machine's clock is far from the server's."""
@@ -254,3 +272,13 @@ class NodeRooms:
         """The nodes of the database, also those that ended without saying so."""
         found: list[ListedNode] = await self._read(list_nodes)
         return found
+
+    async def is_bus_reached(self, seconds: float) -> bool:
+        """Whether another process said within the last seconds that it reaches the bus."""
+        lease_seconds = 0.0 if self._lease is None else self._lease.node.lease_seconds
+
+        async def query(tx: Tx) -> bool:
+            row = await tx.fetch_one(BUS_REACHED, (self.process, lease_seconds - seconds))
+            return row is not None and row[0] > 0
+
+        return bool(await self._read(query))

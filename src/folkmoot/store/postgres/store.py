@@ -155,7 +155,7 @@ class PostgresStore:
                 await check_server(connection, store.where)
                 await migrate(connection, load_migrations(), store.where)
                 if node is not None:
-                    wanted = NodeLease(node, store.where, hear_time)
+                    wanted = NodeLease(node, store.where, hear_time, partial(_reaches, shared))
                     await wanted.take(connection)
                     store._lease = wanted
                     store.room_owners = NodeRooms(node.process, store.write, store.read, wanted)
@@ -506,6 +506,10 @@ class PostgresStore:
             if pool is not None:
                 with suppress(*POSTGRES):
                     await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
+
+
+def _reaches(bus: NodeBus | None) -> bool:
+    return bus is None or bus.is_connected
 
 
 async def leave_as_is(_connection: Any) -> None:

@@ -1,0 +1,308 @@
+"""A live room as other nodes use it: each connection elsewhere is an outlet of the room here.
+
+What the room broadcasts leaves once for each node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from folkmoot.cluster import (
+    Arrived,
+    Departed,
+    Owner,
+    OwnerEffect,
+    RemoteKey,
+    SessionKey,
+    TurnGiven,
+)
+from folkmoot.cluster.limits import PAGE_BYTES, WELCOME_BYTES
+from folkmoot.cluster.messages import AskOwner, JoinRoom, LeaveRoom, SendMessages
+from folkmoot.cluster.node import Driven, NodeTraffic
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import FolkmootError
+from folkmoot.rooms.journal import Barrier, Spawn
+from folkmoot.rooms.ports import Crowd, Outlet
+from folkmoot.rooms.remote_calls import (
+    LONG_CALLS,
+    ChangeRoom,
+    JoinBody,
+    answer_call,
+    read_call,
+    read_refusal,
+)
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.live import LiveRoom
+
+
+class RemoteOutlet:
+    """A connection on another node."""
+
+    def __init__(self, server: RoomServer, key: RemoteKey) -> None:
+        self._server = server
+        self.key = key
+        self._open = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the node still has it."""
+        return self._open
+
+    def tell(self, data: bytes) -> None:
+        """Send a message after everything before."""
+        if self._open:
+            self._server.owner.tell(self.key, data)
+            self._server.touch()
+
+    def close(self, code: CloseCode) -> None:
+        """Have the connection closed, unless the room only goes to another node."""
+        if self._open:
+            self._open = False
+            self._server.closed(self, code)
+
+    def hold(self) -> None:
+        """Have the connection not be read for now."""
+        self._server.owner.hold(self.key, held=True)
+        self._server.touch()
+
+    def release(self) -> None:
+        """Have the connection read again."""
+        self._server.owner.hold(self.key, held=False)
+        self._server.touch()
+
+    async def drained(self) -> None:
+        """Wait until it has read most of what it was told, and its node can be told a page."""
+        if self._open:
+            await self._server.drained(self.key)
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        self._open = False
+
+
+class NodeCrowd:
+    """Those who hear a room: on this node, and on others."""
+
+    def __init__(self, local: Crowd) -> None:
+        self._local = local
+        self.server: RoomServer | None = None
+
+    def add(self, outlet: Outlet) -> None:
+        """Let a connection hear."""
+        if isinstance(outlet, RemoteOutlet):
+            if self.server is not None:
+                self.server.start_hearing(outlet)
+        else:
+            self._local.add(outlet)
+
+    def remove(self, outlet: Outlet) -> None:
+        """Let it hear no more."""
+        if isinstance(outlet, RemoteOutlet):
+            if self.server is not None:
+                self.server.owner.stop_hearing(outlet.key)
+        else:
+            self._local.remove(outlet)
+
+    def broadcast(self, messages: Sequence[bytes]) -> None:
+        """Tell all of them, in this order."""
+        self._local.broadcast(messages)
+        if self.server is not None:
+            self.server.speak(messages)
+
+
+class RoomServer:
+    """A live room, for the nodes that have connections to it."""
+
+    def __init__(self, live: LiveRoom, crowd: NodeCrowd, epoch: int, change: ChangeRoom) -> None:
+        self._change = change
+        self.live = live
+        self.owner = Owner(live.room_id, epoch, lambda _: not live.is_ended, durable=live.durable)
+        self.driven: Driven[Owner]
+        self._spawn: Spawn
+        self._crowd = crowd
+        self._outlets: dict[RemoteKey, RemoteOutlet] = {}
+        self._commands: dict[SessionKey, deque[Arrived]] = {}
+        """Of each session whose commands are being carried out, those that wait."""
+        self._turns: dict[RemoteKey, asyncio.Future[None]] = {}
+        """Who waits for a turn, a connection or a call."""
+
+    def start(self, traffic: NodeTraffic, spawn: Spawn) -> Driven[Owner]:
+        """Begin to take packets."""
+        self._spawn = spawn
+        self.driven = traffic.add_owner(self.owner, self._perform)
+        self._crowd.server = self
+        return self.driven
+
+    def touch(self) -> None:
+        """Something waits to be sent."""
+        self.driven.touch()
+
+    def start_hearing(self, outlet: RemoteOutlet) -> None:
+        """Let a connection hear what is said from now on."""
+        self.owner.start_hearing(outlet.key, self.live.delivered)
+        self.touch()
+
+    def speak(self, messages: Sequence[bytes]) -> None:
+        """Tell every node that hears."""
+        self.owner.speak(self.live.delivered - len(messages) + 1, messages)
+        self.touch()
+
+    def closed(self, outlet: RemoteOutlet, code: CloseCode) -> None:
+        """The room closes a connection."""
+        self._outlets.pop(outlet.key, None)
+        self._give_turn(outlet.key)
+        if not self.live.is_taken_over:
+            self.owner.close(outlet.key, code)
+            self.touch()
+
+    def _perform(self, effect: OwnerEffect) -> None:
+        if type(effect) is Departed:
+            self._leave(effect.remote)
+        elif type(effect) is TurnGiven:
+            self._give_turn(RemoteKey(effect.key, effect.who))
+        elif type(effect) is Arrived:
+            waiting = self._commands.get(effect.key)
+            if waiting is not None:
+                waiting.append(effect)
+            else:
+                self._commands[effect.key] = deque((effect,))
+                self._spawn(self._work(effect.key))
+
+    async def drained(self, remote: RemoteKey) -> None:
+        """Wait until a connection has read most of what it was told, and for its turn."""
+        self.owner.drain(remote)
+        await self._turn(remote)
+
+    async def _turn(self, remote: RemoteKey) -> None:
+        """Wait for a turn that was asked for; there is none where the session is over."""
+        if not self.owner.has(remote.key):
+            return
+        self.touch()
+        given = self._turns[remote] = asyncio.get_running_loop().create_future()
+        try:
+            await given
+        finally:
+            if self._turns.get(remote) is given:
+                del self._turns[remote]
+
+    def _give_turn(self, remote: RemoteKey) -> None:
+        given = self._turns.pop(remote, None)
+        if given is not None and not given.done():
+            given.set_result(None)
+
+    def end(self) -> None:
+        """The room is here no more: nobody waits for it."""
+        for remote in list(self._turns):
+            self._give_turn(remote)
+
+    async def _work(self, key: SessionKey) -> None:
+        """Carry out a node's commands in their order, as fast as it hears what comes of them."""
+        commands = self._commands[key]
+        try:
+            while commands:
+                one = commands.popleft()
+                command = one.command
+                if type(command) is JoinRoom:
+                    await self._join(one.key, command)
+                elif type(command) is AskOwner:
+                    if self._refuse(one.key, command):
+                        self._resolve_after(one)
+                    else:
+                        self._spawn(self._answer(one, command))
+                    continue
+                elif type(command) is SendMessages:
+                    outlet = self._outlets.get(RemoteKey(one.key, command.connection))
+                    if outlet is not None:
+                        self.live.receive(outlet, *command.messages)
+                elif type(command) is LeaveRoom:
+                    self._leave(RemoteKey(one.key, command.connection))
+                self._resolve_after(one)
+        finally:
+            del self._commands[key]
+
+    async def _join(self, key: SessionKey, command: JoinRoom) -> None:
+        remote = RemoteKey(key, command.connection)
+        outlet = RemoteOutlet(self, remote)
+        try:
+            body = msgspec.msgpack.decode(command.body, type=JoinBody)
+            self.owner.ask_turn(key, command.connection, WELCOME_BYTES)
+            await self._turn(remote)
+            await self.live.prepare(body.visitor.principal.account_id)
+            if not self.owner.has(key):
+                # The node fell silent meanwhile: nobody would say that the connection ended.
+                return
+            self._outlets[remote] = outlet
+            # One that was here before the room changed its owner heard this very room.
+            epoch = self.live.status.epoch if command.again else body.epoch
+            self.live.join(
+                outlet,
+                body.visitor,
+                body.role,
+                conn=body.conn,
+                after=command.after,
+                epoch=epoch,
+                serve=body.serve,
+                credential=body.credential,
+            )
+        except FolkmootError as error:
+            outlet.close(error.close)
+        except msgspec.DecodeError:
+            outlet.close(CloseCode.RESTARTING)
+
+    def _refuse(self, key: SessionKey, command: AskOwner) -> bool:
+        """Tell a connection that something before the room refused a message of its."""
+        refusal = read_refusal(command.body)
+        if refusal is None:
+            return False
+        outlet = self._outlets.get(RemoteKey(key, refusal.connection))
+        if outlet is not None:
+            self.live.refuse(outlet, refusal.message, refusal.error.error)
+        return True
+
+    async def _answer(self, one: Arrived, command: AskOwner) -> None:
+        asked = read_call(command.body)
+        if asked.name in LONG_CALLS:
+            self.owner.ask_turn(one.key, command.call, PAGE_BYTES)
+            await self._turn(RemoteKey(one.key, command.call))
+        body = await answer_call(self.live, self._change, asked)
+        self.owner.answer(one.key, command.call, body)
+        self.owner.resolve(one.key, one.number)
+        self.touch()
+
+    def _leave(self, remote: RemoteKey) -> None:
+        outlet = self._outlets.pop(remote, None)
+        if outlet is not None:
+            outlet.leave()
+            self._give_turn(remote)
+            self.live.left(outlet)
+
+    def _resolve_after(self, one: Arrived) -> None:
+        """Resolve a command once everything it brought about was carried out."""
+
+        def carried_out(error: FolkmootError | None) -> None:
+            if error is None:
+                self.owner.resolve(one.key, one.number)
+                self.touch()
+
+        if self.live.has_lookups:
+            self._spawn(self._resolve_later(carried_out))
+        else:
+            self.live.perform([Barrier(carried_out)])
+
+    async def _resolve_later(self, carried_out: Callable[[FolkmootError | None], None]) -> None:
+        with suppress(FolkmootError):
+            await self.live.flushed()
+            carried_out(None)
+
+    async def finish(self) -> None:
+        """Wait until all that was taken is resolved."""
+        while not self.owner.is_resolved:
+            await self.live.flushed()
+            await asyncio.sleep(0.01)
