@@ -227,7 +227,7 @@ class Hub(HubServices):
         answers = Answers(pages.error_page)
         self.websockets = self._websocket_app(answers)
         self.rest = self._routes()
-        return http.build(
+        application = http.build(
             [*pages.routes(), *self._health.routes(), *self.rest.routes()],
             endpoints={"/mcp": self._mcp_app(), "/ws": self.websockets},
             answers=answers,
@@ -240,6 +240,7 @@ class Hub(HubServices):
             clock=self.clock,
             lines=settings.log.requests,
         )
+        return application if self._forwarding is None else self._forwarding.receiver(application)
 
     def _make_operators(self) -> Operators:
         """Who may read what is for operators; their token appears in no log."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from folkmoot import __version__
 from folkmoot.accounts import Accounts, SessionTimes
-from folkmoot.bounds import rate_limits, room_options
+from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.bus import make_bus
+from folkmoot.cluster.forwarding import Marks
 from folkmoot.core.errors import StoreError
 from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.datafolder import DataFolder
@@ -51,6 +52,7 @@ from folkmoot.transports.credentials import Callers
 from folkmoot.transports.events import EventStreams, HubEvents
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.mcp import McpEndpoint
+from folkmoot.transports.mcp.forwarding import Forwarding
 from folkmoot.transports.operations import Operations
 from folkmoot.transports.rooms import RoomCrowd
 from folkmoot.transports.server import HttpServer
@@ -289,6 +291,7 @@ class HubServices:
             key=lambda: KeyInUse(ring.key_id, ring.source),
             key_ring=ring,
         )
+        self._forwarding = self._open_forwarding(vault)
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
         # What comes over MCP has passed the interceptors at `/mcp`; a form of a page has not.
@@ -315,8 +318,23 @@ class HubServices:
             drain_seconds=settings.http.shutdown_seconds,
             options=settings.mcp,
             sessions_per_account=settings.quotas.sessions_per_account,
+            session_homes=self.store.session_homes,
+            forwarding=self._forwarding,
         )
         self._callers = Callers(self.rooms, self.mcp.in_session, self._browsers)
+
+    def _open_forwarding(self, vault: Vault) -> Forwarding | None:
+        """What forwards requests to other nodes, where there can be any."""
+        bus = self._node_bus
+        if bus is None:
+            return None
+        bounds = body_bounds(self.settings)
+        return Forwarding(
+            Marks(vault.derive("forwarding"), bus.node),
+            self.clock,
+            body_bytes=bounds.body_bytes,
+            total_bytes=bounds.total_bytes,
+        )
 
     async def count_users(self) -> int:
         """How many accounts there are, or were when the database last answered."""

@@ -32,3 +32,11 @@ WELCOME_BYTES: Final = 131_072
 """What is thought to suffice for a welcome."""
 MAX_EARLY: Final = 1_024
 """Batches that came before others and wait for them."""
+MARK_SECONDS: Final = 60.0
+"""How old the mark of a forwarded request may be; nodes have one clock, the database's."""
+MAX_MARKS_OUT_OF_ORDER: Final = 8_192
+"""Marks of one node that may arrive before one that it made earlier."""
+MAX_FORWARDERS: Final = 1_024
+"""Processes whose marks are remembered; no more start while a mark holds."""
+MAX_FORWARDED_HEADERS: Final = 1_024
+"""Headers of a forwarded request."""

@@ -307,8 +307,48 @@ class RoomOwners(Protocol):
         ...
 
 
+class SessionHome(msgspec.Struct, frozen=True):
+    """The process that has a client's session, and where other nodes reach it."""
+
+    process: str
+    address: str
+
+
+class SessionHomes(Protocol):
+    """Which process has which session of a client, where several use one database."""
+
+    @property
+    def process(self) -> str:
+        """What this process is called; it is another name at each start."""
+        ...
+
+    async def find(self, id_hash: str, opened_by: str) -> SessionHome | None:
+        """The living process that has a session; None if there is none."""
+        ...
+
+    async def take(self, id_hash: str, opened_by: str, gone: str = "") -> bool:
+        """Take a session over, unless a living process has it that is not the one thought gone.
+
+        Every node hears of it, so that no other goes on with the session.
+        """
+        ...
+
+    async def leave(self, id_hash: str) -> None:
+        """A session that was taken over has ended here."""
+        ...
+
+    async def forget(self) -> None:
+        """Remove what is known of processes that are gone."""
+        ...
+
+
 class Database(Store, Protocol):
     """An opened store: its identity, health, statistics and closing, beside its transactions."""
+
+    @property
+    def session_homes(self) -> SessionHomes | None:
+        """Who has which session; nothing where no other process can use the database."""
+        ...
 
     @property
     def room_owners(self) -> RoomOwners | None:

@@ -32,6 +32,7 @@ from folkmoot.core.ports import (
     RateCounts,
     RoomOwners,
     Row,
+    SessionHomes,
     StoreStats,
     Unit,
 )
@@ -84,6 +85,7 @@ class SqliteStore:
     rates: RateCounts | None = None
     """One hub alone uses the file, and counts in memory."""
     room_owners: RoomOwners | None = None
+    session_homes: SessionHomes | None = None
     sole_writer = True
 
     def __init__(

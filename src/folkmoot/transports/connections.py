@@ -240,6 +240,13 @@ class OpenConnections:
         peer.account = account
         self._count(peer, 1)
 
+    def trust(self, peer: ConnectionPeer) -> None:
+        """A connection is another node's: it is not counted by its address, which many share."""
+        if peer.address and not peer.account:
+            self._count(peer, -1)
+            peer.address = ""
+            self._count(peer, 1)
+
     def linger(self, peer: ConnectionPeer) -> bool:
         """Count a connection that sends on after its answer; False where too many do."""
         who = peer.account or peer.address
@@ -328,6 +335,13 @@ class OpenConnections:
             self._looked[full] = now
         elif self._metrics is not None:
             self._metrics.shed.inc(len(chosen))
+
+
+def trust(scope: Scope) -> None:
+    """Have the connection of a request be another node's."""
+    peer: ConnectionPeer | None = scope.get(PEER)
+    if peer is not None:
+        peer.connections.trust(peer)
 
 
 def sign_in(scope: Scope, account: str) -> None:

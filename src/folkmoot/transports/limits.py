@@ -146,6 +146,22 @@ SESSION_STRANGERS_SHARE: Final = 8
 """One in so many of the bytes of all sessions is for those without an account."""
 SESSION_RETRY_SECONDS: Final = 5
 """When to try again if there is no room for a session."""
+MAX_KNOWN_HOMES: Final = 10_000
+"""Sessions at other nodes of which a node remembers where they are."""
+MAX_FORWARDED: Final = 4_096
+"""Requests that a node has forwarded at once, and that it answers at once for others."""
+MAX_FORWARDED_HEAD_BYTES: Final = 262_144
+"""Bytes of a forwarded request beside its body."""
+MAX_NODES_REACHED: Final = 256
+"""Nodes that connections are kept to."""
+FORWARD_CONNECT_SECONDS: Final = 5.0
+"""How long another node may take to accept a connection."""
+FORWARD_BODY_SECONDS: Final = 30.0
+"""How long a forwarded request may take to arrive."""
+FORWARD_PROBE_SECONDS: Final = 5.0
+"""How often a node that is to answer is asked whether it is there, and how long that may take."""
+FORWARD_ATTEMPTS: Final = 3
+"""How often the node of a session is looked for while it changes."""
 MAX_TASKS_WATCHED: Final = 64
 """Tasks that one stream may watch: as many as may be unfinished."""
 MAX_RESOURCES_WATCHED: Final = 256

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.cluster.lease import boot_time
 from folkmoot.core.errors import DatabaseUnreachable
-from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS
+from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS, SESSIONS
 from folkmoot.store.postgres.dialect import POSTGRES
 from folkmoot.store.postgres.schema import LOCK
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 LOGGED: Final = frozenset(
-    pattern.partition(".")[0] for pattern in (ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS)
+    pattern.partition(".")[0]
+    for pattern in (ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS, SESSIONS)
 )
 """The first words of subjects whose events nobody may miss."""
 LOOK_SECONDS: Final = 1.0

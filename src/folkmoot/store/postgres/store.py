@@ -38,6 +38,7 @@ from folkmoot.core.ports import (
     Progress,
     RoomOwners,
     Row,
+    SessionHomes,
     StoreStats,
     Tx,
     Unit,
@@ -58,6 +59,7 @@ from folkmoot.store.postgres.nodes import RENEWALS, HearTime, HubNode, NodeLease
 from folkmoot.store.postgres.rates import SharedRates
 from folkmoot.store.postgres.schema import check_server, migrate
 from folkmoot.store.postgres.server import ServerTimeline, vacuum
+from folkmoot.store.postgres.sessions import NodeSessions
 from folkmoot.store.postgres.tx import ColumnTypes, PostgresTx, SecondStatement
 from folkmoot.store.schema import load_migrations
 from folkmoot.store.tx import Published
@@ -85,6 +87,7 @@ class PostgresStore:
 
     identity: DatabaseIdentity
     room_owners: RoomOwners | None = None
+    session_homes: SessionHomes | None = None
     sole_writer = False
 
     def __init__(self, url: str, *, queue: int, bus: Bus | None, synchronous_replica: bool) -> None:
@@ -159,6 +162,8 @@ class PostgresStore:
                     await wanted.take(connection)
                     store._lease = wanted
                     store.room_owners = NodeRooms(node.process, store.write, store.read, wanted)
+                    if shared is not None:
+                        store.session_homes = NodeSessions(node.process, store.write, store.read)
                     store._lease_pool = await pool(min_size=0, max_size=1)
             if shared is not None:
                 store._log = ChangeLog(store._pool, shared)

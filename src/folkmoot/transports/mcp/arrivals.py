@@ -19,10 +19,11 @@ from folkmoot.core.policy import NOBODY
 from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, read_head
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
 from folkmoot.operations.call import Caller
-from folkmoot.transports.connections import PEER
+from folkmoot.transports.connections import PEER, sign_in
 from folkmoot.transports.credentials import is_direct, read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
+from folkmoot.transports.mcp.homes import SessionElsewhere
 
 if TYPE_CHECKING:
     import asyncio
@@ -169,10 +170,11 @@ class Arrivals:
         self._find = find
         self._resumption = resumption
 
-    async def exchange(self, scope: Scope) -> Exchange:
+    async def exchange(self, scope: Scope, gone: str = "") -> Exchange:
         """The exchange of a request whose body was read.
 
-        It holds its session until that is left, so that a session in use is not idle.
+        It holds its session until that is left, so that a session in use is not idle. Raises
+        `SessionElsewhere` if another node has its session that is not `gone`.
         """
         # The guard lets pages of other origins look; here a look is somebody's mail.
         foreign = foreign_origin(self._hosts, scope) if scope["method"] in SAFE_METHODS else None
@@ -199,9 +201,15 @@ class Arrivals:
                 session = self._sessions.enter(named, shown_hash, shown_id)
             except SessionNotFound:
                 room = partial(self._make_room, address)
-                session, subscribed = await self._resumption.adopt(
-                    named, shown_hash, shown_id, room
-                )
+                try:
+                    session, subscribed = await self._resumption.adopt(
+                        named, shown_hash, shown_id, room, gone
+                    )
+                except SessionElsewhere:
+                    account = None if identity is None else identity.account
+                    if account is not None and account.suspended_at is None:
+                        sign_in(scope, account.id)
+                    raise
         is_bound = session is not None and bool(session.token_id)
         try:
             if session is not None and is_bound:

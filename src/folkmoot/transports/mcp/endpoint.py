@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from folkmoot.accounts.model import read_change
 from folkmoot.core.errors import (
+    CarryError,
     FolkmootError,
     HubStopping,
     MessageError,
     RequestError,
+    SessionNotFound,
     TokenInvalid,
 )
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
+from folkmoot.mcp.server.responses import say
 from folkmoot.mcp.server.resumable import StreamBudget
 from folkmoot.operations.concealment import conceal_call
 from folkmoot.taskgroups import aside
@@ -26,6 +29,7 @@ from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
 from folkmoot.transports.limits import (
     DRAIN_SHARE,
+    FORWARD_ATTEMPTS,
     IDLE_CHECKS,
     MAX_DECLARATION_BYTES,
     SESSION_CHECK_SECONDS,
@@ -34,8 +38,10 @@ from folkmoot.transports.mcp.admission import answer_invalid, reduce_declared
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.calls import RunningCalls
+from folkmoot.transports.mcp.forwarding import FORWARDED_KEY, MISDIRECTED, NOT_HERE, ForwardOutcome
+from folkmoot.transports.mcp.homes import Homes, SessionElsewhere
 from folkmoot.transports.mcp.resumption import Resumption
-from folkmoot.transports.mcp.sessions import McpSession, Sessions
+from folkmoot.transports.mcp.sessions import SESSION_ENDED, McpSession, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,7 +52,7 @@ if TYPE_CHECKING:
     from folkmoot.accounts.model import Sealer
     from folkmoot.core.message import Request
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Bus, Clock, Event, Store
+    from folkmoot.core.ports import Bus, Clock, Event, SessionHomes, Store
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.task_calls import TaskCalls
@@ -59,6 +65,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.address import Addresses
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.arrivals import Exchange
+    from folkmoot.transports.mcp.forwarding import Forwarding
 
 Tap: TypeAlias = "Callable[[Exchange, bytes | None, Send, Serve, McpEndpoint], Awaitable[None]]"
 """Takes an authenticated request past the interceptors, and has what is left of it served."""
@@ -91,6 +98,8 @@ class McpEndpoint:
         drain_seconds: float = 0.0,
         options: McpSettings,
         sessions_per_account: int = 0,
+        session_homes: SessionHomes | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
         self.tap: Tap | None = None
         """What every request and answer passes, where there are interceptors or a tape."""
@@ -123,6 +132,10 @@ class McpEndpoint:
             most_of_one=sessions_per_account,
             on_end=self._parts.end_session,
         )
+        self._homes: Homes | None = None
+        if session_homes is not None:
+            self._homes = Homes(session_homes, bus, self._sessions.drop)
+        self._forwarding = forwarding
         self._resumption = Resumption(
             store=store,
             sealer=sealer,
@@ -132,6 +145,7 @@ class McpEndpoint:
             sessions=self._sessions,
             begun=self._parts.hearers.meet,
             subscribed=self._parts.subscribed,
+            homes=self._homes,
         )
         self._arrivals = Arrivals(
             accounts=accounts,
@@ -162,7 +176,11 @@ class McpEndpoint:
         """Serve; on leaving, close every session and finish what follows deliveries."""
         async with self._parts.running(), self._server.running(), aside() as beside:
             beside.run(self._end_idle_sessions())
-            yield
+            if self._forwarding is None:
+                yield
+            else:
+                async with self._forwarding.running():
+                    yield
 
     @property
     def open_sessions(self) -> int:
@@ -187,6 +205,8 @@ class McpEndpoint:
         self._stopping = True
         if self._server.streams is not None:
             self._server.streams.abandon()
+        if self._forwarding is not None:
+            self._forwarding.stop()
         for exchange in tuple(self._exchanges):
             if not exchange.listens:
                 exchange.caller.leaving.set()
@@ -202,7 +222,7 @@ class McpEndpoint:
         self, scope: Scope, receive: Receive, send: Send, *, tapped: bool = False
     ) -> None:
         """Make out who sends a request, have it pass the tap, and serve what is left of it."""
-        body, tap = None, None if tapped else self.tap
+        body, tap, changes = None, None if tapped else self.tap, self._changes
         try:
             if scope["method"] == "POST":
                 # First of all: a body may take its time, and a token be void then.
@@ -214,6 +234,11 @@ class McpEndpoint:
         except RequestError as error:
             await refused(error)(scope, receive, send)
             return
+        except SessionElsewhere as elsewhere:
+            found = await self._seek(elsewhere, scope, body, receive, send, tapped=tapped)
+            if found is None:
+                return
+            exchange = found
         try:
             if tap is None:
                 await self._serve(exchange, changes, body, receive, send)
@@ -223,6 +248,42 @@ class McpEndpoint:
         finally:
             if exchange.session is not None:
                 self._sessions.leave(exchange.session)
+
+    async def _seek(
+        self,
+        elsewhere: SessionElsewhere,
+        scope: Scope,
+        body: bytes | None,
+        receive: Receive,
+        send: Send,
+        *,
+        tapped: bool,
+    ) -> Exchange | None:
+        """Have the node of its session answer a request; what is left to serve here, if any.
+
+        It is forwarded once, and before any interceptor saw it.
+        """
+        if scope.get(FORWARDED_KEY) is True:
+            await say(send, MISDIRECTED, headers=NOT_HERE)
+            return None
+        try:
+            for _ in range(FORWARD_ATTEMPTS):
+                if self._forwarding is None or self._homes is None or tapped:
+                    break
+                home = elsewhere.home
+                outcome = await self._forwarding.forward(home, scope, body, receive, send)
+                if outcome is ForwardOutcome.ANSWERED:
+                    return None
+                self._homes.forget(elsewhere.session_id)
+                gone = home.process if outcome is ForwardOutcome.UNREACHABLE else ""
+                try:
+                    return await self._arrivals.exchange(scope, gone)
+                except SessionElsewhere as still:
+                    elsewhere = still
+            raise SessionNotFound(SESSION_ENDED)
+        except (RequestError, CarryError) as error:
+            await refused(error)(scope, receive, send)
+        return None
 
     async def _serve_rest(
         self,

@@ -3,7 +3,7 @@
 A process knows its own sessions. One that an earlier process opened is adopted when its id comes
 with the credential it belongs to: the id says what the session was, and a row says what changed.
 Whatever ends in a process stays ended: an id of the same process is never adopted, and for those of
-others a row says that they were closed.
+others a row says that they were closed. On many nodes only sessions whose node is gone are adopted.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from folkmoot.accounts.model import Sealer
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Clock, Store
+    from folkmoot.transports.mcp.homes import Homes
     from folkmoot.transports.mcp.session_ids import Claims
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -46,8 +47,10 @@ class Resumption:
         sessions: Sessions,
         begun: Callable[[McpSession, Principal], None],
         subscribed: Callable[[McpSession], tuple[str, ...]],
+        homes: Homes | None = None,
     ) -> None:
-        self._ids = SealedIds(sealer, epoch)
+        self._ids = SealedIds(sealer, epoch, b"" if homes is None else homes.process)
+        self._homes = homes
         self._rows = SessionRows(store, sealer)
         self._clock = clock
         self._accounts = accounts
@@ -136,6 +139,8 @@ class Resumption:
         self._closing.add(session.id)
         try:
             self._sessions.drop(session)
+            if self._homes is not None:
+                await self._homes.ended(session, taken=session.adopted)
             if session.token_id:
                 await self._authentication.end(session.owner, session.credential_id)
             needs_row = session.stored or (by_client and is_somebodys(session))
@@ -156,26 +161,32 @@ class Resumption:
         shown_hash: str,
         shown_id: str,
         make_room: Callable[[str], Awaitable[str]],
+        gone: str = "",
     ) -> tuple[McpSession, tuple[str, ...]]:
         """Enter a session of an earlier process, and what it had subscribed to.
 
         `make_room` is told whose it is, and answers the address that it counts for if nobody's.
+        Raises `SessionElsewhere` if another node has it that is not `gone`.
         """
         while (other := self._adopting.get(session_id)) is not None:
             await other.wait()
         if session_id in self._sessions:
             return self._sessions.enter(session_id, shown_hash, shown_id), ()
+        if self._homes is not None and not gone:
+            self._homes.check_known(session_id)
         said = self._ids.open(session_id)
         if (
             said is None
-            or said.boot_id == self._ids.boot_id
+            or (said.boot_id == self._ids.boot_id and self._homes is None)
             or said.born + MAX_SESSION_SECONDS <= self._clock.now()
             or session_id in self._closing
         ):
             raise SessionNotFound(SESSION_ENDED)
         self._adopting[session_id] = done = asyncio.Event()
         try:
-            return await self._adopt(session_id, said, shown_hash, shown_id, make_room)
+            if self._homes is not None:
+                await self._homes.check(session_id, said.boot_id, gone)
+            return await self._adopt(session_id, said, shown_hash, shown_id, make_room, gone)
         finally:
             del self._adopting[session_id]
             done.set()
@@ -187,6 +198,7 @@ class Resumption:
         shown_hash: str,
         shown_id: str,
         make_room: Callable[[str], Awaitable[str]],
+        gone: str,
     ) -> tuple[McpSession, tuple[str, ...]]:
         state, closed = await self._rows.read(session_id)
         if state is None and said.capabilities:
@@ -202,8 +214,10 @@ class Resumption:
         if (state.token_id or said.shown_hash) and not principal.account_id:
             raise SessionNotFound(SESSION_ENDED)
         address = await make_room(principal.account_id)
+        if self._homes is not None:
+            await self._homes.take(session_id, said.boot_id, gone)
         session = self._begin(session_id, said.shown_hash, credential_id, principal, address, state)
-        session.stored = is_somebodys(session)
+        session.stored, session.adopted = is_somebodys(session), True
         return self._sessions.enter(session_id, shown_hash, shown_id), state.uris
 
     async def _bound_before(self, session_id: str, state: SessionRecord) -> SessionRecord:
@@ -233,6 +247,8 @@ class Resumption:
         session.credential_id = credential_id
         session.owner = user_id
         self._begun(session, principal)
+        if self._homes is not None:
+            self._homes.opened(session)
         return session
 
 

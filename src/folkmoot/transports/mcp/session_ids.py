@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import SealBroken
+from folkmoot.core.events import SESSIONS, subject
 from folkmoot.mcp.wire import SESSION_HEADER
 from folkmoot.transports.limits import (
     MAX_SESSION_ID,
@@ -64,10 +65,10 @@ class SealedIds:
     They belong to an epoch of the database: a restored backup may not know which were closed.
     """
 
-    def __init__(self, sealer: Sealer, epoch: str) -> None:
+    def __init__(self, sealer: Sealer, epoch: str, process: bytes = b"") -> None:
         self._sealer = sealer
         self._epoch = epoch
-        self.boot_id = secrets.token_bytes(BOOT_BYTES)
+        self.boot_id = process or secrets.token_bytes(BOOT_BYTES)
 
     def make(
         self, born: float, shown_hash: str, version: str, capabilities: dict[str, Any]
@@ -169,11 +170,13 @@ class SessionRows:
         await self._write(key, user_id, self._sealer.seal(STATE_PURPOSE, key, encoded), now, until)
 
     async def close(self, session_id: str, user_id: str, now: int, until: int) -> None:
-        """Have a session stay closed."""
+        """Have a session stay closed, at every node."""
         await self._write(full_hash(session_id), user_id, CLOSED, now, until)
 
     async def _write(self, key: str, user_id: str, state: str, now: int, until: int) -> None:
         async def unit(tx: Tx) -> None:
+            if state == CLOSED:
+                tx.publish(subject(SESSIONS, key), {"process": ""})
             await tx.execute(
                 "INSERT INTO mcp_sessions (id_hash, user_id, state, until) "
                 "VALUES (?, (SELECT id FROM users WHERE id = ?), ?, ?) "

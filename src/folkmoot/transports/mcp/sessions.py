@@ -51,6 +51,8 @@ class McpSession(HandshakeSession, eq=False):
     in_flight: int = 0
     calls: int = 0
     """Its calls that backends have not answered."""
+    adopted: bool = False
+    """Whether another process opened it."""
     stored: bool = False
     """Whether it could be adopted in another process, so that its end has to be stored."""
 

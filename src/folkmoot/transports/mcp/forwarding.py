@@ -1,0 +1,350 @@
+"""Requests in sessions of other nodes: forwarded there over HTTP, and accepted here.
+
+The node that has a session answers as if its client had asked it directly, streams included, and
+the answer is passed on as it comes. A client that leaves ends the exchange at both nodes. While one
+goes on, its node is asked now and then whether it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import Enum
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import ClientDisconnect
+from yarl import URL
+
+from folkmoot.cluster.forwarding import ForwardedRequest, Marks, decode, digest_of, encode
+from folkmoot.core.errors import (
+    BodyTimeout,
+    BodyTooLarge,
+    HubFull,
+    HubStopping,
+    RequestError,
+    ServerUnreachable,
+)
+from folkmoot.mcp.client.connection import HttpConnections, HttpFailure, head_of
+from folkmoot.mcp.client.target import usual_tls
+from folkmoot.mcp.server.responses import leave_with, say
+from folkmoot.mcp.wire import EVENT_STREAM
+from folkmoot.taskgroups import Interruptible, aside
+from folkmoot.transports.answers import JsonResponse, retry_after
+from folkmoot.transports.bodies import read_body, replaying
+from folkmoot.transports.connections import PEER, trust
+from folkmoot.transports.credentials import CALLER
+from folkmoot.transports.guard import OPERATOR_KEY
+from folkmoot.transports.limits import (
+    BODY_RETRY_SECONDS,
+    FORWARD_BODY_SECONDS,
+    FORWARD_CONNECT_SECONDS,
+    FORWARD_PROBE_SECONDS,
+    MAX_FORWARDED,
+    MAX_FORWARDED_HEAD_BYTES,
+    MAX_NODES_REACHED,
+)
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from folkmoot.core.ports import Clock, SessionHome
+    from folkmoot.mcp.client.connection import HttpAnswer
+
+logger = logging.getLogger("folkmoot.mcp")
+
+PATH: Final = "/cluster/mcp"
+"""Where nodes take what others forward."""
+FORWARDED_TO: Final = "/mcp"
+MARK_HEADER: Final = "folkmoot-mark"
+MARK_NAME: Final = MARK_HEADER.encode()
+ELSEWHERE: Final = "folkmoot-elsewhere"
+"""In the answer of a node that does not have the session."""
+NOT_HERE: Final = ((ELSEWHERE.encode(), b"1"),)
+FORWARDED_KEY: Final = "folkmoot.forwarded"
+"""In the scope of a request that another node forwarded; it is not forwarded again."""
+OF_THE_CONNECTION: Final = frozenset({PEER, CALLER, OPERATOR_KEY, "state"})
+"""Members of a scope that are about the connection between the nodes."""
+OF_THE_HOP: Final = frozenset(
+    {"connection", "keep-alive", "transfer-encoding", "date", "server", "vary", "x-request-id"}
+)
+"""Headers of an answer that each node writes itself."""
+CORS: Final = "access-control-"
+MISDIRECTED: Final = 421
+NO_CONTENT: Final = 204
+REDIRECTS: Final = range(300, 400)
+UNANSWERED: Final = (
+    "The node that has this session did not answer. The request may have been done; look before "
+    "you send it again."
+)
+
+
+class ForwardOutcome(Enum):
+    """What became of a request that was forwarded."""
+
+    ANSWERED = "answered"
+    ELSEWHERE = "elsewhere"
+    """The node does not have the session."""
+    UNREACHABLE = "unreachable"
+    """The node has not done it, or it may be done twice."""
+
+
+class Passage:
+    """One request on its way to another node."""
+
+    __slots__ = ("begun", "carrying", "ends_well", "home", "listens")
+
+    def __init__(self, home: SessionHome, *, listens: bool) -> None:
+        self.home = home
+        self.listens = listens
+        """Whether it is the stream of a session."""
+        self.carrying = Interruptible()
+        self.begun = False
+        """Whether its client has a part of the answer."""
+        self.ends_well = False
+        """Whether the answer may end anywhere, as a stream of events may."""
+
+
+class Forwarding:
+    """Forwards requests to other nodes, and takes theirs, while `running` is entered."""
+
+    def __init__(self, marks: Marks, clock: Clock, *, body_bytes: int, total_bytes: int) -> None:
+        self._marks = marks
+        self._clock = clock
+        self._most_bytes = body_bytes + MAX_FORWARDED_HEAD_BYTES
+        self._total_bytes = max(total_bytes, self._most_bytes)
+        self._nodes: dict[str, HttpConnections] = {}
+        self._passages: set[Passage] = set()
+        self._accepted = self._held = 0
+        self._stopping = False
+        self.forwarded = 0
+        """How many requests other nodes were asked."""
+        self.refused = 0
+        """How many were refused whose mark, or body, was not a node's."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Watch the nodes that answer; on leaving, close the connections to them."""
+        async with aside() as beside:
+            beside.run(self._watch())
+            yield
+        for connections in self._nodes.values():
+            connections.close()
+        self._nodes.clear()
+
+    def stop(self) -> None:
+        """End the streams of sessions elsewhere; their clients open them at another node."""
+        self._stopping = True
+        for passage in tuple(self._passages):
+            if passage.listens:
+                passage.carrying.stop(HttpFailure("the hub stops"))
+
+    async def forward(
+        self, home: SessionHome, scope: Scope, body: bytes | None, receive: Receive, send: Send
+    ) -> ForwardOutcome:
+        """Have another node answer a request."""
+        if len(self._passages) >= MAX_FORWARDED:
+            raise HubFull(
+                "Too many requests wait for other nodes; try again in a moment.",
+                retry_after=BODY_RETRY_SECONDS,
+            )
+        method: str = scope["method"]
+        client, server = scope.get("client"), scope.get("server")
+        written = encode(
+            ForwardedRequest(
+                method,
+                scope["path"],
+                scope["query_string"],
+                tuple((name, value) for name, value in scope["headers"]),
+                scope["scheme"],
+                None if client is None else (client[0], client[1]),
+                None if server is None else (server[0], server[1]),
+                body or b"",
+            )
+        )
+        self.forwarded += 1
+        passage = Passage(home, listens=method == "GET")
+        self._passages.add(passage)
+        watch = None
+        try:
+            with passage.carrying:
+                if body is not None or passage.listens:
+                    left = ClientDisconnect()
+                    watch = asyncio.create_task(
+                        leave_with(receive, lambda: passage.carrying.stop(left))
+                    )
+                return await self._carry(passage, written, send)
+        except HttpFailure as error:
+            return await self._failed(passage, error, method, send)
+        finally:
+            self._passages.discard(passage)
+            if watch is not None:
+                watch.cancel()
+
+    async def _carry(self, passage: Passage, written: bytes, send: Send) -> ForwardOutcome:
+        answer = await self._ask(passage.home, written)
+        try:
+            if answer.status in REDIRECTS:
+                raise HttpFailure("it redirects")
+            headers = answer.headers
+            if answer.status == MISDIRECTED and headers.get(ELSEWHERE):
+                return ForwardOutcome.ELSEWHERE
+            told = [
+                (name.encode("latin-1"), value.encode("latin-1"))
+                for name, value in headers
+                if name not in OF_THE_HOP and not name.startswith(CORS)
+            ]
+            passage.begun = True
+            passage.ends_well = answer.content_type == EVENT_STREAM
+            start = {"type": "http.response.start", "status": answer.status, "headers": told}
+            await send(start)
+            while part := await answer.read():
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body"})
+        finally:
+            answer.close()
+        return ForwardOutcome.ANSWERED
+
+    async def _failed(
+        self, passage: Passage, error: HttpFailure, method: str, send: Send
+    ) -> ForwardOutcome:
+        """What comes of a request whose answer did not come, or not to its end."""
+        where = {"node": passage.home.address, "error": error.words}
+        logger.info("another node did not answer", extra=where)
+        if passage.begun:
+            if not passage.ends_well:
+                raise ClientDisconnect
+            await send({"type": "http.response.body"})
+            return ForwardOutcome.ANSWERED
+        if self._stopping:
+            raise HubStopping("The hub is stopping; try again in a moment.")
+        if error.unsent or method != "POST":
+            return ForwardOutcome.UNREACHABLE
+        raise ServerUnreachable(UNANSWERED)
+
+    async def _ask(self, home: SessionHome, written: bytes) -> HttpAnswer:
+        url = URL(home.address).with_path(PATH)
+        connections = self._nodes.get(home.address)
+        if connections is None:
+            if len(self._nodes) >= MAX_NODES_REACHED:
+                oldest = next(iter(self._nodes))
+                self._nodes.pop(oldest).close()
+            connections = self._nodes[home.address] = HttpConnections(
+                url,
+                tls=usual_tls() if url.scheme == "https" else None,
+                seconds=FORWARD_CONNECT_SECONDS,
+                describe=None,
+            )
+        mark = self._marks.make(home.process, written, self._clock.now())
+        headers = ((MARK_HEADER, mark), ("content-type", "application/msgpack"))
+        head = head_of("POST", url, headers, written)
+        return await connections.ask("POST", head, written, None)
+
+    async def _watch(self) -> None:
+        """Ask the nodes that are to answer whether they are there."""
+        while True:
+            await asyncio.sleep(FORWARD_PROBE_SECONDS)
+            homes = {passage.home for passage in self._passages}
+            if homes:
+                await asyncio.gather(*map(self._probe, homes))
+
+    async def _probe(self, home: SessionHome) -> None:
+        try:
+            async with asyncio.timeout(FORWARD_PROBE_SECONDS):
+                answer = await self._ask(home, encode(ForwardedRequest("")))
+            there = answer.status == NO_CONTENT
+            answer.close()
+        except (HttpFailure, TimeoutError):
+            there = False
+        if not there:
+            for passage in tuple(self._passages):
+                if passage.home == home:
+                    passage.carrying.stop(HttpFailure("it is gone"))
+
+    def receiver(self, app: ASGIApp) -> ASGIApp:
+        """The application, which also takes what other nodes forward."""
+
+        async def receive_forwarded(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http" or scope["path"] != PATH:
+                await app(scope, receive, send)
+                return
+            try:
+                await self._accept(app, scope, receive, send)
+            except RequestError as error:
+                answer = JsonResponse(error.as_http(), error.http, retry_after(error))
+                await answer(scope, receive, send)
+
+        return receive_forwarded
+
+    async def _accept(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        mark, length = headers.get(MARK_NAME, b""), headers.get(b"content-length", b"")
+        claim = self._marks.check(mark, self._clock.now()) if mark else None
+        if claim is None or scope["method"] != "POST" or not length.isdigit():
+            # To whoever is no node there is nothing here.
+            self.refused += bool(mark)
+            await app(scope, receive, send)
+            return
+        if not claim.for_us:
+            await say(send, MISDIRECTED, headers=NOT_HERE)
+            return
+        size = int(length)
+        if size > self._most_bytes:
+            why = f"A forwarded request may have at most {self._most_bytes:,} bytes."
+            raise BodyTooLarge(why, limit=self._most_bytes)
+        if self._accepted >= MAX_FORWARDED or self._held + size > self._total_bytes:
+            raise HubFull(
+                "The node answers as many requests of other nodes as it can; try again in a "
+                "moment.",
+                retry_after=BODY_RETRY_SECONDS,
+            )
+        trust(scope)
+        self._accepted += 1
+        self._held += size
+        try:
+            try:
+                async with asyncio.timeout(FORWARD_BODY_SECONDS):
+                    written = await read_body(receive)
+            except TimeoutError:
+                why = "The rest of a forwarded request did not arrive in time."
+                raise BodyTimeout(why) from None
+            if written is not None:
+                await self._serve(app, claim.digest, written, scope, receive, send)
+        finally:
+            self._accepted -= 1
+            self._held -= size
+
+    async def _serve(
+        self,
+        app: ASGIApp,
+        digest: bytes,
+        written: bytes,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        request = decode(written) if compare_digest(digest_of(written), digest) else None
+        if request is not None and not request.method:
+            await say(send, NO_CONTENT)
+            return
+        if request is None or request.path != FORWARDED_TO:
+            self.refused += 1
+            await app(scope, receive, send)
+            return
+        original: dict[str, Any] = {
+            name: value for name, value in scope.items() if name not in OF_THE_CONNECTION
+        }
+        original |= {
+            "method": request.method,
+            "path": request.path,
+            "raw_path": request.path.encode(),
+            "query_string": request.query,
+            "headers": list(request.headers),
+            "scheme": request.scheme,
+            "client": request.client,
+            "server": request.server,
+            FORWARDED_KEY: True,
+        }
+        await app(original, replaying(request.body, receive), send)

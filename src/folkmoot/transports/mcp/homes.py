@@ -1,0 +1,112 @@
+"""Where handshake sessions are, on many nodes: at one of them, which others forward requests to."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from folkmoot.core.errors import SessionNotFound, StoreError
+from folkmoot.core.events import SESSIONS, about
+from folkmoot.transports.limits import MAX_KNOWN_HOMES
+from folkmoot.transports.mcp.session_ids import full_hash
+from folkmoot.transports.mcp.sessions import SESSION_ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from folkmoot.core.ports import Bus, Event, SessionHome, SessionHomes
+    from folkmoot.transports.mcp.sessions import McpSession
+
+logger = logging.getLogger("folkmoot.mcp")
+
+
+class SessionElsewhere(Exception):
+    """A session is at another node, which is to be asked."""
+
+    def __init__(self, session_id: str, home: SessionHome) -> None:
+        super().__init__("The session is at another node.")
+        self.session_id = session_id
+        self.home = home
+
+
+class Homes:
+    """Finds the node of a session, and takes sessions over whose node is gone.
+
+    What was found is remembered: a node that no longer has a session says so.
+    """
+
+    def __init__(self, shared: SessionHomes, bus: Bus, lose: Callable[[McpSession], None]) -> None:
+        self._shared = shared
+        self._lose = lose
+        self._known: OrderedDict[str, SessionHome] = OrderedDict()
+        self._here: dict[str, McpSession] = {}
+        """The sessions of this node, by the hash of their ids."""
+        bus.listen(SESSIONS, self._moved)
+
+    @property
+    def process(self) -> bytes:
+        """What sealed ids call this node."""
+        return bytes.fromhex(self._shared.process)
+
+    def opened(self, session: McpSession) -> None:
+        """A session is here now."""
+        self._known.pop(session.id, None)
+        self._here[full_hash(session.id)] = session
+
+    async def ended(self, session: McpSession, *, taken: bool) -> None:
+        """A session has ended here."""
+        key = full_hash(session.id)
+        self._here.pop(key, None)
+        if taken:
+            try:
+                await self._shared.leave(key)
+            except StoreError as error:
+                logger.warning("a session's node was not removed", extra={"error": error.code})
+
+    def check_known(self, session_id: str) -> None:
+        """Raise where a session is, if that was found out before."""
+        home = self._known.get(session_id)
+        if home is not None:
+            self._known.move_to_end(session_id)
+            raise SessionElsewhere(session_id, home)
+
+    async def check(self, session_id: str, opened_by: bytes, gone: str) -> None:
+        """Raise where a session is, unless its node is gone, or thought to be.
+
+        One that was opened here, or taken over, and is not here any more has ended.
+        """
+        found = await self._shared.find(full_hash(session_id), opened_by.hex())
+        if found is not None and found.process != gone:
+            if found.process == self._shared.process or not found.address:
+                raise SessionNotFound(SESSION_ENDED)
+            self._known[session_id] = found
+            if len(self._known) > MAX_KNOWN_HOMES:
+                self._known.popitem(last=False)
+            raise SessionElsewhere(session_id, found)
+        if opened_by == self.process:
+            raise SessionNotFound(SESSION_ENDED)
+
+    async def take(self, session_id: str, opened_by: bytes, gone: str) -> None:
+        """Have a session here from now on; raises where it is if another node was faster."""
+        if not await self._shared.take(full_hash(session_id), opened_by.hex(), gone):
+            await self.check(session_id, opened_by, "")
+            raise SessionNotFound(SESSION_ENDED)
+
+    def forget(self, session_id: str) -> None:
+        """A session is no longer where it was found."""
+        self._known.pop(session_id, None)
+
+    async def forget_gone(self) -> None:
+        """Remove what is known of nodes that are gone."""
+        try:
+            await self._shared.forget()
+        except StoreError as error:
+            logger.warning("sessions of gone nodes were not removed", extra={"error": error.code})
+
+    def _moved(self, event: Event) -> None:
+        """Another node has taken a session over, or closed it for good."""
+        if event.data["process"] != self._shared.process:
+            session = self._here.pop(about(event), None)
+            if session is not None:
+                self._lose(session)

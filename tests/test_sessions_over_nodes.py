@@ -1,0 +1,528 @@
+"""Handshake sessions on many nodes: a client may send each request of its session to another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from folkmoot.app import Hub
+from folkmoot.cluster.forwarding import ForwardedRequest, Marks, encode
+from folkmoot.core.events import OF_ONE_NODE
+from folkmoot.core.ports import SessionHome
+from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH
+from folkmoot.transports.mcp.notices import INBOX
+from tests import nats, postgres
+from tests.harness import run
+from tests.mcp_harness import Meeting, settings, until
+from tests.nats import NatsProcess
+from tests.test_two_hubs import KEY
+from tests.test_two_nodes import soon
+from tests.transports.mcp.gateway_support import Demo, Wire, payload, settle, wired
+from tests.transports.mcp.test_resuming import Talker, broken, calling, listening
+
+pytestmark = [*postgres.NEEDED, *nats.NEEDED]
+
+
+class Nodes:
+    """The nodes of one hub, which can be stopped one by one."""
+
+    def __init__(self, meetings: list[Meeting], stops: list[AsyncExitStack]) -> None:
+        self.meetings = meetings
+        self._stops = stops
+
+    def __iter__(self) -> Any:
+        return iter(self.meetings)
+
+    def __getitem__(self, place: int) -> Meeting:
+        return self.meetings[place]
+
+    async def stop(self, place: int) -> None:
+        """Stop a node in good order."""
+        await self._stops[place].aclose()
+
+
+@asynccontextmanager
+async def nodes(
+    folder: Path, count: int = 2, demo: Demo | None = None, **values: object
+) -> AsyncIterator[Nodes]:
+    """Hubs on one database and bus, each with an address."""
+    from folkmoot.bus.nats import NatsBus, parse_servers
+
+    server, url = NatsProcess(), await postgres.schema_of(folder)
+
+    async def start(number: int, stack: AsyncExitStack) -> Meeting:
+        bus = NatsBus(parse_servers(server.url), local=OF_ONE_NODE)
+        stack.push_async_callback(bus.close)
+        given = settings(folder / str(number), master_key=KEY, store={"url": url}, **values)
+        hub = await stack.enter_async_context(Hub(given, bus=bus).running())
+        lease: Any = hub.store._lease  # type: ignore[attr-defined]
+        lease.node = msgspec.structs.replace(lease.node, address=hub.base_url)
+        async with hub.store._pool.acquire() as connection:  # type: ignore[attr-defined]
+            await lease.renew(connection)
+        there = Meeting(hub, "handshake")
+        stack.push_async_callback(there.everyone_leaves)
+        if demo is not None:
+            hub.behind.gateway.attach(demo)
+            await hub.behind.gateway.arrived(demo.spec.namespace, demo.inventory())
+            await settle(there, everyone=True)
+        return there
+
+    with closing(server):
+        async with AsyncExitStack() as whole:
+            stops = [await whole.enter_async_context(AsyncExitStack()) for _ in range(count)]
+            yield Nodes([await start(n, stack) for n, stack in enumerate(stops)], stops)
+
+
+def held(there: Meeting) -> int:
+    """How many sessions a node has."""
+    return there.hub.mcp.open_sessions
+
+
+def forwarded(there: Meeting) -> int:
+    """How many requests a node has forwarded."""
+    assert there.hub._forwarding is not None
+    return there.hub._forwarding.forwarded
+
+
+def at(wire: Wire, there: Meeting) -> Wire:
+    """The same client at another node."""
+    other = Wire(there, wire.token, wire.session)
+    there._people.append(other)  # type: ignore[arg-type] - it leaves like everyone
+    return other
+
+
+async def whoami(wire: Wire, id_: int = 1) -> str:
+    """The handle of whoever asks."""
+    told = await wire.ask("tools/call", {"name": "msg_whoami", "arguments": {}}, id_=id_)
+    assert "result" in told, told
+    return str(payload(told["result"])["handle"])
+
+
+@pytest.mark.requirement("nodes.sessions")
+def test_a_session_answers_at_every_node_and_is_at_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            for there in hub:
+                assert await whoami(at(wire, there)) == "ann"
+            assert [held(there) for there in hub] == [1, 0, 0]
+            assert [forwarded(there) for there in hub] == [0, 1, 1]
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with nodes(tmp_path, 2, Demo(talk=talker)) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token, capabilities={"elicitation": {}})
+            there = at(wire, hub[1])
+            async with listening(there) as heard, calling(there, ask=True) as said:
+                assert (heard.status, said.status) == (200, 200)
+                assert (await said.message())[1]["params"]["progress"] == 1
+                talker.go_on.set()
+                while (asked := (await said.message())[1])["method"] != "elicitation/create":
+                    pass
+                # The answer to the question comes by a third way: the first node itself.
+                answer = {"action": "accept", "content": {"name": "Ann"}}
+                told = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
+                assert (await wire.post(told)).status == 202
+                result = (await said.rest())[-1]
+                assert result["result"]["content"][0]["text"] == "done Ann"
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+def test_a_stream_that_broke_at_one_node_is_resumed_at_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        demo = Demo(talk=talker)
+        async with nodes(tmp_path, 3, demo) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            _, last = await broken(at(wire, hub[1]), talker)
+            talker.go_on.set()
+            async with listening(at(wire, hub[2]), last) as said:
+                answer = (await said.rest())[-1]
+            assert answer["result"]["content"][0]["text"] == "done"
+            assert (demo.cancelled, len(demo.asked)) == ([], 1)
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            async with listening(at(wire, hub[1])):
+                assert len(hub[0].hub.mcp._exchanges) == 1
+
+            async def gone() -> bool:
+                return not hub[0].hub.mcp._exchanges
+
+            await soon(gone)
+            assert not hub[1].hub._forwarding._passages  # type: ignore[union-attr]
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+def test_a_session_that_is_closed_at_one_node_is_closed_at_all(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            ended = await hub[1].ask("DELETE", headers=wire.headers({}))
+            assert ended.status == 200
+            ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+            for there in hub:
+                assert (await at(wire, there).post(ping)).status == 404
+            # Also when its node is gone, and its id could be opened anew.
+            await hub.stop(0)
+            for there in (hub[1], hub[2]):
+                assert (await at(wire, there).post(ping)).status == 404
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.sessions-taken-over")
+def test_a_session_whose_node_stopped_goes_on_at_one_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3) as hub:
+            ann = await hub[1].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            assert await whoami(at(wire, hub[1])) == "ann"
+            await hub.stop(0)
+            for there in (hub[1], hub[2], hub[1]):
+                assert await whoami(at(wire, there)) == "ann"
+            assert held(hub[1]) + held(hub[2]) == 1
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions-taken-over")
+def test_of_many_requests_at_once_one_node_takes_a_session_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3) as hub:
+            ann = await hub[1].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            await hub.stop(0)
+            asked = [whoami(at(wire, hub[1 + n % 2]), n) for n in range(16)]
+            assert await asyncio.gather(*asked) == ["ann"] * 16
+            assert held(hub[1]) + held(hub[2]) == 1
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions-taken-over")
+def test_a_node_that_another_cannot_reach_loses_the_session_to_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3) as hub:
+            ann = await hub[1].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            lease: Any = hub[0].hub.store._lease  # type: ignore[attr-defined]
+            # Nothing listens there.
+            lease.node = msgspec.structs.replace(lease.node, address="http://127.0.0.1:9")
+            async with hub[0].hub.store._pool.acquire() as connection:  # type: ignore[attr-defined]
+                await lease.renew(connection)
+            assert await whoami(at(wire, hub[1])) == "ann"
+
+            async def lost() -> bool:
+                return held(hub[0]) == 0
+
+            await soon(lost)
+            # The node that had it forwards now.
+            assert await whoami(wire) == "ann"
+            assert await whoami(at(wire, hub[2])) == "ann"
+            assert [held(there) for there in hub] == [0, 1, 0]
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions-taken-over")
+def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3) as hub:
+            wire = await wired(hub[0], "")
+            arguments = {"handle": "eve"}
+            made = await at(wire, hub[1]).ask(
+                "tools/call", {"name": "msg_register", "arguments": arguments}
+            )
+            assert payload(made["result"])["handle"] == "eve"
+            assert await whoami(at(wire, hub[2])) == "eve"
+            await hub.stop(0)
+            for there in (hub[2], hub[1]):
+                assert await whoami(at(wire, there)) == "eve"
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+def test_another_credential_does_not_open_a_session_at_another_node(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            eve = await hub[0].hub.accounts.register("eve")
+            wire = await wired(hub[0], ann.token)
+            thief = Wire(hub[1], eve.token, wire.session)
+            hub[1]._people.append(thief)  # type: ignore[arg-type]
+            assert (await thief.post({"jsonrpc": "2.0", "id": 5, "method": "ping"})).status == 404
+            assert await whoami(at(wire, hub[1])) == "ann"
+
+    run(main())
+
+
+class Balanced(httpx2.AsyncBaseTransport):
+    """Sends each request to the next node, like a load balancer that knows nothing."""
+
+    def __init__(self, meetings: list[Meeting]) -> None:
+        self._ports = [there.port for there in meetings]
+        self._next = 0
+        self._inner = httpx2.AsyncHTTPTransport(verify=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self._next += 1
+        request.url = request.url.copy_with(port=self._ports[self._next % len(self._ports)])
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+async def has_stream(*meetings: Meeting) -> bool:
+    """Whether a session has its stream open."""
+    sessions = [each for there in meetings for each in there.hub.mcp._sessions._sessions.values()]
+    return any(session.listens for session in sessions)
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+@pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
+def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with nodes(tmp_path, 3, Demo(talk=talker)) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            bob = await hub[0].hub.accounts.register("bob")
+            heard: list[Any] = []
+
+            async def hear(message: Any) -> None:
+                heard.append(message)
+
+            http = httpx2.AsyncClient(transport=Balanced(hub.meetings), timeout=60)
+            url = f"{hub[0].url}?token={ann.token}"
+            async with (
+                http,
+                Client(
+                    streamable_http_client(url, http_client=http),
+                    mode="legacy",
+                    message_handler=hear,
+                ) as client,
+            ):
+                talker.go_on.set()
+                for _ in range(6):
+                    told = await client.call_tool("msg_whoami", {})
+                    assert json.loads(told.content[0].text)["handle"] == "ann"  # type: ignore[union-attr]
+                    assert not (await client.call_tool("demo_talk", {})).is_error
+                await until(lambda: has_stream(hub[0], hub[1], hub[2]))
+                await client.subscribe_resource(INBOX)
+                writer = await wired(hub[1], bob.token)
+                said = {"name": "msg_send", "arguments": {"to": "ann", "body": "hello"}}
+                assert "result" in await writer.ask("tools/call", said)
+
+                async def told_of_mail() -> bool:
+                    return any("resources/updated" in str(each) for each in heard)
+
+                await soon(told_of_mail)
+            # Bob's is still open; the client closed its own.
+            assert sum(map(held, hub)) == 1
+
+    run(main())
+
+
+def request_of(wire: Wire, **changes: Any) -> ForwardedRequest:
+    """A ping in a session, as another node would forward it."""
+    ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+    headers = wire.headers(ping) | {"host": "localhost"}
+    given = ForwardedRequest(
+        "POST",
+        "/mcp",
+        headers=tuple((name.encode(), value.encode()) for name, value in headers.items()),
+        client=("192.0.2.9", 1),
+        server=("127.0.0.1", 80),
+        body=json.dumps(ping).encode(),
+    )
+    return msgspec.structs.replace(given, **changes)
+
+
+@pytest.mark.requirement("nodes.forwarding-marked")
+def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            forwarding = hub[1].hub._forwarding
+            assert forwarding is not None
+            marks, clock = forwarding._marks, hub[1].hub.clock
+            home = hub[0].hub.bus.node
+            written = encode(request_of(wire))
+
+            async def send(mark: str, body: bytes, method: str = "POST", **headers: str) -> int:
+                named = {MARK_HEADER: mark, **headers}
+                where = f"{hub[0].hub.base_url}{PATH}"
+                answer = await http.request(method, where, headers=named, content=body)
+                return answer.status_code
+
+            def mark(body: bytes = written, to: str = home, late: float = 0.0) -> str:
+                return marks.make(to, body, clock.now() - late)
+
+            good = mark()
+            assert await send(good, written) == 200
+            assert await send(good, written) == 404, "repeated"
+            assert await send(mark(), written[:-1]) == 404, "cut"
+            assert await send(mark(), encode(request_of(wire, method="DELETE"))) == 404, "altered"
+            assert await send(mark(late=3600), written) == 404, "old"
+            assert await send(mark(to="ab" * 16), written) == 421, "for another process"
+            forged = Marks(b"?" * 32, hub[1].hub.bus.node).make(home, written, clock.now())
+            assert await send(forged, written) == 404, "forged"
+            assert await send("", written) == 404, "not marked"
+            assert await send(mark(b""), b"", method="GET") == 404, "not posted"
+            strange = b"no request"
+            assert await send(mark(strange), strange) == 404
+            elsewhere = encode(request_of(wire, path="/v1/rooms"))
+            assert await send(mark(elsewhere), elsewhere) == 404, "another path"
+            assert hub[0].hub._forwarding.refused >= 7  # type: ignore[union-attr]
+            assert await whoami(at(wire, hub[1])) == "ann"
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.forwarding-marked")
+def test_forwarded_requests_are_bounded_in_size_and_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            here, there = (each.hub._forwarding for each in hub)
+            assert here is not None
+            assert there is not None
+            large = b"x" * (here._most_bytes + 1)
+            mark = there._marks.make(hub[0].hub.bus.node, large, hub[1].hub.clock.now())
+            where = f"{hub[0].hub.base_url}{PATH}"
+            told = await http.post(where, headers={MARK_HEADER: mark}, content=large)
+            assert told.status_code == 413
+            monkeypatch.setattr("folkmoot.transports.mcp.forwarding.MAX_FORWARDED", 1)
+            async with listening(at(wire, hub[1])):
+                ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+                told_too = await at(wire, hub[1]).post(ping)
+                assert (told_too.status, told_too.json()["error"]["data"]["code"]) == (
+                    503,
+                    "hub_full",
+                )
+                there._passages.clear()
+                assert (await at(wire, hub[1]).post(ping)).status == 503, "refused by its node"
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.forwarding-marked")
+def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            # The second believes that the third has it, and the third that the second has it.
+            homes = [each.hub.mcp._homes for each in hub]
+            for one, other in ((1, 2), (2, 1)):
+                address = hub[other].hub.base_url
+                home = SessionHome(hub[other].hub.bus.node, address)
+                homes[one]._known[wire.session] = home  # type: ignore[union-attr]
+            assert await whoami(at(wire, hub[1])) == "ann"
+            assert [forwarded(there) for there in hub] == [0, 2, 0]
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> None:
+    answers = [b"HTTP/1.1 307 Go\r\nlocation: /mcp\r\ncontent-length: 0\r\n\r\n", b""]
+    asked = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        writer.write(answers[min(asked, len(answers)) - 1])
+        writer.close()
+
+    async def main() -> None:
+        async with nodes(tmp_path) as hub:
+            server = await asyncio.start_server(answer, "127.0.0.1", 0)
+            port = server.sockets[0].getsockname()[1]
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
+            for _ in answers:
+                hub[1].hub.mcp._homes._known[wire.session] = home  # type: ignore[union-attr]
+                ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+                told = await at(wire, hub[1]).post(ping)
+                assert told.status == 502
+                assert "may have been done" in told.json()["error"]["message"]
+            assert asked == len(answers)
+            server.close()
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.sessions")
+def test_the_node_of_a_session_knows_where_its_client_is(tmp_path: Path) -> None:
+    async def main() -> None:
+        trusted = {"http": {"trusted_proxies": ["127.0.0.1"]}}
+        async with nodes(tmp_path, **trusted) as hub:
+            wire = await wired(hub[0], "")
+            seen: list[str] = []
+            make = hub[0].hub.mcp._arrivals.exchange
+
+            async def note(*given: Any) -> Any:
+                exchange = await make(*given)
+                seen.append(exchange.caller.address)
+                return exchange
+
+            hub[0].hub.mcp._arrivals.exchange = note  # type: ignore[method-assign]
+            ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+            for there in hub:
+                named = {"x-forwarded-for": "192.0.2.77"}
+                assert (await at(wire, there).post(ping, headers=named)).status == 200
+            assert seen == ["192.0.2.77"] * 2
+
+    run(main())
