@@ -184,6 +184,7 @@ class HubServices:
             session_times=SessionTimes(
                 idle=settings.web.session_idle_seconds, longest=settings.web.session_seconds
             ),
+            owners=self.store.room_owners,
         )
         self._browsers = BrowserCookies(self.accounts, settings.public_url)
         self.mail = Mail(

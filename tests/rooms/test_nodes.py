@@ -53,8 +53,11 @@ def in_loop(test: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable[[Path
 class Member:
     """One node of the hub."""
 
-    def __init__(self, bus: Any, store: Any, rooms: Rooms, stack: AsyncExitStack) -> None:
-        self.bus, self.store, self.rooms, self._stack = bus, store, rooms, stack
+    def __init__(
+        self, bus: Any, store: Any, accounts: Accounts, rooms: Rooms, stack: AsyncExitStack
+    ) -> None:
+        self.bus, self.store, self.accounts, self.rooms = bus, store, accounts, rooms
+        self._stack = stack
 
     async def join(
         self, visitor: Visitor, name: str = "square", ear: Ear | None = None, **how: Any
@@ -108,7 +111,7 @@ async def hub(
             store = await PostgresStore.open(url, connections=3, node=node, shared=bus)
             stack.push_async_callback(store.close)
             vault = await Vault.load(store, KEY)
-            accounts = Accounts(store, clock, vault, policy="open")
+            accounts = Accounts(store, clock, vault, policy="open", owners=store.room_owners)
             known = known or accounts
             rooms = Rooms(
                 store,
@@ -121,7 +124,7 @@ async def hub(
                 node_bus=bus,
             )
             await stack.enter_async_context(rooms.running())
-            nodes.append(Member(bus, store, rooms, stack))
+            nodes.append(Member(bus, store, accounts, rooms, stack))
         assert known is not None
         await nats.until(lambda: all(one.bus.peers == count - 1 for one in nodes))
         yield Hub(nodes, known)
@@ -647,6 +650,18 @@ async def test_nodes_that_all_lack_the_bus_keep_their_rooms(tmp_path: Path) -> N
             assert await two.store.room_owners.is_first() is False
     finally:
         server.kill()
+
+
+@in_loop
+async def test_one_node_removes_the_credentials_whose_time_is_over(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        await many.people("ann")
+        one, two = many.nodes
+        async with one.store._pool.acquire() as connection:
+            await connection.execute("UPDATE credentials SET expires_at = 1")
+            for node, left in ((two, 1), (one, 0)):
+                await node.accounts.authentication.upkeep()
+                assert await connection.fetchval("SELECT COUNT(*) FROM credentials") == left
 
 
 async def said_in(one: Member, ann: Visitor, name: str, *, durable: bool, count: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from folkmoot import clock as clock_module
 from folkmoot.clock import ServerClock
 from folkmoot.core.errors import (
     BackupFailed,
@@ -112,6 +113,13 @@ def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
         assert await second.read(value) == 40
         with pytest.raises(SecondStatement):
             await first.write(read_then_write, single=True)
+
+        async def tell(tx: Tx) -> None:
+            tx.publish("accounts.ann", {})
+
+        # It would be logged by a second statement, without which no other node may hear of it.
+        with pytest.raises(StatementFailed, match="publishes nothing"):
+            await first.write(tell, single=True)
         await first.close()
         await second.close()
 
@@ -284,6 +292,28 @@ def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
         async with store._pool.acquire() as connection:
             await store._lease.renew(connection)
         assert clock.now() >= before
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+def test_a_machine_that_slept_knows_the_time_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ServerClock()
+    before, here = clock.now(), clock_module.boot_time
+    monkeypatch.setattr(clock_module, "boot_time", lambda: here() + 3_600.0)
+    assert clock.now() - before >= 3_600.0
+
+
+def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url, node=node("one"))
+        lease = store._lease
+        assert lease is not None
+        async with store._pool.acquire() as connection:
+            await lease.release(connection)
+            with pytest.raises(DatabaseInUse):
+                await lease.renew(connection)
+            assert await connection.fetchval("SELECT COUNT(*) FROM nodes") == 0
         await store.close()
 
     with_url(tmp_path, body)

@@ -67,7 +67,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.policy import Principal
-from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.core.ports import Clock, RoomOwners, Store, Tx
 from folkmoot.quotas import Quotas, used_by
 
 Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]
@@ -88,6 +88,7 @@ class Accounts:
         max_message_characters: int = 100_000,
         quotas: Quotas | None = None,
         session_times: SessionTimes | None = None,
+        owners: RoomOwners | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -98,7 +99,7 @@ class Accounts:
         self._max_message_characters = max_message_characters
         self._quotas = quotas or Quotas()
         times = session_times or SessionTimes()
-        self.authentication = Authentication(store, clock, self._quotas, times)
+        self.authentication = Authentication(store, clock, self._quotas, times, owners)
         self.browsers = BrowserSessions(store, clock, self._quotas, times)
 
     @property

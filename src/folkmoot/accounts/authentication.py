@@ -43,7 +43,7 @@ from folkmoot.telemetry.logs import REQUEST, request_fields
 
 if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
-    from folkmoot.core.ports import Clock, Event, Store, Tx
+    from folkmoot.core.ports import Clock, Event, RoomOwners, Store, Tx
     from folkmoot.quotas import Quotas
 
 logger = logging.getLogger("folkmoot.accounts")
@@ -136,9 +136,15 @@ class Authentication:
     """All credentials of accounts; most are answered from memory."""
 
     def __init__(
-        self, store: Store, clock: Clock, quotas: Quotas, times: SessionTimes | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        quotas: Quotas,
+        times: SessionTimes | None = None,
+        owners: RoomOwners | None = None,
     ) -> None:
         self._store = store
+        self._owners = owners
         self._clock = clock
         self._quotas = quotas
         self._times = times or SessionTimes()
@@ -344,7 +350,10 @@ class Authentication:
             await self.upkeep()
 
     async def upkeep(self) -> None:
-        """Store which credentials were used, and remove those whose time is over."""
+        """Store which credentials were used, and remove those whose time is over.
+
+        Where several processes use the database, one of them removes.
+        """
         now, used, browsers = int(self._clock.now()), sorted(self._used), self._browsers
         self._used.clear()
         self._browsers = {}
@@ -361,6 +370,8 @@ class Authentication:
                 # What is known of them says when they would have ended.
                 for credential_id, account_id in browsers.items():
                     self.known.forget(credential_id, account_id)
+            if self._owners is not None and not await self._owners.is_first():
+                return
             # A hub that has nothing to remove writes nothing.
             while await self._store.read(lambda tx: queries.any_expired(tx, now)):
                 await self._store.write(

@@ -160,7 +160,8 @@ class Store(Protocol):
     async def write(self, unit: Unit[T], *, single: bool = False, any_order: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
 
-        A `single` one does nothing but one call of its `Tx`, which holds whatever others do then.
+        A `single` one does nothing but one call of its `Tx`, which holds whatever others do then,
+        and publishes nothing.
         One that holds in `any_order` of its statements and those of others need not be isolated.
         """
         ...

@@ -43,6 +43,7 @@ other AS (
     INSERT INTO nodes (id, boot, address, shared, version, settings, started_at, until)
     SELECT $1, $2, $3, $4, $5, $6, clock.now, clock.now + $7 FROM clock
     WHERE NOT EXISTS (SELECT 1 FROM other)
+        AND ($8 OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.boot = $2))
     ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, address = excluded.address,
         shared = excluded.shared, version = excluded.version, settings = excluded.settings,
         until = excluded.until, draining = CASE WHEN $8 THEN 0 ELSE nodes.draining END,
@@ -82,7 +83,7 @@ CLOCK_SECONDS: Final = 5.0
 
 
 HearTime: TypeAlias = Callable[[float, float, float], None]
-"""Told the server's time, and between which monotonic moments it was asked and answered."""
+"""Told the server's time, and between which moments (`boot_time`) it was asked and answered."""
 
 
 class HubNode(Struct, frozen=True):
@@ -144,7 +145,7 @@ class NodeLease:
             await connection.execute(LOCK_LEASES)
             if first:
                 await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
-            asked = time.monotonic()
+            asked = boot_time()
             mine, other, now = await connection.fetchrow(
                 TAKE_LEASE,
                 node.name,
@@ -156,7 +157,7 @@ class NodeLease:
                 node.lease_seconds,
                 first,
             )
-            answered = time.monotonic()
+            answered = boot_time()
         if self._hear_time is not None:
             self._hear_time(float(now), asked, answered)
         if mine is None:
@@ -206,6 +207,8 @@ class NodeLease:
         """Leave the database, and all rooms, to others."""
         if not self.is_lost:
             async with connection.transaction():
+                # A renewal that is under way ends before, or finds nothing to renew.
+                await connection.execute(LOCK_LEASES)
                 await connection.execute(END_LEASE, self.node.name, self.node.process)
 
 

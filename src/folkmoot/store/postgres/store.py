@@ -330,12 +330,11 @@ class PostgresStore:
             tx = PostgresTx(connection, self._types, publishes=True, single=True)
             try:
                 result = await unit(tx)
-                await self._note(tx, connection)
             except LOST as error:
                 terminate(connection)
                 raise self._unknown(error) from error
         self._to_vacuum.set()
-        return result, tx.events
+        return result, []
 
     async def _note(self, tx: PostgresTx, connection: Any) -> None:
         """Log the events of a unit that other nodes may not miss."""

@@ -292,6 +292,9 @@ class PostgresTx:
         """Publish an event once this unit commits; an invalid one fails the unit."""
         if not self._publishes:
             raise StatementFailed("A query publishes nothing.")
+        if self._single:
+            # The log of changes is a second statement, which could be lost.
+            raise StatementFailed("A unit of one statement publishes nothing.")
         check_subject(subject)
         try:
             self.events.append(Published(subject, msgspec.Raw(msgspec.json.encode(event))))
