@@ -736,3 +736,24 @@ async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_d
         place = Place("another", 1)
         driven.run([*driven.machine.owner_is(place, one.rooms._nodes.traffic.now()), "the rest"])
         assert seen == ["the rest"]
+
+
+@in_loop
+async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square", "durable": False}))
+        await one.join(bob)
+        payload = {"method": "tools/call", "params": {"name": "mow"}}
+        proposal = envelope("mcp.proposal.tools/call", payload, to=["ann"], id="p1")
+        await one.rooms.post(bob, "square", proposal)
+        for node in (one, two):
+            found = await node.rooms.asks.open_for(ann)
+            assert found.complete
+            assert [each.id for each in found.proposals] == ["p1"]
+            assert b"mow" in (await node.rooms.asks.message(found.proposals[0]) or b"")
+        one.bus.receive(lambda *_: None)
+        assert not (await two.rooms.asks.open_for(ann)).complete

@@ -60,6 +60,8 @@ MAX_TOOL_PAGES: Final = 5
 """Pages of one participant's list of tools."""
 MAX_DECIDABLE: Final = 5_000
 """Open proposals of all rooms that are looked at for one person; those that end soonest first."""
+MAX_ROOMS_ASKED: Final = 32
+"""Memory-only rooms on other nodes that are asked for the proposals of one list."""
 MAX_BACKENDS: Final = 16
 """Backends that take part in one room."""
 MAX_BACKEND_CALLS: Final = 32

@@ -88,6 +88,11 @@ class LiveRooms:
         """The room, if it is live."""
         return self._live.get(room_id)
 
+    @property
+    def process(self) -> str:
+        """What this process is called where others may own rooms; else nothing."""
+        return "" if self._nodes is None or self._owners is None else self._owners.process
+
     def is_loading(self, room_id: RoomId) -> bool:
         """Whether a room is being loaded here."""
         return room_id in self._loading

@@ -17,13 +17,19 @@ from msgspec.structs import replace
 
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights, Source, capability
-from folkmoot.core.errors import ArgumentInvalid, PolicyError, ProposalClosed, ProposalUnknown
+from folkmoot.core.errors import (
+    ArgumentInvalid,
+    PolicyError,
+    ProposalClosed,
+    ProposalUnknown,
+    RoomUnavailable,
+)
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
 from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.access import IN
-from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_DECIDABLE
+from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_DECIDABLE, MAX_ROOMS_ASKED
 from folkmoot.rooms.machine import Role, RoomSettings
 from folkmoot.rooms.machine.proposals import Choice, decidable
 from folkmoot.rooms.machine.rights import all_rights, own_rights
@@ -57,6 +63,13 @@ _NAMES: Final = (
     "SELECT id, name FROM room_guests WHERE id IN ({})"
 )
 
+_ELSEWHERE: Final = (
+    "SELECT m.room_id, m.role, r.name FROM room_members m JOIN rooms r ON r.id = m.room_id "
+    "JOIN room_owners o ON o.room_id = r.id JOIN nodes n ON n.boot = o.owner "
+    "WHERE m.account_id = ? AND m.state IN ('member', 'invited') AND r.durable = 0 "
+    "AND o.owner <> ? AND n.until > ? ORDER BY m.room_id LIMIT ?"
+)
+
 _sources = msgspec.json.Decoder(tuple[Source, ...] | None).decode
 _grants = msgspec.json.Decoder(dict[str, tuple[Source, ...]]).decode
 _texts = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -87,7 +100,7 @@ class HeldRights(Struct, frozen=True):
 
 
 class OpenProposals(Struct, frozen=True):
-    """The proposals waiting for someone; not `complete` if too many are open to look at all."""
+    """The proposals waiting for someone; not `complete` if not all could be looked at."""
 
     proposals: list[Decidable]
     complete: bool
@@ -120,8 +133,11 @@ class ProposalFinder:
             and (one := _decidable(row, who.account_id, places[row[0]], names)) is not None
         ]
         found += await self._in_memory(who)
+        elsewhere = await self._elsewhere(who)
+        found += elsewhere.proposals
         found.sort(key=lambda one: one.until)
-        return OpenProposals(found, complete=len(rows) <= MAX_DECIDABLE)
+        complete = elsewhere.complete and len(rows) <= MAX_DECIDABLE
+        return OpenProposals(found, complete=complete)
 
     async def message(self, one: Decidable) -> bytes | None:
         """The message of a proposal, if the history still has it."""
@@ -134,7 +150,41 @@ class ProposalFinder:
                 (one.room_id, one.seq),
             )
         )
-        return None if row is None else row[0]
+        if row is not None:
+            return bytes(row[0])
+        room = await self._live.reach(one.room_id)
+        return None if room is None else await room.message(one.seq)
+
+    async def _elsewhere(self, who: Principal) -> OpenProposals:
+        """The same in memory-only rooms of other nodes, each of which is asked.
+
+        Not complete if there are too many of them, or one does not answer.
+        """
+        process, now = self._live.process, self._clock.now()
+        if not process:
+            return OpenProposals([], complete=True)
+        rows = await self._store.read(
+            lambda tx: tx.fetch(_ELSEWHERE, (who.account_id, process, now, MAX_ROOMS_ASKED + 1))
+        )
+
+        async def ask(room_id: RoomId, role: str) -> list[Decidable] | None:
+            try:
+                room = await self._live.reach(room_id)
+                return None if room is None else await _of_live(room, who, Role(role))
+            except RoomUnavailable:
+                return None
+
+        found = await asyncio.gather(
+            *(
+                ask(room_id, role)
+                for room_id, role, name in rows[:MAX_ROOMS_ASKED]
+                if self._may_decide(who, name)
+            )
+        )
+        return OpenProposals(
+            [one for some in found if some is not None for one in some],
+            complete=len(rows) <= MAX_ROOMS_ASKED and None not in found,
+        )
 
     async def _in_memory(self, who: Principal) -> list[Decidable]:
         """The proposals that someone may decide on in memory-only rooms."""
