@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +205,29 @@ def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("store.postgres.one-hub")
+def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(tmp_path: Path) -> None:
+    async def main(url: str) -> None:
+        told: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        store, goes_on = await PostgresStore.open(url), asyncio.Event()
+
+        async def query(_: Tx) -> None:
+            await goes_on.wait()
+            raise StatementFailed("This cannot be done.")
+
+        reading = asyncio.create_task(store.read(query))
+        await asyncio.sleep(0.1)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        goes_on.set()
+        await store.close()
+        gc.collect()
+        assert told == []
+
+    with_url(tmp_path, main)
+
+
 def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         first = await PostgresStore.open(url, node=node("one"))
@@ -626,6 +651,34 @@ def test_a_server_that_ends_and_comes_back_is_used_again() -> None:
             assert await store.read(value) == 1
             await store.close()
 
+        asyncio.run(main())
+    finally:
+        server.remove()
+
+
+def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "folkmoot.store.postgres.store")
+    lost, back = "was not renewed: The server", "is renewed again"
+
+    def lines() -> list[str]:
+        return [line.message for line in caplog.records if "the lease at" in line.message]
+
+    async def main() -> None:
+        store = await PostgresStore.open(server.url, node=node("hub", lease_seconds=2))
+        server.kill()
+        async with asyncio.timeout(60):
+            await reached(lambda: bool(lines()) and lost in lines()[-1])
+            # Longer than several attempts.
+            await asyncio.sleep(3)
+            await asyncio.to_thread(server.start)
+            await reached(lambda: back in lines()[-1])
+        await store.close()
+        assert all((lost in one) != (lost in next_one) for one, next_one in pairwise(lines()))
+
+    server = postgres.PostgresServer()
+    try:
         asyncio.run(main())
     finally:
         server.remove()

@@ -16,7 +16,7 @@ from folkmoot.cli.commands import Output, Table, group, operator_command
 from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, option, settings_from
 from folkmoot.cli.output import moment, say
-from folkmoot.cli.show import Column, word
+from folkmoot.cli.show import Column
 from folkmoot.core.errors import CommandFailed, DataFolderInUse
 from folkmoot.core.ports import ListedNode
 from folkmoot.datafolder import DataFolder, Paths
@@ -79,11 +79,11 @@ def nodes(hub: OperatedHub) -> Output:
     """
     found = listed(hub)
     rows = [
-        (each.name, word(each.address), each.version, moment(int(each.started_at)),
+        (each.address or each.name, each.version, moment(int(each.started_at)),
          str(each.rooms), lease(each.lease_seconds))
         for each in found
     ]  # fmt: skip
-    columns = (Column("Node", "bold"), Column("Address"), Column("Version", named=True),
+    columns = (Column("Node", "bold"), Column("Version", named=True),
                Column("Since", "dim"), Column("Rooms", named=True), Column("State"))  # fmt: skip
     nothing = "No hub uses the database." if hub.is_networked and not hub.runs else ALONE
     return Output({"nodes": msgspec.to_builtins(found)}, Table(columns, rows, nothing))

@@ -348,6 +348,8 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     quiet = logging.NOTSET if root.level <= logging.DEBUG else logging.WARNING
     logging.getLogger("uvicorn").setLevel(quiet)
     logging.getLogger("asyncio").setLevel(quiet)
+    # While a server is away, asyncpg tells of each attempt with a traceback; the store tells once.
+    logging.getLogger("asyncpg").setLevel(quiet and logging.ERROR)
 
 
 def capture_uncaught() -> None:

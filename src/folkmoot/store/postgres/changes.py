@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from folkmoot.cluster.lease import boot_time
 from folkmoot.core.errors import DatabaseUnreachable
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS, SESSIONS
-from folkmoot.store.postgres.dialect import POSTGRES
+from folkmoot.store.postgres.dialect import POSTGRES, translate_error
 from folkmoot.store.postgres.schema import LOCK
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class ChangeLog:
     async def follow(self) -> None:
         """Read the log until cancelled."""
         end = self._bus.listen_missed(self._woken.set)
+        is_failing = False
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
@@ -116,7 +117,14 @@ class ChangeLog:
                     async with asyncio.timeout(TRUST_SECONDS):
                         await self.look()
                 except (*POSTGRES, TimeoutError) as error:
-                    LOG.warning("the log of changes was not read: %s", type(error).__name__)
+                    if not is_failing:
+                        why = translate_error(error).message
+                        LOG.warning("the log of changes was not read: %s", why)
+                    is_failing = True
+                else:
+                    if is_failing:
+                        LOG.info("the log of changes is read again")
+                    is_failing = False
         finally:
             end()
             if self._doubting is not None:

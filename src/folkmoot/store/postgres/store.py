@@ -193,6 +193,7 @@ class PostgresStore:
 
     async def _keep_lease(self, lease: NodeLease) -> None:
         """Renew the lease in time, as long as nobody has taken this node's place."""
+        is_failing = False
         while not lease.is_lost:
             await asyncio.sleep(lease.node.lease_seconds / RENEWALS)
             try:
@@ -206,7 +207,14 @@ class PostgresStore:
                         terminate(connection)
                         raise
             except (*POSTGRES, StoreError) as error:
-                LOG.warning("the lease at the database was not renewed: %s", error)
+                if not is_failing:
+                    told = error if isinstance(error, StoreError) else translate_error(error)
+                    LOG.warning("the lease at the database was not renewed: %s", told.message)
+                is_failing = True
+            else:
+                if is_failing:
+                    LOG.info("the lease at the database is renewed again")
+                is_failing = False
 
     async def write(self, unit: Unit[T], *, single: bool = False, any_order: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
@@ -261,8 +269,14 @@ class PostgresStore:
         """Run work to its end, even if its caller leaves."""
         task = asyncio.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._finished)
         return asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # If its caller has left, nobody else looks at its failure, and asyncio complains.
+            task.exception()
 
     def _require_open(self) -> None:
         if self._closed:
