@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from benchmarks import mail
+from benchmarks import cluster_nodes, mail, rooms_loading
 from benchmarks.cluster_fence import GOAL as FENCED
 from benchmarks.cluster_fence import fenced_cost
 from benchmarks.mail_load import Load, cpu_of
@@ -243,6 +243,9 @@ async def measure(size: Size) -> None:
             met = "met" if ratio <= FENCED else "MISSED"
             what = "CPU of a fenced append, of an unfenced"
             print(COLUMNS.format(what, "", "", f"{ratio:.2f}", f"goal ≤ {FENCED:g}: {met}"))
+            await cluster_nodes.measure(server, Path(made), size.seconds, size.rounds)
+            url = await postgres.schema_of(Path(made) / "loading", given=server.url)
+            await rooms_loading.measure(store={"url": url}, master_key=secrets.token_hex(32))
     finally:
         server.remove()
 

@@ -142,11 +142,16 @@ class Load:
             began, used = time.perf_counter(), cpu_of(self._pid)
             await asyncio.gather(*(caller.call(began + seconds) for caller in self._callers))
         took, used = time.perf_counter() - began, cpu_of(self._pid) - used
-        count = sum(caller.answered for caller in self._callers)
+        count = self.answered
         for caller in self._callers:
             if caller.failure is not None:
                 raise RuntimeError(f"a call failed: {caller.failure[-500:]!r}")
         return Measured(count / took, used / count)
+
+    @property
+    def answered(self) -> int:
+        """Calls that were answered in the last measurement."""
+        return sum(caller.answered for caller in self._callers)
 
     def close(self) -> None:
         """Close all connections."""

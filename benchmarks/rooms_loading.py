@@ -29,11 +29,12 @@ SAID = b'{"seq":%d,"ts":"2026-01-01T00:00:00.000Z","kind":"chat.message","payloa
 AT_ONCE = 5_000
 
 
-async def measure() -> None:
-    """Print the table."""
+async def measure(**given: object) -> None:
+    """Print the table, for a hub with these settings."""
     print(f"\nloading a room: the median of {ROUNDS}, by the processor's time")
     with tempfile.TemporaryDirectory() as made:
-        settings = msgspec.convert({"port": 0, "data": made, "rate_limits": "off"}, Settings)
+        values = {"port": 0, "data": made, "rate_limits": "off", **given}
+        settings = msgspec.convert(values, Settings)
         async with Hub(settings).running() as here:
             owner = visitor_of((await here.accounts.register("owner")).account)
             for size in SIZES:
