@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +26,12 @@ NEWEST = 18
 NOBODY = 65_534
 """Whom a server runs as where tests run as root, since it refuses to be root."""
 START_SECONDS = 60.0
-SETTINGS = ("fsync=off", "listen_addresses=", "max_connections=200", "jit=off")
+REPLICAS = "replicas.conf"
+"""The file that says for which replicas a commit waits."""
+SETTINGS = (
+    *("fsync=off", "listen_addresses=", "max_connections=200", "jit=off"),
+    "wal_retrieve_retry_interval=100ms",
+)
 """A power cut is no part of these tests; what is committed survives the server's own end."""
 
 
@@ -46,7 +51,10 @@ NEEDED = [
 class PostgresServer:
     """A server in a folder of its own, reached by a socket there."""
 
-    def __init__(self, version: int = NEWEST, *settings: str) -> None:
+    def __init__(
+        self, version: int = NEWEST, *settings: str, of: PostgresServer | None = None
+    ) -> None:
+        """A new database, or a replica `of` another server's."""
         found = importlib.util.find_spec(PACKAGE)
         assert found is not None, MISSING
         assert found.origin is not None, MISSING
@@ -59,7 +67,15 @@ class PostgresServer:
             self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         self._settings = (*SETTINGS, *settings)
         self.data = self.folder / "data"
-        self._run("initdb", "-D", self.data, "-U", "hub", "-A", "trust", "-E", "UTF8", "--no-sync")
+        if of is None:
+            make = ("-U", "hub", "-A", "trust", "-E", "UTF8", "--no-sync")
+            self._run("initdb", "-D", self.data, *make)
+            with (self.data / "postgresql.conf").open("a") as file:
+                file.write(f"include_if_exists = '{REPLICAS}'\n")
+        else:
+            follow = ("-U", "hub", "-R", "-X", "stream", "-c", "fast", "--no-sync")
+            self._run("pg_basebackup", "-D", self.data, "-h", of.folder, *follow)
+            (self.data / REPLICAS).unlink(missing_ok=True)
         self.url = f"postgresql://hub@/postgres?host={self.folder}"
         self.start()
 
@@ -71,19 +87,24 @@ class PostgresServer:
         """Start it and wait until it answers."""
         options = [part for setting in self._settings for part in ("-c", setting)]
         command = [self._programs / "postgres", "-D", self.data, "-k", self.folder, *options]
-        self._child = subprocess.Popen(
+        self._child = self._launch(command)
+        deadline = time.monotonic() + START_SECONDS
+        ready = [self._programs / "pg_isready", "-h", self.folder, "-q"]
+        while subprocess.run(ready, check=False).returncode:
+            assert time.monotonic() < deadline, "the server does not answer"
+            time.sleep(0.05)
+            if self._child.poll() is not None:
+                # Processes of one that was killed end a little later, and hold its memory.
+                self._child = self._launch(command)
+
+    def _launch(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             command,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=self.folder,
             **self._as,
         )
-        deadline = time.monotonic() + START_SECONDS
-        ready = [self._programs / "pg_isready", "-h", self.folder, "-q"]
-        while subprocess.run(ready, check=False).returncode:
-            assert self._child.poll() is None, "the server ended"
-            assert time.monotonic() < deadline, "the server does not answer"
-            time.sleep(0.05)
 
     @property
     def pid(self) -> int:
@@ -95,6 +116,15 @@ class PostgresServer:
         self.kill()
         (self.data / "standby.signal").touch()
         self.start()
+        self.promote()
+
+    def wait_for_replica(self) -> None:
+        """From now on acknowledge only what a replica has too."""
+        (self.data / REPLICAS).write_text("synchronous_standby_names = '*'\n")
+        self._run("pg_ctl", "reload", "-D", self.data)
+
+    def promote(self) -> None:
+        """Let a replica take over from a server that has ended."""
         self._run("pg_ctl", "promote", "-w", "-D", self.data)
 
     def kill(self) -> None:

@@ -19,6 +19,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from functools import cache
@@ -135,9 +136,17 @@ class End:
             os._exit(self.code)
 
 
+def set_clock(ahead: float) -> None:
+    """Have the machine's clock be wrong by some seconds, for what looks at it from now on."""
+    if ahead:
+        right = time.time
+        time.time = lambda: right() + ahead
+
+
 def perform(arguments: list[str], end: End) -> None:
     from folkmoot.cli import main as command
 
+    set_clock(float(os.environ.pop("TEST_CLOCK_AHEAD", "0")))
     try:
         command()
     except SystemExit as error:

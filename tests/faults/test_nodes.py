@@ -1,0 +1,220 @@
+"""A hub of three nodes keeps its promises, whichever process, cable or server fails.
+
+Each round breaks something while people talk, write and decide. A round that fails names its seed,
+and `TEST_SEED=1:7 pytest -m long tests/faults/test_nodes.py` does round 7 of the seed 1 again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests import nats, postgres
+from tests.amounts import TIMES, times
+from tests.faults.cluster import LEASE_SECONDS, Cable, Cut, Node, cluster
+from tests.faults.crowd import Crowd
+from tests.harness import run
+
+pytestmark = [pytest.mark.long, postgres.needs_own()[-1], nats.NEEDED[-1]]
+
+SEED, _, ONLY = (os.environ.get("TEST_SEED") or str(int(time.time()))).partition(":")
+ROUNDS = 20
+SKEWS = (0.0, 90.0, -3600.0)
+"""By how many seconds the clocks of the nodes' machines are wrong."""
+
+
+Fault = Callable[["Faults"], Awaitable[str]]
+
+
+class Faults:
+    """What can happen to a cluster; each mends what it broke, and says what it was."""
+
+    def __init__(self, crowd: Crowd, chance: random.Random) -> None:
+        self.crowd = crowd
+        self.there = crowd.there
+        self.chance = chance
+
+    async def victim(self) -> Node:
+        """A node, mostly one that has a room."""
+        owners = sorted((await self.there.owners()).values()) or [0]
+        mostly, place = self.chance.random() < 0.8, self.chance.random()
+        numbers = owners if mostly else range(len(self.there.nodes))
+        return self.there.nodes[numbers[int(place * len(numbers))]]
+
+    async def killed(self) -> str:
+        node = await self.victim()
+        await node.kill()
+        # Sometimes it is back before anyone knows that it was gone.
+        away = self.chance.choice([0.0, LEASE_SECONDS + 2])
+        await asyncio.sleep(away)
+        await node.start()
+        return f"node {node.number} killed, back after {away:.0f} s"
+
+    async def two_killed(self) -> str:
+        nodes = self.chance.sample(self.there.nodes, 2)
+        await asyncio.gather(*(node.kill() for node in nodes))
+        await asyncio.sleep(1)
+        await asyncio.gather(*(node.start() for node in nodes))
+        return f"nodes {[node.number for node in nodes]} killed"
+
+    async def paused(self) -> str:
+        node, seconds = await self.victim(), self.chance.uniform(0.5, 1.5) * LEASE_SECONDS + 1
+        node.send(signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        node.send(signal.SIGCONT)
+        return f"node {node.number} paused for {seconds:.1f} s"
+
+    async def database_cut(self) -> str:
+        node = await self.victim()
+        return await self._cut("PostgreSQL", [self.there.to_database[node.number]])
+
+    async def database_gone(self) -> str:
+        return await self._cut("PostgreSQL", self.there.to_database)
+
+    async def nats_cut(self) -> str:
+        node = await self.victim()
+        return await self._cut("NATS", [self.there.to_nats[node.number]])
+
+    async def nats_gone(self) -> str:
+        return await self._cut("NATS", self.there.to_nats)
+
+    async def _cut(self, what: str, cables: list[Cable]) -> str:
+        how, seconds = self.chance.choice(list(Cut)), self.chance.uniform(0.3, 4.0)
+        for cable in cables:
+            cable.cut(how)
+        await asyncio.sleep(seconds)
+        for cable in cables:
+            cable.mend()
+        whose = [(self.there.to_database + self.there.to_nats).index(one) % 3 for one in cables]
+        return f"{what} {how.value} for nodes {whose} for {seconds:.1f} s"
+
+    async def nats_restarted(self) -> str:
+        self.there.nats.kill()
+        await asyncio.sleep(self.chance.uniform(0, 2))
+        await asyncio.to_thread(self.there.nats.start)
+        return "NATS killed and started"
+
+    async def database_crashed(self) -> str:
+        primary = self.there.primary
+        await asyncio.to_thread(primary.kill)
+        await asyncio.to_thread(primary.start)
+        return "PostgreSQL crashed"
+
+    async def failed_over(self) -> str:
+        await self.there.follow()
+        await self.crowd.all_heard()
+        await self.there.fail_over()
+        return "PostgreSQL failed over to its replica"
+
+    async def rolled(self) -> str:
+        gaps = []
+        for node in self.there.nodes:
+            await self.crowd.all_heard()
+            self.silence()
+            await node.stop()
+            await asyncio.sleep(0.5)
+            gaps.append(f"{self.silence():.2f} s")
+            await node.start()
+        return f"rolling restart; silence at each stop {gaps}"
+
+    async def stopped(self) -> str:
+        node = await self.victim()
+        self.silence()
+        await node.stop()
+        await asyncio.sleep(0.5)
+        silence = self.silence()
+        await node.start()
+        return f"node {node.number} stopped and started; silence at the stop {silence:.2f} s"
+
+    def silence(self) -> float:
+        """The longest time since the last look in which nothing was said in some room."""
+        return max(pulse.longest() for pulse in self.crowd.pulses.values())
+
+
+KINDS: list[Fault] = [
+    Faults.killed,
+    Faults.paused,
+    Faults.database_cut,
+    Faults.nats_cut,
+    Faults.stopped,
+    Faults.killed,
+    Faults.paused,
+    Faults.database_gone,
+    Faults.nats_gone,
+    Faults.database_cut,
+    Faults.failed_over,
+    Faults.nats_cut,
+    Faults.two_killed,
+    Faults.paused,
+    Faults.nats_restarted,
+    Faults.database_crashed,
+    Faults.database_cut,
+    Faults.killed,
+    Faults.nats_cut,
+    Faults.rolled,
+]
+"""One for each round, in an order that the seed decides."""
+
+
+def tell(line: str) -> None:
+    """Say how it goes: a test that fails shows it."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+async def one_round(crowd: Crowd, number: int, kind: Fault) -> None:
+    faults = Faults(crowd, random.Random(f"{SEED}:{number}"))
+    faults.silence()
+    began = time.monotonic()
+    what = await kind(faults)
+    mended = time.monotonic()
+    tell(f"TEST_SEED={SEED}:{number} {what}")
+    await crowd.all_heard()
+    tell(
+        f"    {mended - began:.1f} s, all well {time.monotonic() - mended:.1f} s later; "
+        f"longest silence {faults.silence():.1f} s"
+    )
+
+
+async def rounds(folder: Path, count: int) -> None:
+    kinds = [*KINDS * (count // len(KINDS)), *KINDS[: count % len(KINDS)]]
+    random.Random(SEED).shuffle(kinds)
+    async with cluster(folder, SKEWS) as there:
+        crowd = Crowd(there)
+        await crowd.begin()
+        async with asyncio.TaskGroup() as tasks:
+            crowd.start(tasks)
+            try:
+                await crowd.all_heard()
+                for number, kind in enumerate(kinds):
+                    if ONLY in ("", str(number)):
+                        await one_round(crowd, number, kind)
+                await crowd.all_said()
+            finally:
+                crowd.over.set()
+        await crowd.check()
+        for node in there.nodes:
+            await node.stop()
+        told = {
+            "messages": sum(len(one.acknowledged) for one in crowd.roamers),
+            "letters": len(crowd.letters.acknowledged),
+            "proposals": len(crowd.works.fulfilled),
+            "closes": dict(Counter(code for one in crowd.roamers for code in one.codes)),
+            "errors": dict(sum((one.errors for one in crowd.all), Counter[str]())),
+        }
+        tell(", ".join(f"{name} {what}" for name, what in told.items()))
+
+
+@pytest.mark.timeout(900 * TIMES)
+@pytest.mark.requirement("nodes.rooms", "room.durable", "durable.answered-is-kept")
+def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path: Path) -> None:
+    run(rounds(tmp_path, times(ROUNDS)), seconds=800 * TIMES)
