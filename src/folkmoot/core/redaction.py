@@ -290,9 +290,6 @@ PIECES: Final = (
     "recovery",
     "invite",
     "eyj",
-    "aiza",
-    "ya29",
-    "\\u00",
 )
 """What is looked for as it stands, before anything else."""
 
@@ -310,16 +307,20 @@ _QUERY = re.compile(r"[?&](?:key|sig|signature|code|access|session_?id|x-[a-z]+-
 _PERCENT = re.compile(r"%(?:25)*[2-7][0-9a-f]").search
 
 
-def may_hold_secret(small: str) -> bool:
+def may_hold_secret(small: str, pieces: tuple[str, ...] = PIECES) -> bool:
     """Whether something in a text in small letters could be a secret; wrong only by saying yes.
 
-    Whatever the table knows is found here by a piece of it; any letter may be an escape.
+    Whatever the table knows is found here by a piece of it; any letter may be an escape. Looking
+    for one character costs a fifth of looking for a piece.
     """
-    for piece in PIECES:
+    for piece in pieces:
         if piece in small:
             return True
     return bool(
         _KEY_OR_TOKEN(small)
+        or ("\\" in small and "\\u00" in small)
+        or ("z" in small and "aiza" in small)
+        or ("9" in small and "ya29" in small)
         or ("_" in small and _JOINED(small))
         or ("-" in small and _DASHED(small))
         or ("@" in small and _USER(small))

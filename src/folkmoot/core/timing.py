@@ -7,7 +7,7 @@ import msgspec
 from folkmoot.core import defaults
 
 
-class TimingContext(msgspec.Struct, frozen=True, gc=False):
+class TimingContext(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Moments on a monotonic clock, in seconds, and the wall-clock time of the first of them."""
 
     created_at: float

@@ -30,7 +30,7 @@ class Recorder(Protocol):
     """Writes what is carried. Nothing is to be passed on before it is on the tape."""
 
     def note(self, carried: Carried) -> None:
-        """Take a message; it is on the tape after the next `commit`, which comes by itself soon.
+        """Take a message; it is on the tape after the next `commit`.
 
         Raises `TapeUnwritable` once the tape cannot be written.
         """

@@ -158,8 +158,7 @@ class Pump:
 
     async def _send(self, leaving: list[Envelope]) -> bool:
         """Send what is to leave, after all of it is on the tape; whether both ends are there."""
-        if leaving:
-            self._steps.commit()
+        self._steps.commit()
         for envelope in leaving:
             direction = envelope.context.direction
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import stat
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, Se
 from folkmoot.proxy.ports import Recorder
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
-from tests.harness import run
 from tests.proxy.tape.strategies import Watch, record
 from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said
 
@@ -48,23 +46,19 @@ def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str) -> No
     )
 
 
-def test_what_was_noted_is_written_by_itself_with_the_next_turn_of_the_loop(tmp_path: Path) -> None:
-    async def main() -> None:
-        tape = opened(tmp_path / "tape")
-        tape.note(call(1, "echo"))
-        tape.note(call(2, "echo"))
-        assert len(read_tape(tape.path).entries) == 0
-        await asyncio.sleep(0)
-        assert len(read_tape(tape.path).entries) == 2
-        tape.note(call(3, "echo"))
-        tape.close()
-        await asyncio.sleep(0)
-        assert len(read_tape(tape.path).entries) == 3
-
-    run(main())
+def test_what_was_noted_is_written_when_it_is_committed(tmp_path: Path) -> None:
+    tape = opened(tmp_path / "tape")
+    tape.note(call(1, "echo"))
+    tape.note(call(2, "echo"))
+    assert len(read_tape(tape.path).entries) == 0
+    tape.commit()
+    assert len(read_tape(tape.path).entries) == 2
+    tape.note(call(3, "echo"))
+    tape.close()
+    assert len(read_tape(tape.path).entries) == 3
 
 
-def test_much_that_was_noted_is_not_kept_until_the_next_turn(tmp_path: Path) -> None:
+def test_much_that_was_noted_is_not_kept_until_it_is_committed(tmp_path: Path) -> None:
     tape = opened(tmp_path / "tape")
     for number in range(9):
         tape.note(call(number, "echo", text="x" * 1_000_000))
@@ -146,7 +140,7 @@ def test_requests_that_are_never_answered_are_forgotten_in_time(
 def test_many_connections_take_no_more_memory_than_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("folkmoot.proxy.tape.encode.MOST_HEADS", 8)
+    monkeypatch.setattr("folkmoot.proxy.tape.encode.MOST_PARTS", 8)
     sessions = [
         SessionContext(SessionId(str(number)), correlation_id=f"client:{number}")
         for number in range(50)

@@ -80,9 +80,9 @@ class TapeRedactor:
     ) -> tuple[bytes | None, Places]:
         """The bytes of a message without its secrets; None where its own can be written."""
         raw = encode_message(message)
-        has_mail = self.mail and type(message) is Response and mail.asks_for_mail(answering)
-        if not has_mail and not self._suspects(raw):
+        if not self.suspects(message, raw, answering):
             return None, ()
+        has_mail = self.mail and type(message) is Response and mail.asks_for_mail(answering)
         defines = answering is not None and answering.method in DEFINITIONS
         walk = Walk(self._text, self._paths, look_for_mail=self.mail, definitions=defines)
         value = msgspec.json.decode(raw)
@@ -109,11 +109,6 @@ class TapeRedactor:
         """What stands for the id of a session."""
         return self._text.session(text)
 
-    @property
-    def known(self) -> tuple[str, ...]:
-        """The credentials that are found wherever they stand, in small letters."""
-        return self._text.known
-
     @contextmanager
     def noticing(self) -> Iterator[list[tuple[str, str]]]:
         """The credentials that are met while entered: `recall` has them found again later."""
@@ -135,8 +130,13 @@ class TapeRedactor:
             return self._text.mask(uri)
         return self._text.mask(address) + mark + "&".join(map(self._parameter, query.split("&")))
 
-    def _suspects(self, raw: bytes) -> bool:
-        return may_hold_secret(raw, self._text.known) or self._paths.may_lead_into(raw)
+    def suspects(self, message: ProtocolMessage, raw: bytes, answering: Request | None) -> bool:
+        """Whether something in a message, which has these bytes, may have to be left out."""
+        if may_hold_secret(raw, self._text.pieces) or (
+            self._paths and self._paths.may_lead_into(raw)
+        ):
+            return True
+        return self.mail and type(message) is Response and mail.asks_for_mail(answering)
 
     def _header(self, name: str, value: str) -> str:
         if name == SESSION_HEADER:

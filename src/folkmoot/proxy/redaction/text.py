@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 from folkmoot.core import redaction
-from folkmoot.core.redaction import FORMS, NAMED_FORMS, OTHER_KIND, Form, kind_of
+from folkmoot.core.redaction import FORMS, NAMED_FORMS, OTHER_KIND, PIECES, Form, kind_of
 from folkmoot.proxy.redaction import search
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER, Placeholders
 from folkmoot.telemetry.redaction import SHORTEST
@@ -27,18 +27,13 @@ MAIL_PIECES: Final = ("msg", "_mode", "_message_b")
 TEXT_FORMS: Final = (*FORMS, *NAMED_FORMS)
 
 
-def may_hold_secret(raw: bytes, known: tuple[str, ...] = ()) -> bool:
-    """Whether something in these bytes could be a secret, or mail, or is one of those known."""
-    text = folded(raw)
-    for piece in MAIL_PIECES + known:
-        if piece in text:
-            return True
-    return redaction.may_hold_secret(text)
+TEXT_PIECES: Final[tuple[str, ...]] = (*MAIL_PIECES, *PIECES)
 
 
-def folded(raw: bytes) -> str:
-    """Bytes in lower case, as Latin-1: one character a byte, which cannot fail."""
-    return raw.lower().decode("latin-1")
+def may_hold_secret(raw: bytes, pieces: tuple[str, ...] = TEXT_PIECES) -> bool:
+    """Whether something in these bytes could be a secret, or mail, or is one of these pieces."""
+    # In lower case, as Latin-1: one character a byte, which cannot fail.
+    return redaction.may_hold_secret(raw.lower().decode("latin-1"), pieces)
 
 
 Span: TypeAlias = tuple[int, int]
@@ -69,8 +64,8 @@ class TextRedactor:
         self._placeholders = placeholders
         self._known: OrderedDict[str, str] = OrderedDict()
         self._folded: dict[str, str] = {}
-        self.known: tuple[str, ...] = ()
-        """The remembered credentials as `scan` looks for them."""
+        self.pieces = TEXT_PIECES
+        """What is looked for before anything else, the remembered credentials as well."""
         self.noticed: list[tuple[str, str]] | None = None
         """What was to be remembered, for as long as someone wants to know it."""
 
@@ -84,10 +79,10 @@ class TextRedactor:
         if self.noticed is not None:
             self.noticed.append((secret, kind))
         if fresh:
-            self._folded[secret] = folded(secret.encode())
+            self._folded[secret] = secret.encode().lower().decode("latin-1")
             if len(self._known) > MOST_KNOWN:
                 del self._folded[self._known.popitem(last=False)[0]]
-            self.known = tuple(self._folded.values())
+            self.pieces = (*TEXT_PIECES, *self._folded.values())
 
     def recall(self, secrets: Secrets) -> None:
         """Remember these secrets again."""
@@ -142,7 +137,7 @@ class TextRedactor:
         return self._placeholders.of(text, kind) if text else text
 
     def _suspects(self, text: str) -> bool:
-        return may_hold_secret(text.encode("utf-8", "surrogatepass"), self.known)
+        return may_hold_secret(text.encode("utf-8", "surrogatepass"), self.pieces)
 
     def _found(self, text: str, forms: tuple[Form, ...], *, known: bool = True) -> Iterator[Span]:
         small = search.folded(text)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import encode_message
-from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block
 from folkmoot.proxy.redaction.placeholders import RedactedPlace
@@ -18,8 +18,8 @@ from folkmoot.proxy.tape.model import session_part, transport_part
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from folkmoot.core.envelope import MessageContext
     from folkmoot.core.message import ProtocolMessage, Request
+    from folkmoot.core.session import SessionContext
     from folkmoot.core.transport import TransportContext
     from folkmoot.core.verdict import Verdict
     from folkmoot.proxy.ports import Carried
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound=msgspec.Struct)
 Places = tuple[RedactedPlace, ...]
+NOWHERE: Final[Places] = ()
 
 
 def masked_session(part: SessionPart, redactor: TapeRedactor) -> tuple[SessionPart, Places]:
@@ -70,9 +71,10 @@ def _masked(part: P, of: str, how: dict[str, Callable[[str], str]]) -> tuple[P, 
     return msgspec.structs.replace(part, **changes), places
 
 
-MOST_HEADS: Final = 2048
-"""For how many pairs of session and transport the encoded form is kept; then it begins anew."""
-LONGEST_HEAD: Final = 4096
+MOST_PARTS: Final = 2048
+"""Of how many sessions, and of how many transports, the encoded form is kept; then it begins anew.
+"""
+LONGEST_PART: Final = 4096
 """A longer form is made anew each time: clients could fill the memory with theirs."""
 
 _NUMBERED: Final = re.compile(r"(?:[0-9]+/)?(?:client|server):[0-9]+").fullmatch
@@ -81,27 +83,12 @@ CORRELATION: Final = (RedactedPlace("$.correlation", "context", "session"),)
 OPENING, CLOSING, LF, CR = b"{}\n\r"
 
 
-class _Timing(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The timing without the moments that have not come."""
+class _EncodedPart(msgspec.Struct, frozen=True, gc=False):
+    """A session or a transport as it stands on the line of every message of it."""
 
-    created_at: float
-    system_time: float
-    processing_started: float | None = None
-    processing_completed: float | None = None
-    sent_at: float | None = None
-
-
-class _LineHead(msgspec.Struct, frozen=True, gc=False):
-    """The part of a line that is the same for all messages of a connection."""
-
-    session: bytes
-    """Everything up to what ties a request and its answer, the last member of the session."""
-    tie: bytes
-    """The name of that member, and what must stand before it."""
-    rest: bytes
-    ending: bytes
-    """How a line ends that nothing else was left out of."""
-    places: tuple[RedactedPlace, ...]
+    said: bytes
+    places: bytes
+    """Where something was left out, as members of an array."""
     secrets: Secrets
     """What is to be found in messages as well, however long ago it was first seen."""
 
@@ -112,6 +99,9 @@ def _unencodable(value: Any) -> str:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_unencodable).encode
+_DIRECTIONS: Final = {
+    direction: b',"direction":%b' % _encode(direction) for direction in MessageDirection
+}
 
 
 class LineEncoder:
@@ -119,7 +109,8 @@ class LineEncoder:
 
     def __init__(self, redactor: TapeRedactor | None) -> None:
         self._redactor = redactor
-        self._heads: dict[tuple[str | None, str, int, int, TransportContext], _LineHead] = {}
+        self._sessions: dict[tuple[str | None, str, int], _EncodedPart] = {}
+        self._transports: dict[TransportContext, _EncodedPart] = {}
 
     def encode(
         self, seq: int, carried: Carried, asked: Request | None
@@ -129,53 +120,66 @@ class LineEncoder:
         `asked` is the request it answers.
         """
         context = carried.envelope.context
-        head = self._head(context)
-        tie, tied = self._tie(head, context.session.correlation_id)
-        raw, found = self._message(carried.envelope.message, asked)
-        parts = [
-            b'{"type":"message","seq":%d' % seq,
-            head.session,
-            tie,
-            head.rest,
-            _timing(context.timing),
-            _member(b"message", raw),
-        ]
-        places = tied + found
+        session, transport = self._session(context.session), self._transport(context.transport)
+        message, redactor, tie = carried.envelope.message, self._redactor, b""
+        raw = encode_message(message)
+        places = found = NOWHERE
+        suspected = redactor is not None and redactor.suspects(message, raw, asked)
+        if suspected:
+            raw, places = self._message(message, asked)
+            found = places
+        if context.session.correlation_id is not None:
+            tie, tied = self._tie(session, context.session.correlation_id, suspected=suspected)
+            places += tied
+        others = b""
         if carried.at_server is not None or carried.verdict is not None or context.extensions:
-            places += self._others(parts, carried, asked)
-        parts.append(_ending(head.places + places) if places else head.ending)
-        return b"".join(parts), raw if found else None
+            others, more = self._others(carried, asked)
+            places += more
+        told = session.places
+        if transport.places:
+            told += b"," + transport.places if told else transport.places
+        if places:
+            told += b"," + _members(places) if told else _members(places)
+        line = b'{"type":"message","seq":%d%b%b%b},"transport":%b,"timing":%b%b%b%b' % (
+            seq,
+            _DIRECTIONS[context.direction],
+            session.said,
+            tie,
+            transport.said,
+            _encode(context.timing),
+            _member(b"message", raw),
+            others,
+            b',"redacted":[%b]}\n' % told if told else b"}\n",
+        )
+        return line, raw if found else None
 
-    def _others(
-        self, parts: list[bytes], carried: Carried, asked: Request | None
-    ) -> tuple[RedactedPlace, ...]:
+    def _others(self, carried: Carried, asked: Request | None) -> tuple[bytes, Places]:
         """The members that few messages have."""
-        places: tuple[RedactedPlace, ...] = ()
+        members = b""
+        places: Places = ()
         if carried.at_server is not None:
             raw, found = self._message(carried.at_server, asked)
-            parts.append(_member(b"at_server", raw))
+            members += _member(b"at_server", raw)
             places += within("at_server", found)
         if carried.envelope.context.extensions:
             value = carried.envelope.context.extensions
             extensions, found = self._value("extensions", value)
-            parts.append(b',"extensions":' + _encode(extensions))
+            members += b',"extensions":' + _encode(extensions)
             places += found
         if carried.verdict is not None:
             verdict, found = self._verdict(carried.verdict, carried.by)
-            parts.append(verdict)
+            members += verdict
             places += found
-        return places
+        return members, places
 
-    def _message(
-        self, message: ProtocolMessage, asked: Request | None
-    ) -> tuple[bytes, tuple[RedactedPlace, ...]]:
+    def _message(self, message: ProtocolMessage, asked: Request | None) -> tuple[bytes, Places]:
         if self._redactor is not None:
             redacted, places = self._redactor.message(message, answering=asked)
             if redacted is not None:
                 return redacted, places
         return encode_message(message), ()
 
-    def _value(self, part: str, value: Any) -> tuple[Any, tuple[RedactedPlace, ...]]:
+    def _value(self, part: str, value: Any) -> tuple[Any, Places]:
         if self._redactor is None:
             return value, ()
         # What is redacted is what would be written, whatever it was made from.
@@ -183,92 +187,80 @@ class LineEncoder:
         redacted, places = self._redactor.value(plain)
         return redacted, within(part, places)
 
-    def _verdict(self, verdict: Verdict, by: str) -> tuple[bytes, tuple[RedactedPlace, ...]]:
+    def _verdict(self, verdict: Verdict, by: str) -> tuple[bytes, Places]:
         told: dict[str, Any] = {"verdict": type(verdict).__name__.lower(), "by": by}
-        places: tuple[RedactedPlace, ...] = ()
+        places: Places = ()
         if isinstance(verdict, Block):
             told["error"], places = self._value("error", verdict.error.as_jsonrpc())
         return b"," + _encode(told)[1:-1], places
 
-    def _head(self, context: MessageContext) -> _LineHead:
-        """The encoded session, transport and direction, made once for each that are the same."""
-        session = context.session
+    def _session(self, session: SessionContext) -> _EncodedPart:
+        """The encoded session but for its last brace, made once for each."""
         key = (
             None if session.session_id is None else session.session_id.value,
             session.protocol_version.value,
             id(session.state),
-            id(context.direction),
-            context.transport,
         )
-        head = self._heads.get(key)
-        if head is None:
-            head = self._made(context)
-            if len(head.rest) <= LONGEST_HEAD:
-                if len(self._heads) >= MOST_HEADS:
-                    self._heads.clear()
-                self._heads[key] = head
-        elif self._redactor is not None and head.secrets:
-            self._redactor.recall(head.secrets)
-        return head
+        known = self._sessions.get(key)
+        if known is None:
+            part = msgspec.structs.replace(session_part(session), correlation=None)
+            known = self._encoded(part, masked_session, b',"session":%b')
+            known = msgspec.structs.replace(known, said=known.said[:-1])
+            _keep(self._sessions, key, known)
+        elif self._redactor is not None and known.secrets:
+            self._redactor.recall(known.secrets)
+        return known
 
-    def _made(self, context: MessageContext) -> _LineHead:
-        session = msgspec.structs.replace(session_part(context.session), correlation=None)
-        transport = transport_part(context.transport)
-        places: tuple[RedactedPlace, ...] = ()
+    def _transport(self, transport: TransportContext) -> _EncodedPart:
+        """The encoded transport, made once for each."""
+        known = self._transports.get(transport)
+        if known is None:
+            known = self._encoded(transport_part(transport), masked_transport)
+            _keep(self._transports, transport, known)
+        elif self._redactor is not None and known.secrets:
+            self._redactor.recall(known.secrets)
+        return known
+
+    def _encoded(
+        self, part: P, mask: Callable[[P, TapeRedactor], tuple[P, Places]], form: bytes = b"%b"
+    ) -> _EncodedPart:
+        places: Places = ()
         secrets: Secrets = ()
         if self._redactor is not None:
             with self._redactor.noticing() as noticed:
-                session, in_session = masked_session(session, self._redactor)
-                transport, in_transport = masked_transport(transport, self._redactor)
-            places, secrets = in_session + in_transport, tuple(noticed)
-        direction, said = _encode(context.direction), _encode(session)[:-1]
-        return _LineHead(
-            b',"direction":%b,"session":%b' % (direction, said),
-            b'"correlation":' if said == b"{" else b',"correlation":',
-            b'},"transport":%b' % _encode(transport),
-            _ending(places),
-            places,
-            secrets,
-        )
+                part, places = mask(part, self._redactor)
+            secrets = tuple(noticed)
+        return _EncodedPart(form % _encode(part), _members(places), secrets)
 
     def _tie(
-        self, head: _LineHead, correlation: str | None
-    ) -> tuple[bytes, tuple[RedactedPlace, ...]]:
-        """The members that tie a request and its answer."""
-        if correlation is None:
-            return b"", ()
-        places: tuple[RedactedPlace, ...] = ()
-        if self._redactor is not None and not _is_number(correlation, self._redactor.known):
+        self, session: _EncodedPart, correlation: str, *, suspected: bool
+    ) -> tuple[bytes, Places]:
+        """The last member of the session, which ties a request and its answer.
+
+        One of a side and a number tells a secret only if the message does, whose id that number is.
+        """
+        places = NOWHERE
+        if self._redactor is not None and (suspected or _NUMBERED(correlation) is None):
             masked = self._redactor.text(correlation)
             if masked != correlation:
                 correlation, places = masked, CORRELATION
-        return head.tie + _encode(correlation), places
+        member = b'"correlation":' if session.said[-1] == OPENING else b',"correlation":'
+        return member + _encode(correlation), places
 
 
-def _is_number(correlation: str, known: tuple[str, ...]) -> bool:
-    """Whether a tie is made of a side and numbers, none of which is a secret that was met."""
-    if _NUMBERED(correlation) is None:
-        return False
-    return not any(map(correlation.__contains__, known))
+K = TypeVar("K")
 
 
-def _ending(places: tuple[RedactedPlace, ...]) -> bytes:
-    return b',"redacted":%b}\n' % _encode(places) if places else b"}\n"
+def _keep(parts: dict[K, _EncodedPart], key: K, part: _EncodedPart) -> None:
+    if len(part.said) <= LONGEST_PART:
+        if len(parts) >= MOST_PARTS:
+            parts.clear()
+        parts[key] = part
 
 
-def _timing(timing: TimingContext) -> bytes:
-    moments = (timing.processing_started, timing.processing_completed, timing.sent_at)
-    if None not in moments:
-        return b',"timing":' + _encode(timing)
-    return b',"timing":' + _encode(
-        _Timing(
-            timing.created_at,
-            timing.system_time,
-            timing.processing_started,
-            timing.processing_completed,
-            timing.sent_at,
-        )
-    )
+def _members(places: Places) -> bytes:
+    """Places as members of an array."""
+    return _encode(places)[1:-1]
 
 
 def _member(name: bytes, raw: bytes) -> bytes:

@@ -1,15 +1,13 @@
 """Writes tapes: a recorder that can be trusted says so when it cannot write.
 
-Answers are tied to their requests by session, and by id with its type. Lines are gathered and
-written once per turn of the loop, whole; what could only be written in part is cut off again, so
-that a tape always ends with a whole line.
+Answers are tied to their requests by session, and by id with its type. Lines are gathered until
+they are committed, and written whole; what could only be written in part is cut off again, so that
+a tape always ends with a whole line.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
@@ -220,7 +218,6 @@ class TapeRecorder:
         self._lines: list[bytes] = []
         self._gathered = 0
         self._written = 0
-        self._scheduled = False
         self._stopped = False
         self._closed = False
 
@@ -277,7 +274,7 @@ class TapeRecorder:
         return self._file.size
 
     def note(self, carried: Carried) -> None:
-        """Take a message; it is written with the next `commit`, which comes by itself soon."""
+        """Take a message; it is written with the next `commit`."""
         if self._stopped:
             self._refuse()
         envelope = carried.envelope
@@ -297,8 +294,6 @@ class TapeRecorder:
         self._gathered += len(line)
         if self._gathered > MOST_GATHERED:
             self.commit()
-        elif not self._scheduled:
-            self._schedule()
 
     def commit(self) -> None:
         """Write what was taken. Raises `TapeUnwritable` unless messages may go missing."""
@@ -358,21 +353,6 @@ class TapeRecorder:
             self._on_failure(TapeUnwritable(f"{self.path}: the tape cannot be written: {failure}."))
         if not self._best_effort:
             raise error
-
-    def _schedule(self) -> None:
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self._scheduled = True
-        loop.call_soon(self._soon)
-
-    def _soon(self) -> None:
-        self._scheduled = False
-        if self._lines and not self._stopped:
-            # The next `note` or `commit` raises it again, to someone who can stop the traffic.
-            with suppress(TapeUnwritable):
-                self.commit()
 
 
 def _safe(side: TapeSide, redactor: TapeRedactor | None) -> TapeSide:
