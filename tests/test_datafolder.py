@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import socket
@@ -35,6 +36,31 @@ def test_a_new_folder_and_the_parents_made_for_it_are_private(tmp_path: Path) ->
         assert mode(tmp_path / "a") == mode(tmp_path / "a" / "b") == 0o700
         assert mode(folder.paths.lock) == 0o600
         assert not folder.tightened
+
+
+def test_a_folder_that_was_made_in_vain_is_removed(tmp_path: Path) -> None:
+    with DataFolder.open(tmp_path / "a" / "b"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with DataFolder.open(tmp_path / "a" / "b") as folder:
+        folder.paths.master_key.write_text("key")
+    with DataFolder.open(tmp_path / "a" / "b") as folder:
+        folder.paths.master_key.unlink()
+    assert (tmp_path / "a" / "b" / "hub.lock").exists()
+
+
+def test_nobody_gets_a_lock_on_a_file_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = fcntl.flock
+
+    def lock(descriptor: int, flags: int) -> None:
+        Paths(tmp_path).lock.unlink()
+        locked(descriptor, flags)
+
+    monkeypatch.setattr("folkmoot.datafolder.folder.fcntl.flock", lock)
+    with pytest.raises(DataFolderInUse, match="was just removed"):
+        DataFolder.open(tmp_path)
 
 
 def test_the_things_in_it_have_fixed_names(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -27,7 +28,7 @@ from folkmoot.gateway.history import BOUNDS as BACKEND_BOUNDS
 from folkmoot.keys import MasterKey, forbid_dumps, spellings
 from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
 from folkmoot.operations import CATALOGUE
-from folkmoot.storage import open_master_key
+from folkmoot.storage import check_lease, compare_settings, open_master_key
 from folkmoot.telemetry import logs, tracing
 from folkmoot.telemetry.metrics import (
     backend_families,
@@ -131,6 +132,7 @@ class Hub(HubServices):
         stack.callback(close, sockets)
         port = sockets[0].getsockname()[1]
         self.base_url = base_url(settings.host, port, tls=tls is not None)
+        await self.bus.check()
         folder = stack.enter_context(DataFolder.open(settings.data_folder))
         if folder.tightened:
             logger.warning("others could read the data folder until now")
@@ -152,6 +154,7 @@ class Hub(HubServices):
         if self._owns_bus:
             stack.push_async_callback(self.bus.close)
         await self.bus.start(vault.derive("bus"))
+        await compare_settings(self.store)
         await self._open_quotas(folder)
         self._open_mail(vault)
         await self.accounts.seal_nicknames()
@@ -214,11 +217,16 @@ class Hub(HubServices):
             ),
             policy=settings.registration_policy,
         )
+        owners = self.store.room_owners
         self._health = Health(
             version=__version__,
             clock=self.clock,
             count_users=self.count_users,
-            checks={"database": self.store.ready},
+            checks={
+                "database": self.store.ready,
+                **({"lease": partial(check_lease, owners)} if owners else {}),
+                **({"bus": self._check_bus} if self._node_bus else {}),
+            },
             details={"backends": self.behind.health, "held_tools": self.behind.held},
             metrics=self.metrics,
             serves_metrics=settings.telemetry.metrics,

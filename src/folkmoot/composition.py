@@ -16,7 +16,7 @@ from folkmoot.accounts import Accounts, SessionTimes
 from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.bus import make_bus
 from folkmoot.cluster.forwarding import Marks
-from folkmoot.core.errors import StoreError
+from folkmoot.core.errors import BusUnreachable, StoreError
 from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.datafolder import DataFolder
 from folkmoot.datafolder.proxies import LocalProxies, recorded
@@ -37,6 +37,7 @@ from folkmoot.relay.tap import HubInterception
 from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
+from folkmoot.settings.comparison import settings_marks
 from folkmoot.settings.fields import in_effect
 from folkmoot.storage import hub_clock, open_store
 from folkmoot.telemetry.metrics import (
@@ -113,6 +114,7 @@ class HubServices:
         self._passing = HubInterception(settings, self.clock, self.bus, interceptors)
         given = GatewaySpec() if loaded is None else loaded.gateway
         self.behind = HubGateway(settings, self.clock, gateway or given, loaded)
+        self._marks: tuple[Loaded | None, str] = (None, "")
         self._users = 0
         self._traces: Traces | None = None
         self._server: HttpServer | None = None
@@ -132,9 +134,29 @@ class HubServices:
                 self.bus,
                 clock=self.clock,
                 shared=self._node_bus,
+                marks=self._settings_marks,
             )
             stack.push_async_callback(self.store.close)
         self._limits.shared = self.store.rates
+
+    def _settings_marks(self) -> str:
+        """What nodes compare their settings by; empty where there is no file that others have."""
+        following = self.behind.following
+        if following is None:
+            return ""
+        loaded, made = self._marks
+        if loaded is not following.loaded:
+            loaded, made = following.loaded, settings_marks(self.settings, following.loaded)
+            self._marks = loaded, made
+        return made
+
+    async def _check_bus(self) -> None:
+        """Raise if other nodes reach the bus and this one does not.
+
+        If none does, whoever balances load must not take all of them away: most goes on without.
+        """
+        if self.rooms.is_alone:
+            raise BusUnreachable("Other nodes reach the bus, and this one does not.")
 
     async def _open_quotas(self, folder: DataFolder) -> None:
         self.quotas = Quotas(self.settings.quotas, disk=Disk(folder.paths.folder, self.clock))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
@@ -13,18 +15,22 @@ from typing import TYPE_CHECKING, TypeVar
 
 from folkmoot import __version__
 from folkmoot.clock import ServerClock, SystemClock
-from folkmoot.core.errors import KeyUnusable, SettingsError
+from folkmoot.core.errors import KeyUnusable, LeaseOver, SettingsError
 from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
 from folkmoot.store import inspect_database, look_up, open_database
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Bus, Clock, Database, ListedNode, NodeBus, Unit
+    from folkmoot.core.ports import Bus, Clock, Database, ListedNode, NodeBus, RoomOwners, Unit
     from folkmoot.datafolder import Paths
     from folkmoot.settings import Settings
     from folkmoot.store import DatabaseInfo
 
 T = TypeVar("T")
 
+logger = logging.getLogger("folkmoot.storage")
+
+MAX_DIFFERING = 20
+"""Settings that a warning names."""
 MACHINE_ID = Path("/etc/machine-id")
 """Tells machines apart, where there is one."""
 MISSING = "store.url needs the package asyncpg. Run: pip install 'folkmoot[postgres]'"
@@ -54,11 +60,12 @@ async def open_store(
     alone: bool = True,
     clock: Clock | None = None,
     shared: NodeBus | None = None,
+    marks: Callable[[], str] = str,
 ) -> Database:
     """Open the database; at a server, as the only hub that uses it unless not `alone`.
 
     A clock that is a server's follows that server. Where the database is `shared`, other nodes on
-    that bus may use it too.
+    that bus may use it too, and compare the `marks` of their settings.
     """
     store = settings.store
     if not is_networked(settings):
@@ -80,6 +87,7 @@ async def open_store(
         address=settings.cluster.address if shared is not None else "",
         shared=shared is not None,
         version=__version__,
+        settings=marks,
         lease_seconds=settings.cluster.lease_seconds,
     )
     return await PostgresStore.open(
@@ -93,6 +101,23 @@ async def open_store(
         hear_time=clock.hear if isinstance(clock, ServerClock) else None,
         shared=shared,
     )
+
+
+async def compare_settings(store: Database) -> None:
+    """Warn if this node has other settings than the one that started first."""
+    owners = store.room_owners
+    if owners is None:
+        return
+    for node in await owners.list_nodes():
+        if node.process == owners.process and node.differing:
+            told = ", ".join(node.differing[:MAX_DIFFERING])
+            logger.warning("settings differ from those of other nodes", extra={"settings": told})
+
+
+async def check_lease(owners: RoomOwners) -> None:
+    """Raise unless this node has its lease."""
+    if not owners.lease()():
+        raise LeaseOver("The lease at the database is over.")
 
 
 def inspect(settings: Settings, paths: Paths) -> DatabaseInfo | None:

@@ -432,7 +432,7 @@ def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
         second = await PostgresStore.open(url, node=node("two", shared=True, address=there))
         with pytest.raises(DatabaseInUse, match=f"another node has the address {here}"):
             await PostgresStore.open(url, node=node("three", shared=True, address=here))
-        with pytest.raises(DatabaseInUse, match="another hub uses this database"):
+        with pytest.raises(DatabaseInUse, match=f"the node {here} uses this database"):
             await PostgresStore.open(url, node=node("three"))
         owners = [store.room_owners for store in (first, second)]
         assert [await each.is_first() for each in owners if each] == [True, False]
@@ -440,7 +440,7 @@ def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
         assert [await each.is_first() for each in owners[1:] if each] == [True]
         await second.close()
         alone = await PostgresStore.open(url, node=node("three"))
-        with pytest.raises(DatabaseInUse, match="another hub uses this database"):
+        with pytest.raises(DatabaseInUse, match=r"a hub without bus\.url uses this database"):
             await PostgresStore.open(url, node=node("one", shared=True, address=here))
         await alone.close()
 

@@ -533,6 +533,8 @@ export type ListedNode = {
   started_at: number;
   lease_seconds: number;
   rooms: number;
+  draining: boolean;
+  differing: Array<string>;
 };
 
 export type MailMessage = {

@@ -54,6 +54,9 @@ class MemoryBus:
         """How many frames between processes were dropped; None where there are none."""
         return None
 
+    async def check(self) -> None:
+        """Raise unless other processes could be reached; here there are none."""
+
     async def start(self, key: bytes) -> None:
         """Reach other processes with a key that they have too; here there are none."""
 

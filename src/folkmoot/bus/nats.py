@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import random
 import secrets
 import ssl
@@ -218,16 +219,29 @@ class NatsBus(MemoryBus):
         self._prefix = f"folkmoot.{hub_name(key)}"
         self._to_all = f"{self._prefix}.events"
         self._to_me = f"{self._prefix}.node.{self.node}"
-        for server in self._servers:
-            client = await self._connect(server)
-            if client is not None:
-                self._begin(client)
-                self._run = asyncio.create_task(self._keep_connected(client))
-                self._tick = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._tell_outage)
-                return
-        raise BusUnreachable(f"The bus cannot be reached. {self._error}")
+        client = await self._connect_first(self._to_all, self._to_me)
+        self._begin(client)
+        self._run = asyncio.create_task(self._keep_connected(client))
+        self._tick = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._tell_outage)
 
-    async def _connect(self, server: NatsServer) -> BusClient | None:
+    async def check(self) -> None:
+        """Raise `BusUnreachable` if no server is connected or, before the start, none can be."""
+        if self._run is None:
+            await (await self._connect_first()).end()
+        elif not self.is_connected:
+            raise BusUnreachable(f"The bus is not connected. {self._error}.")
+
+    async def _connect_first(self, *subjects: str) -> BusClient:
+        """Connect to the first server that can be used."""
+        errors = []
+        for server in self._servers:
+            client = await self._connect(server, *subjects)
+            if client is not None:
+                return client
+            errors.append(self._error)
+        raise BusUnreachable(f"No server of the bus can be used. {'; '.join(errors)}.")
+
+    async def _connect(self, server: NatsServer, *subjects: str) -> BusClient | None:
         """Connect to a server and subscribe there; None, and `_error`, if it cannot be used."""
         client = BusClient(needs_tls=server.tls)
         lost = client.lost
@@ -266,7 +280,7 @@ class NatsBus(MemoryBus):
                     tls_hostname=server.host if server.tls else None,
                     **login(server),
                 )
-                for subject in (self._to_all, self._to_me):
+                for subject in subjects:
                     await client.subscribe(
                         subject,
                         cb=received,
@@ -308,7 +322,7 @@ class NatsBus(MemoryBus):
                 return
             random.shuffle(self._servers)
             for server in self._servers:
-                client = await self._connect(server)
+                client = await self._connect(server, self._to_all, self._to_me)
                 if client is not None:
                     self._begin(client)
                     break
@@ -519,8 +533,16 @@ def call_all(listeners: Iterable[MissedListener]) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """A sentence about an error; those of the library repeat no password."""
-    return str(error).removeprefix("nats: ").strip() or type(error).__name__
+    """What is wrong, in a few words; those of the library repeat no password."""
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.strerror:
+        # asyncio's own words repeat the address instead.
+        return os.strerror(error.errno or 0) if (error.errno or 0) > 0 else error.strerror
+    said = str(error).removeprefix("nats: ").strip(" .'")
+    if said.lower().startswith("authorization"):
+        return "it refuses this login"
+    return said or type(error).__name__
 
 
 def default_tls() -> ssl.SSLContext:

@@ -64,3 +64,5 @@ MAX_ASKED: Final = 32
 """Participants who are asked for their tools at once."""
 MAX_TOKEN_DAYS: Final = 3650
 """Days after which a token may expire."""
+MAX_DIFFERING: Final = 5
+"""Settings of a node that are named because they differ."""

@@ -23,6 +23,7 @@ import typer
 
 from folkmoot.core.errors import (
     BackupFailed,
+    BusError,
     DataFolderError,
     FolkmootError,
     HubNotRunning,
@@ -212,7 +213,8 @@ MEANINGS: dict[ExitCode, str] = {
         "The settings file or a `FOLKMOOT_…` variable is not valid, or the file cannot be changed."
     ),
     ExitCode.DATA: (
-        "The data folder, the database, the master key or a key for redaction cannot be used."
+        "The data folder, the database, the bus, the master key or a key for redaction cannot be "
+        "used."
     ),
     ExitCode.LISTEN: (
         "A hub, a proxy or a served tape cannot listen: the port is taken or the address is not "
@@ -233,6 +235,7 @@ ENDS: dict[type[FolkmootError], ExitCode] = {
     SettingsUnwritable: ExitCode.SETTINGS,
     DataFolderError: ExitCode.DATA,
     StoreError: ExitCode.DATA,
+    BusError: ExitCode.DATA,
     BackupFailed: ExitCode.FAILED,
     RestoreFailed: ExitCode.FAILED,
     ServeError: ExitCode.LISTEN,

@@ -13,6 +13,7 @@ import typer
 
 from folkmoot.cli.backup import progress_bar
 from folkmoot.cli.commands import Output, Table, group, operator_command
+from folkmoot.cli.limits import MAX_DIFFERING
 from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, option, settings_from
 from folkmoot.cli.output import moment, say
@@ -80,7 +81,7 @@ def nodes(hub: OperatedHub) -> Output:
     found = listed(hub)
     rows = [
         (each.address or each.name, each.version, moment(int(each.started_at)),
-         str(each.rooms), lease(each.lease_seconds))
+         str(each.rooms), state(each))
         for each in found
     ]  # fmt: skip
     columns = (Column("Node", "bold"), Column("Version", named=True),
@@ -98,9 +99,15 @@ def listed(hub: OperatedHub) -> list[ListedNode]:
     return list_nodes(hub.loaded.settings)
 
 
-def lease(seconds: float) -> str:
-    """Whether a node uses the database."""
-    return "running" if seconds > 0 else "gone"
+def state(node: ListedNode) -> str:
+    """Whether a node uses the database, and what an operator should know of it."""
+    if node.lease_seconds <= 0:
+        return "gone"
+    told = "draining" if node.draining else "running"
+    if not node.differing:
+        return told
+    more = ", …" if len(node.differing) > MAX_DIFFERING else ""
+    return f"{told}, differs in {', '.join(node.differing[:MAX_DIFFERING])}{more}"
 
 
 def given_url(to: str | None) -> str:

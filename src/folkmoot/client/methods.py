@@ -1029,6 +1029,8 @@ class ListedNode(Struct, frozen=True, omit_defaults=True):
     started_at: float
     lease_seconds: float
     rooms: int
+    draining: bool
+    differing: list[str]
 
 
 class HubNodes(Struct, frozen=True, omit_defaults=True):

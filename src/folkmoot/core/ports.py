@@ -265,6 +265,10 @@ class ListedNode(msgspec.Struct, frozen=True):
     """How long its lease still holds; less than 0 if it is over."""
     rooms: int
     """How many rooms it has loaded."""
+    draining: bool = False
+    """Whether it takes no rooms any more, and is about to be stopped."""
+    differing: tuple[str, ...] = ()
+    """The settings that differ from those of the running node that started first."""
 
 
 class RoomOwners(Protocol):

@@ -1,7 +1,7 @@
 """A hub's data folder: the paths in it, and the lock that keeps a second hub out.
 
 The lock is the kernel's, on an open file: it ends with the process, however that ends. The file
-stays, so that nobody can lock one that another has just removed.
+stays, unless the folder is removed with it; nobody takes a lock on a file that is gone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -23,8 +24,11 @@ from folkmoot.core.errors import DataFolderInUse, DataFolderUnwritable
 class DataFolder:
     """A locked data folder: private to this user, and used by this hub alone."""
 
-    def __init__(self, paths: Paths, lock: int, *, tightened: bool) -> None:
+    def __init__(
+        self, paths: Paths, lock: int, *, tightened: bool, made: Sequence[Path] = ()
+    ) -> None:
         self.paths = paths
+        self._made = made
         self.tightened = tightened
         """Whether others could read the folder until it was opened."""
         self._lock: int | None = lock
@@ -33,15 +37,24 @@ class DataFolder:
     def open(cls, path: Path) -> DataFolder:
         """Create the folder if needed, make it private, and lock it for this process."""
         paths = Paths(path.absolute())
+        made = missing_folders(paths.folder)
         tightened = make_folder(paths.folder)
-        taken = cls(paths, take_lock(paths), tightened=tightened)
+        taken = cls(paths, take_lock(paths), tightened=tightened, made=made)
         remove_parts(paths)
         return taken
 
     def close(self) -> None:
-        """Let another hub have the folder; safe to call again."""
+        """Let another hub have the folder; safe to call again.
+
+        A folder that was made in vain, since nothing was put into it, is removed.
+        """
         if self._lock is not None:
             os.ftruncate(self._lock, 0)
+            with suppress(OSError):
+                if self._made and list(self.paths.folder.iterdir()) == [self.paths.lock]:
+                    self.paths.lock.unlink()
+                    for folder in self._made:
+                        folder.rmdir()
             os.close(self._lock)
             self._lock = None
 
@@ -52,12 +65,18 @@ class DataFolder:
         self.close()
 
 
+def missing_folders(folder: Path) -> list[Path]:
+    """The folder and its parents, as far as they do not exist; the innermost comes first."""
+    try:
+        return [each for each in (folder, *folder.parents) if not each.exists()]
+    except OSError as error:
+        raise unusable(folder, "cannot be created", error) from error
+
+
 def make_folder(folder: Path) -> bool:
     """Make a folder and its parents with mode 0700; answer whether others had a right to it."""
     try:
-        for missing in reversed(
-            [parent for parent in (folder, *folder.parents) if not parent.exists()]
-        ):
+        for missing in reversed(missing_folders(folder)):
             missing.mkdir(mode=FOLDER_MODE, exist_ok=True)
         status = folder.stat()
     except OSError as error:
@@ -157,6 +176,9 @@ def take_lock(paths: Paths) -> int:
     for attempt in range(ATTEMPTS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(descriptor).st_nlink:
+                os.close(descriptor)
+                raise DataFolderInUse(f"{paths.folder}: was just removed by another hub.")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         except BlockingIOError:

@@ -149,6 +149,11 @@ class Rooms(Listing):
         self._live.stop()
 
     @property
+    def is_alone(self) -> bool:
+        """Whether other nodes reach the bus, and this one does not."""
+        return self._nodes is not None and self._nodes.is_alone
+
+    @property
     def live_rooms(self) -> int:
         """How many rooms are in use."""
         return len(self._live)

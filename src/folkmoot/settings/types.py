@@ -25,6 +25,7 @@ _SERVER = r"(?:[^\s@/?#,]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:@/?#,\[\]]+)(?::[0-9]{1,
 BUS = re.compile(rf"(?P<scheme>(?:nats|tls)://){_SERVER}(?:,(?P=scheme)?{_SERVER})*/?")
 """The addresses of NATS servers; a password is written as that of a database is."""
 BUS_LOGIN = re.compile(r"(?<=[/,])[^/,@]*@")
+PORT = re.compile(r"(?<=[^/]):([0-9]+)(?=[,/]|$)")
 CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
@@ -133,12 +134,17 @@ def server_url(value: str) -> bool:
 
 def database_url(value: str) -> bool:
     """Empty, or an address such as postgresql://hub@db.example.org/folkmoot."""
-    return not value or DATABASE.fullmatch(value) is not None
+    return not value or (DATABASE.fullmatch(value) is not None and has_ports(value))
 
 
 def bus_url(value: str) -> bool:
     """Empty, or addresses such as nats://nats1:4222,nats2:4222, or with tls://."""
-    return not value or BUS.fullmatch(value) is not None
+    return not value or (BUS.fullmatch(value) is not None and has_ports(value))
+
+
+def has_ports(url: str) -> bool:
+    """Whether every port in a checked URL is one."""
+    return all(0 < int(port) <= 65_535 for port in PORT.findall(without_password(url)))
 
 
 def without_password(url: str) -> str:

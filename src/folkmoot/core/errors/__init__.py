@@ -43,7 +43,7 @@ FolkmootError
 │   ├── MigrationFailed, MigrationEdited, BackupFailed, RestoreFailed, TransferFailed
 │   ├── DiskFull, DiskFailed
 │   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken
-│   └── StoreOverloaded, StoreClosed
+│   └── StoreOverloaded, LeaseOver, StoreClosed
 ├── BusError                an event cannot be carried
 │   └── SubjectInvalid, EventUnencodable, EventTooLarge, BusUnreachable, BusClosed
 ├── DataFolderError         the data folder cannot be used

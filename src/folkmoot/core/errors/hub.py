@@ -102,6 +102,10 @@ class StoreOverloaded(StoreError, code="store_overloaded"):
     """More writes are waiting than `store.queue` allows; try again in a moment."""
 
 
+class LeaseOver(StoreError, code="lease_over"):
+    """The node could not renew its lease at the database in time."""
+
+
 class StoreClosed(StoreError, code="store_closed", close=CloseCode.RESTARTING):
     """The store is closing or closed."""
 

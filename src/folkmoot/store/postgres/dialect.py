@@ -93,9 +93,9 @@ def words_of(error: BaseException) -> str:
     if isinstance(error, asyncpg.DataError):
         # What it says besides its kind repeats the value.
         return type(error).__name__
-    known = isinstance(error, OSError) and not isinstance(error, ssl.SSLError)
-    if known and (error.errno or 0) > 0:  # type: ignore[attr-defined]
-        return os.strerror(error.errno)  # type: ignore[attr-defined]
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
+        # asyncio's own words repeat the address; that a host is unknown has a number below 0.
+        return os.strerror(error.errno) if error.errno > 0 else str(error.strerror)
     return str(error).strip().split("\n")[0].rstrip(".")
 
 

@@ -13,11 +13,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from folkmoot.cluster.lease import Lease, boot_time
 from folkmoot.core.errors import DatabaseInUse
 from folkmoot.core.ports import ListedNode, RoomOwner, Tx, Unit
+from folkmoot.settings.comparison import differing_settings
 
 LOG = logging.getLogger(__name__)
 
@@ -76,7 +78,7 @@ BUS_REACHED: Final = f"""SELECT COUNT(*) FROM nodes WHERE boot <> ? AND shared =
     AND until > extract(epoch FROM clock_timestamp()) + ?"""  # noqa: S608
 LIST_NODES: Final = """SELECT n.id, n.boot, n.address, n.version, n.started_at,
     n.until - extract(epoch FROM clock_timestamp()),
-    (SELECT COUNT(*) FROM room_owners o WHERE o.owner = n.boot)
+    (SELECT COUNT(*) FROM room_owners o WHERE o.owner = n.boot), n.draining, n.settings
     FROM nodes n ORDER BY n.started_at, n.id LIMIT 1000"""
 CLOCK_SECONDS: Final = 5.0
 """From so much on it is worth a warning that two clocks differ."""
@@ -97,14 +99,23 @@ class HubNode(Struct, frozen=True):
     shared: bool = False
     """Whether it reaches other nodes over a bus."""
     version: str = ""
-    settings: str = ""
-    """A digest of the settings that must not differ."""
+    settings: Callable[[], str] = str
+    """Gives marks of the settings that should not differ (`settings.comparison`)."""
     lease_seconds: float = LEASE_SECONDS
 
 
 async def list_nodes(tx: Tx) -> list[ListedNode]:
     """The nodes of a database, also those that ended without saying so."""
-    return [ListedNode(*row) for row in await tx.fetch(LIST_NODES)]
+    rows = await tx.fetch(LIST_NODES)
+    first = next((row[8] for row in rows if row[5] > 0), "")
+    nodes = []
+    for *told, draining, settings in rows:
+        node = ListedNode(*told)
+        differing = differing_settings(first, settings) if node.lease_seconds > 0 else ()
+        nodes.append(
+            msgspec.structs.replace(node, draining=bool(draining), differing=tuple(differing))
+        )
+    return nodes
 
 
 class NodeLease:
@@ -153,7 +164,7 @@ class NodeLease:
                 node.address,
                 self._sharing(),
                 node.version,
-                node.settings,
+                node.settings(),
                 node.lease_seconds,
                 first,
             )
@@ -176,14 +187,24 @@ class NodeLease:
             self._is_warned = False
         elif not self._is_warned:
             self._is_warned = True
-            LOG.warning("the clock of this machine is off", extra={"seconds": round(ahead, 1)})
+            LOG.warning(
+                "the clock of this machine is off; the hub goes by the database's",
+                extra={"seconds": round(ahead, 1)},
+            )
 
     def _refusal(self, other: str | None) -> str:
         node = self.node
         ended = f"One that was killed keeps it for {node.lease_seconds:.0f} seconds."
         if node.shared and other and other == node.address:
             return f"{self._where}: another node has the address {other}. {ended}"
-        return f"{self._where}: another hub uses this database. {ended}"
+        if node.shared:
+            return f"{self._where}: a hub without bus.url uses this database. {ended}"
+        if other:
+            return (
+                f"{self._where}: the node {other} uses this database. Set bus.url and "
+                "cluster.address to run beside it."
+            )
+        return f"{self._where}: another hub uses this database. {ended} Several nodes need bus.url."
 
     async def require(self, connection: Any) -> None:
         """Raise unless the lease holds; one that was not renewed in time is taken again first."""

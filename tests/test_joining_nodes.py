@@ -1,0 +1,196 @@
+"""A node that joins a hub: what it is refused for, in one line, and what it is warned of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from folkmoot.app import Hub
+from folkmoot.core.errors import FolkmootError
+from folkmoot.core.ports import ListedNode
+from folkmoot.settings import load
+from tests import nats, postgres
+from tests.harness import ask, run
+from tests.nats import NatsProcess
+
+pytestmark = [*postgres.NEEDED, *nats.NEEDED]
+
+KEY, OTHER_KEY = "ab" * 32, "cd" * 32
+HERE = "http://127.0.0.1:8421"
+WAIT_SECONDS = 60.0
+
+
+def node(folder: Path, **variables: str) -> Hub:
+    """A node whose settings come from variables, as those of `folkmoot serve` may."""
+    given = {
+        "PORT": "0",
+        "DATA": str(folder),
+        "MASTER_KEY": KEY,
+        "CLUSTER_ADDRESS": f"http://{folder.name}:8420",
+        **variables,
+    }
+    loaded = load(environ={f"FOLKMOOT_{name}": value for name, value in given.items() if value})
+    return Hub(loaded.settings, loaded=loaded)
+
+
+async def refusal(folder: Path, **variables: str) -> str:
+    """What a node that may not join is told; it leaves nothing behind."""
+    with pytest.raises(FolkmootError) as refused:
+        async with node(folder, **variables).running():
+            pass
+    assert not os.path.exists(folder)  # noqa: ASYNC240, PTH110 - a look, in a test
+    assert "\n" not in refused.value.message
+    assert "hush" not in refused.value.message
+    return refused.value.message
+
+
+async def listed(hub: Hub) -> list[ListedNode]:
+    assert hub.store.room_owners is not None
+    return await hub.store.room_owners.list_nodes()
+
+
+@pytest.mark.requirement("nodes.settings")
+def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        url, secret = (
+            await postgres.schema_of(tmp_path),
+            NatsProcess("--user", "hub", "--pass", "x"),
+        )
+        here = {"STORE_URL": url, "BUS_URL": nats.SHARED[0].url}
+        new = tmp_path / "new"
+        with closing(secret):
+            async with node(tmp_path / "one", **here, CLUSTER_ADDRESS=HERE).running() as hub:
+                login = secret.url.replace("//", "//hub:hush@")
+                for bus, words in {
+                    "nats://hub:hush@127.0.0.1:1": "nats://127.0.0.1:1: Connection refused",
+                    "nats://hush@bus.invalid": "nats://bus.invalid:4222: ",
+                    login: f"{secret.url}: it refuses this login",
+                    login.replace("nats:", "tls:"): "the server offers no TLS",
+                    f"{login},nats://127.0.0.1:1": "refuses this login; nats://127.0.0.1:1: ",
+                }.items():
+                    told = await refusal(new, **{**here, "BUS_URL": bus})
+                    assert told.startswith("No server of the bus can be used. ")
+                    assert words in told
+                told = await refusal(new, **here, CLUSTER_ADDRESS=HERE)
+                assert f"another node has the address {HERE}" in told
+                told = await refusal(new, STORE_URL=url, CLUSTER_ADDRESS="")
+                assert f"the node {HERE} uses this database. Set bus.url" in told
+                told = await refusal(new, **here, MASTER_KEY=OTHER_KEY)
+                assert "is not the one that opens this database" in told
+                assert "folkmoot keys create" in await refusal(new, **here, MASTER_KEY="")
+                assert [each.address for each in await listed(hub)] == [HERE]
+            async with node(tmp_path / "one", STORE_URL=url, CLUSTER_ADDRESS="").running():
+                told = await refusal(new, **here)
+                assert "a hub without bus.url uses this database" in told
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.settings")
+def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path: Path) -> None:
+    async def main() -> None:
+        import asyncpg
+
+        url = await postgres.schema_of(tmp_path)
+        await refusal(tmp_path / "new", STORE_URL=url, BUS_URL="nats://127.0.0.1:1")
+        connection = await asyncpg.connect(url)
+        try:
+            tables = await connection.fetchval(
+                "SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema()"
+            )
+        finally:
+            await connection.close()
+        assert tables == 0
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.settings")
+def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(tmp_path / "n")],
+        capture_output=True,
+        text=True,
+        env={
+            **kept,
+            "FOLKMOOT_MASTER_KEY": KEY,
+            "FOLKMOOT_STORE_URL": "postgresql://hub:hush@127.0.0.1:1/x",
+            "FOLKMOOT_BUS_URL": "nats://hub:hush@127.0.0.1:1",
+            "FOLKMOOT_CLUSTER_ADDRESS": HERE,
+        },
+        timeout=100,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (4, "")
+    assert ran.stderr == (
+        "folkmoot: error: No server of the bus can be used. nats://127.0.0.1:1: Connection "
+        "refused.\n"
+    )
+    assert not (tmp_path / "n").exists()
+
+
+@pytest.mark.requirement("nodes.settings")
+def test_settings_that_differ_are_warned_of_and_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        here = {"STORE_URL": await postgres.schema_of(tmp_path), "BUS_URL": nats.SHARED[0].url}
+        async with (
+            node(tmp_path / "one", **here).running() as hub,
+            node(tmp_path / "two", **here, LOG_LEVEL="debug").running(),
+            node(tmp_path / "three", **here, RATES_SEND_PER_MINUTE="7").running(),
+        ):
+            assert [each.differing for each in await listed(hub)] == [
+                (),
+                (),
+                ("rates.send_per_minute",),
+            ]
+
+    with caplog.at_level(logging.WARNING, "folkmoot.storage"):
+        run(main())
+    told = [each.__dict__["settings"] for each in caplog.records if "differ" in each.message]
+    assert told == ["rates.send_per_minute"]
+
+
+async def ready(hub: Hub) -> tuple[int, dict[str, bool]]:
+    port = int(hub.base_url.rpartition(":")[2])
+    answer = await ask(port, "/health/ready")
+    checks = json.loads(answer.body)["checks"]
+    return answer.status, {name: found["ok"] for name, found in checks.items()}
+
+
+async def until_ready(hub: Hub, status: int, checks: dict[str, bool]) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while await ready(hub) != (status, checks):  # noqa: ASYNC110 - nothing tells when
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.requirement("nodes.ready")
+def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        url, server, other = await postgres.schema_of(tmp_path), NatsProcess(), NatsProcess()
+        with closing(server), closing(other):
+            # Two servers that are not connected stand for a network that is cut for one node.
+            async with (
+                node(tmp_path / "one", STORE_URL=url, BUS_URL=server.url).running(),
+                node(tmp_path / "two", STORE_URL=url, BUS_URL=other.url).running() as cut,
+            ):
+                well = {"database": True, "lease": True, "bus": True}
+                assert await ready(cut) == (200, well)
+                other.kill()
+                await until_ready(cut, 503, {**well, "bus": False})
+                other.start()
+                await until_ready(cut, 200, well)
+
+    run(main())
