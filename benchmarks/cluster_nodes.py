@@ -107,11 +107,14 @@ async def compare(
     found = [[await cost(*subject) for subject in subjects] for _ in range(rounds)]
     ratio = median(many.nodes / one.nodes for one, many in found)
     with_servers = median(sum(many) / sum(one) for one, many in found)
-    costs = [f"{median(each.nodes for each in column) * 1e6:,.0f} µs"
-             for column in zip(*found, strict=True)]  # fmt: skip
+
+    def shown(part: Callable[[Cost], float]) -> list[str]:
+        return [f"{median(map(part, column)) * 1e6:,.0f} µs" for column in zip(*found, strict=True)]
+
+    ours, theirs = shown(lambda cost: cost.nodes), shown(lambda cost: cost.servers)
     met = "met" if ratio <= goal else "MISSED"
-    told = f"goal ≤ {goal:g}: {met}; with the servers {with_servers:.2f}"
-    print(COLUMNS.format(what, *costs, f"{ratio:.2f}", told), flush=True)
+    told = f"goal ≤ {goal:g}: {met}; servers {' and '.join(theirs)}, with them {with_servers:.2f}"
+    print(COLUMNS.format(what, *ours, f"{ratio:.2f}", told), flush=True)
 
 
 class Spread(Crowd):
