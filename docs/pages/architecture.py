@@ -10,6 +10,7 @@ from typing import Any
 from docs.pages.markdown import code, table
 from folkmoot.accounts.limits import MAX_CACHED_IDENTITIES
 from folkmoot.bus.limits import MAX_QUEUED_EVENT_BYTES, MAX_QUEUED_EVENTS
+from folkmoot.bus.subjects import check_subject
 from folkmoot.client.limits import MAX_CALLS, MAX_INBOX, MAX_INBOX_BYTES, MAX_SENT
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
@@ -80,7 +81,9 @@ def core() -> str:
 
 def bounds() -> str:
     """Every queue and cache, how much it holds, and what happens when it is full."""
-    kinds, globs = (cached.cache_parameters()["maxsize"] for cached in (parse, glob))
+    kinds, globs, subjects = (
+        cached.cache_parameters()["maxsize"] for cached in (parse, glob, check_subject)
+    )
     return table(
         ["What", "Bound", "When full"],
         [
@@ -97,6 +100,7 @@ def bounds() -> str:
                 f"{MAX_QUEUED_EVENTS:,}, and {MAX_QUEUED_EVENT_BYTES >> 20} MiB",
                 "the oldest are dropped and replaced by `Missed`",
             ],
+            ["checked subjects", f"{subjects:,}", "the least recently used is forgotten"],
             ["parsed kinds", f"{kinds:,}", "the least recently used is forgotten"],
             ["compiled globs", f"{globs:,}", "the least recently used is forgotten"],
             ["verdicts of one principal", str(MAX_CACHED_VERDICTS), "all are forgotten"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -76,9 +76,10 @@ class MemoryBus:
         tokens = check_subject(subject)
         self._deliver(subject, tokens, self._encode(subject, event))
 
-    def _deliver(self, subject: str, tokens: list[str], data: bytes) -> None:
+    def _deliver(self, subject: str, tokens: Sequence[str], data: bytes) -> None:
         """Call the listeners of this process, then wake its subscribers."""
-        for _, listener in sorted(self._listeners.match(tokens), key=lambda each: each.number):
+        # No two have one number, so listeners themselves are never compared.
+        for _, listener in sorted(self._listeners.match(tokens)):
             try:
                 listener(Event(subject, msgspec.json.decode(data)))
             except Exception:

@@ -7,6 +7,8 @@ subscribers there are.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from folkmoot.core.errors import SubjectInvalid
@@ -23,12 +25,13 @@ TOKEN = re.compile(r"[!-)+\-/-=?-~]+")
 SUBJECT = re.compile(rf"{TOKEN.pattern}(?:\.{TOKEN.pattern}){{0,{MAX_TOKENS - 1}}}")
 
 
-def check_subject(subject: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def check_subject(subject: str) -> tuple[str, ...]:
     """The tokens of a subject one may publish on."""
     if len(subject) > MAX_SUBJECT or SUBJECT.fullmatch(subject) is None:
         split(subject)
         raise SubjectInvalid(f"{subject!r} is not a subject: tokens are joined by dots.")
-    return subject.split(".")
+    return tuple(subject.split("."))
 
 
 def check_pattern(pattern: str) -> list[str]:
@@ -85,7 +88,7 @@ class SubjectIndex(Generic[T]):
                 break
             del parent.children[token]
 
-    def match(self, tokens: list[str]) -> list[T]:
+    def match(self, tokens: Sequence[str]) -> list[T]:
         """The items whose patterns match a checked subject."""
         found: list[T] = []
         nodes = [self._root]
