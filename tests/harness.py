@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KEEP_ALIVE_SECONDS = 120
+KEEP_ALIVE_SECONDS = 300
 """For servers of uvicorn: no shorter than a test, so that none closes what a client uses again."""
 
 

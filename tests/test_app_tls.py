@@ -79,7 +79,7 @@ def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(
             assert await reader.read() == b""
             writer.close()
 
-    run(main(), seconds=30)
+    run(main())
 
 
 def test_plain_http_on_the_port_of_tls_gets_no_answer(tmp_path: Path) -> None:

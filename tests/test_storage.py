@@ -77,4 +77,4 @@ def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
         await killed.close()
         await again.close()
 
-    run(main(), 60)
+    run(main())

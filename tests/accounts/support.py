@@ -168,7 +168,7 @@ def run(
     """Run a test's body in a world of its own, for a bounded time."""
 
     async def bounded() -> None:
-        async with asyncio.timeout(60), world(folder, policy, **options) as here:
+        async with asyncio.timeout(300), world(folder, policy, **options) as here:
             await body(here)
 
     asyncio.run(bounded())

@@ -7,7 +7,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.accounts.queries import grams_of
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import NewRows, Tx
 from tests.accounts.support import World, run
 
 
@@ -211,17 +211,13 @@ async def crowd(here: World, count: int, names: str) -> None:
     fields = "bio, privacy, status, account_type, public_key, private_key, created_at, updated_at"
 
     async def unit(tx: Tx) -> None:
-        for number in range(count):
-            user_id, handle = f"{number:08}", f"{names.lower().replace(' ', '_')}_{number}"
-            await tx.execute(
-                f"INSERT INTO users (id, handle, display_name, token_hash, recovery_hash, {fields})"
-                f" SELECT ?, ?, ?, ?, '', {fields} FROM users WHERE handle = 'viewer'",
-                (user_id, handle, names, user_id),
-            )
-            for gram in grams_of(handle, names):
-                await tx.execute(
-                    "INSERT INTO user_grams (gram, user_id) VALUES (?, ?)", (gram, user_id)
-                )
+        [alike] = await tx.fetch(f"SELECT {fields} FROM users WHERE handle = 'viewer'")
+        named = {f"{n:08}": f"{names.lower().replace(' ', '_')}_{n}" for n in range(count)}
+        users = [(id_, handle, names, id_, "", *alike) for id_, handle in named.items()]
+        grams = [(gram, id_) for id_, handle in named.items() for gram in grams_of(handle, names)]
+        columns = ("id", "handle", "display_name", "token_hash", "recovery_hash")
+        await tx.insert(NewRows("users", (*columns, *fields.split(", ")), users))
+        await tx.insert(NewRows("user_grams", ("gram", "user_id"), grams))
 
     await here.inner.write(unit)
 

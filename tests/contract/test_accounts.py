@@ -28,7 +28,7 @@ def with_two(
 ) -> None:
     async def run() -> None:
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(300),
             open_store(folder) as first,
             open_store(folder) as second,
         ):

@@ -35,7 +35,7 @@ from tests.rooms.storehouse import record
 
 pytestmark = pytest.mark.requirement("store.many-writers")
 
-SECONDS = 60
+SECONDS = 300
 KEY = MasterKey(bytes(range(32)))
 OTHER_KEY = MasterKey(bytes(range(1, 33)))
 

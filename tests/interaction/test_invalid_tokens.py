@@ -82,7 +82,7 @@ def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(
             for body in (b"", b"[]", b"nonsense"):
                 assert is_told(await there.post(body, query=f"?token={dead}", headers=headers))
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @pytest.mark.requirement("auth.invalid-token-handshake")
@@ -115,7 +115,7 @@ def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(
             anonymous = sse_json(await there.post(INITIALIZE))
             assert SAID not in anonymous["result"]["instructions"]
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @both_eras
@@ -129,7 +129,7 @@ def test_a_dead_token_lists_only_what_it_may_call(era: str, tmp_path: Path) -> N
             assert [tool.name for tool in tools] == ["msg_register", "msg_recover"]
             assert all((tool.description or "").startswith(SAID) for tool in tools)
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @both_eras
@@ -148,7 +148,7 @@ def test_registering_and_recovering_work_with_a_dead_token(era: str, tmp_path: P
             made = await other.call("folkmoot/call_tool", **inner)
             assert made["handle"] == "carol"
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @pytest.mark.requirement("auth.invalid-token-recovers", "auth.session-bound-at-register")
@@ -170,7 +170,7 @@ def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(tmp_path: Pat
             await there.hub.accounts.recover("alice", code)
             assert SAID in (await call(there, session_id, mine)).text
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @pytest.mark.requirement("auth.invalid-token-recovers", "auth.says-what-next")
@@ -184,7 +184,7 @@ def test_a_session_opened_with_a_dead_token_is_bound_by_registering(tmp_path: Pa
             assert made["next"].startswith("You are signed in as @carol")
             assert told(await call(there, session_id, mine))["handle"] == "carol"
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @pytest.mark.requirement("auth.session-registers-once")
@@ -207,7 +207,7 @@ def test_registering_again_in_a_bound_session_is_refused(tmp_path: Path) -> None
             assert (await register("alicia"))["handle"] == "alicia"
             assert told(await call(there, session_id))["handle"] == "alicia"
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @pytest.mark.requirement("auth.invalid-token-elsewhere")
@@ -226,7 +226,7 @@ def test_rest_and_websockets_say_that_a_token_is_not_valid(tmp_path: Path) -> No
                 assert code == 4401
                 assert reason.startswith("Authentication required. The token is not valid")
 
-    run(main(), seconds=20)
+    run(main())
 
 
 async def closed_socket(port: int, token: str) -> tuple[int, str]:
@@ -315,7 +315,7 @@ def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(ending: str, tmp_p
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @pytest.mark.requirement("auth.streams-end")
@@ -329,7 +329,7 @@ def test_the_stream_of_a_session_bound_later_ends_with_its_token(tmp_path: Path)
                 await there.hub.accounts.recover("alice", made["recovery_code"])
                 await to_the_end(lines)
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @both_eras
@@ -356,7 +356,7 @@ def test_a_call_that_waits_ends_with_its_token(era: str, tmp_path: Path) -> None
             assert all(sentence.startswith(SAID) for sentence in await waiting)
             assert (await over_rest).json()["error"]["code"] == "token_invalid"
 
-    run(main(), seconds=20)
+    run(main())
 
 
 @both_eras
@@ -368,4 +368,4 @@ def test_the_python_client_is_told(era: str, tmp_path: Path) -> None:
             with pytest.raises(MCPError, match="The token is not valid"):
                 await client.list_resources()
 
-    run(main(), seconds=20)
+    run(main())

@@ -179,7 +179,7 @@ def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path: Path)
                 there.hub.stop()
                 assert [event async for event in events] == []
 
-    run(main(), seconds=30)
+    run(main())
 
 
 async def make_changes(alice: Person, device: Person, heard: asyncio.Queue[str]) -> None:

@@ -301,7 +301,7 @@ def test_a_hub_that_stops_lets_nobody_wait(tmp_path: Path) -> None:
             assert answer.status == 200
             assert json.loads(answer.json()["result"]["content"][0]["text"])["messages"] == []
 
-    run(main(), 30)
+    run(main())
 
 
 @one_era

@@ -347,7 +347,7 @@ async def while_held(
     seen = asyncio.Event()
     end = held.bus.listen(HELD, lambda _: seen.set())
     answering = asyncio.ensure_future(asking)
-    await asyncio.wait_for(seen.wait(), 10)
+    await asyncio.wait_for(seen.wait(), 60)
     end()
     await change()
     held.release(held.list()[0].id)

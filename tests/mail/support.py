@@ -22,7 +22,7 @@ from folkmoot.store import SqliteStore, Synchronous
 from folkmoot.vault import Vault
 from tests.stores import ON_POSTGRES, open_store
 
-SECONDS = 60
+SECONDS = 300
 NOON = 1_700_000_000
 KEY = MasterKey(bytes(range(32)))
 

@@ -16,7 +16,7 @@ from folkmoot.mail.thread_pages import ThreadPages
 from tests.mail.support import PostOffice, forgetful, in_office
 from tests.stores import ON_POSTGRES
 
-ACTIONS = 120
+ACTIONS = 30 if ON_POSTGRES else 120
 MARKS = ("archive", "star", "mute")
 
 

@@ -23,7 +23,7 @@ AT_ONCE = 2
 """Calls that a caller has open at the same time."""
 MOST_STEPS = 6
 CANCELLED_PART = 0.25
-SECONDS = 30.0
+SECONDS = 100.0
 CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 OPTIONS = {
     "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,

@@ -147,7 +147,7 @@ def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(tmp_p
             assert (told["taskId"], told["status"]) == (made, "completed")
             assert told["result"]["content"][0]["text"] == "for Ann"
 
-    run(main(), 60)
+    run(main())
 
 
 @pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
@@ -171,4 +171,4 @@ def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(tmp_p
             listed = (await bob.ask("tasks/list"))["result"]["tasks"]
             assert [each["taskId"] for each in listed] == [bobs]
 
-    run(main(), 60)
+    run(main())

@@ -277,7 +277,7 @@ def test_a_session_ends_though_its_server_reads_nothing(monkeypatch: pytest.Monk
             assert (await ask(there.port, "/mcp", method="DELETE", headers=headers)).status == 204
             await until(lambda: not len(there.proxy.sessions))
 
-    run(main(), 20)
+    run(main())
 
 
 def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
@@ -295,7 +295,7 @@ def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
             message, headers = stateless("tools/list")
             assert (await there.post(message, **headers)).status == 200
 
-    run(main(), 20)
+    run(main())
 
 
 @pytest.mark.parametrize("name", ["mcp-session-id", "authorization"])

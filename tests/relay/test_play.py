@@ -275,7 +275,7 @@ def test_a_server_that_ends_while_it_is_asked_is_not_waited_for() -> None:
         async with Replay(tape(*SESSION), SystemClock()).connect() as server:
             yield Leaving(server)
 
-    report = run(play(tape(*SESSION), leaving), 10)
+    report = run(play(tape(*SESSION), leaving))
     assert report.calls[0].why == "The tape is no longer played."
 
 

@@ -123,7 +123,7 @@ def test_a_backend_is_asked_although_the_lease_lapsed(
             assert answer["payload"]["result"] == {"method": "tools/list"}
             assert ear.is_open
 
-    run(main(), 60)
+    run(main())
 
 
 @pytest.mark.requirement("nodes.leases")
@@ -136,7 +136,7 @@ def test_what_a_durable_room_commits_proves_that_it_is_ours(tmp_path: Path) -> N
             await live.post(ann.principal, Role.OWNER, chat("after"))
             assert live.is_ours
 
-    run(main(), 60)
+    run(main())
 
 
 @pytest.mark.requirement("nodes.leases")
@@ -165,7 +165,7 @@ def test_a_room_in_memory_outlives_a_database_that_is_away(
             assert ear.texts == ["before", *(f"meanwhile {n}" for n in range(6)), "one more"]
             assert not ear.held
 
-    run(main(), 60)
+    run(main())
 
 
 def test_a_room_in_memory_ends_when_another_hub_has_the_database(tmp_path: Path) -> None:
@@ -178,4 +178,4 @@ def test_a_room_in_memory_ends_when_another_hub_has_the_database(tmp_path: Path)
             await ear.until_closed()
             assert live.is_ended
 
-    run(main(), 60)
+    run(main())

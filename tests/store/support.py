@@ -13,7 +13,7 @@ from typing import Any
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore
 
-SECONDS = 60
+SECONDS = 300
 
 
 def run(body: Coroutine[Any, Any, None]) -> None:

@@ -152,7 +152,7 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, single: b
         connection = await asyncpg.connect(url)
         await connection.execute(f"{SLOW_COMMIT}; {AT_COMMIT}")
         waiting = asyncio.create_task(store.write(slow, single=single))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await connection.fetchval(END_SLEEPER):  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0.05)
         with pytest.raises(DatabaseUnreachable, match="It may have been done"):
@@ -374,7 +374,7 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
 async def renewed(lease: nodes.NodeLease) -> None:
     """Wait until the lease is renewed."""
     until = lease._lease.until
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await reached(lambda: lease._lease.until > until)
 
 
@@ -386,7 +386,7 @@ def test_a_lease_is_renewed_while_another_migrates_the_database(tmp_path: Path) 
         migrating = await asyncpg.connect(url)
         async with migrating.transaction(), store._pool.acquire() as connection:
             await migrating.execute(f"SELECT pg_advisory_xact_lock({schema.LOCK})")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await store._lease.renew(connection)
         await migrating.close()
         await store.close()

@@ -69,7 +69,7 @@ def test_a_client_that_does_not_read_loses_its_connection(
                 await gone(client)
             assert (await ask(hub.port)).status == 200
 
-    run(main(), seconds=20)
+    run(main())
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 

@@ -32,7 +32,7 @@ from tests.mcp.oracle.corpus import (
 from tests.peers.gateway import backend, fronted, token_of
 from tests.peers.servers import Place as Address
 
-SECONDS = 20.0
+SECONDS = 60.0
 BOTH = "application/json, text/event-stream"
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose subject a header names."""

@@ -340,7 +340,7 @@ def test_a_connection_that_took_long_to_open_is_used_before_it_is_closed_as_idle
             answer = await there.backend.request(call("echo", person="ada", a=1))
             assert answer.result["said"] == {"a": 1}
 
-    run(test(), 10)
+    run(test())
 
 
 @both_eras

@@ -41,7 +41,7 @@ def test_a_session_has_one_subscription_however_many_it_asks_for_at_once() -> No
             held = bus.subscriptions
         return held, bus.subscriptions
 
-    assert run(main(), 20) == (1, 0)
+    assert run(main()) == (1, 0)
 
 
 def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
@@ -58,7 +58,7 @@ def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
             await notices.subscribe(session, "user", "mark", notify)
             return bus.subscriptions
 
-    assert run(main(), 20) == 0
+    assert run(main()) == 0
 
 
 def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
@@ -70,7 +70,7 @@ def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
             with pytest.raises(BusClosed):
                 await notices.subscribe(McpSession("one", "mark", 0.0), "user", "mark", notify)
 
-    run(main(), 20)
+    run(main())
 
 
 def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
@@ -98,4 +98,4 @@ def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
                 await asyncio.sleep(0)
         return asked
 
-    assert run(main(), 20) == ["notes://a", "notes://a"]
+    assert run(main()) == ["notes://a", "notes://a"]

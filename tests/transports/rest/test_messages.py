@@ -122,7 +122,7 @@ def test_a_stopping_hub_ends_all_waiting_at_once_and_says_why(tmp_path: Path) ->
         if answer.status != 200:
             refused(answer, 503, "hub_stopping")
 
-    run(main(), seconds=30)
+    run(main())
 
 
 def test_whoever_leaves_while_waiting_is_waited_for_no_longer(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_whoever_leaves_while_waiting_is_waited_for_no_longer(tmp_path: Path) ->
             waiting.cancel()
             await until(lambda: in_flight(here) == 0)
 
-    run(main(), seconds=30)
+    run(main())
 
 
 def test_a_token_that_ended_meanwhile_is_told_nothing(tmp_path: Path) -> None:
