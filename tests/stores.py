@@ -62,6 +62,27 @@ async def held_writes(store: Any) -> AsyncIterator[None]:
     await busy
 
 
+class OneHeld:
+    """A store whose first unit waits, also if its caller leaves, and that later ones overtake."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.begun = 0
+        self.go_on = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, unit: Any, **how: Any) -> Any:
+        self.begun += 1
+        return await asyncio.shield(asyncio.ensure_future(self._write(self.begun, unit, how)))
+
+    async def _write(self, number: int, unit: Any, how: dict[str, Any]) -> Any:
+        if number == 1:
+            await self.go_on.wait()
+        return await self._store.write(unit, **how)
+
+
 @asynccontextmanager
 async def full_disk(store: Any, disk: Any, table: str) -> AsyncIterator[None]:
     """Have the disk full meanwhile; on PostgreSQL it says so for the rows of a table."""

@@ -16,9 +16,10 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.session_ids import short_hash
-from tests.harness import Answer, run
+from tests.harness import Answer, reached, run
 from tests.interaction.test_mail_sessions import WHOAMI, call, not_found, open_session, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
+from tests.stores import OneHeld
 
 YEARS = 400 * 24 * 3600.0
 
@@ -305,6 +306,32 @@ def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
             await there.hub.accounts.delete(again.account)
             rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
             assert rows == []
+
+    run(main())
+
+
+def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            made = await there.hub.accounts.register("alice")
+            session_id = await open_session(there, f"?token={made.token}")
+            session = there.hub.mcp._sessions._sessions[session_id]
+            resumption = there.hub.mcp._resumption
+            held = resumption._rows._store = OneHeld(there.hub.store)
+            session.log_level = "debug"
+            first = asyncio.ensure_future(resumption.keep(session))
+            await reached(lambda: held.begun == 1)
+            first.cancel()
+            session.log_level = "error"
+            second = asyncio.ensure_future(resumption.keep(session))
+            await asyncio.sleep(0.01)
+            assert held.begun == 1
+            held.go_on.set()
+            await second
+            state, _ = await resumption._rows.read(session_id)
+            assert state is not None
+            assert state.log_level == "error"
+            assert not resumption._keeping
 
     run(main())
 

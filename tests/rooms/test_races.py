@@ -22,7 +22,7 @@ from folkmoot.rooms import read_patch, upkeep
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomRecord
-from tests.harness import run
+from tests.harness import reached, run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.stores import held_writes
 
@@ -130,6 +130,36 @@ def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(tmp_path: Pat
                 await live.post(ann.principal, role, chat("too late"))
             with pytest.raises(HubStopping):
                 live.join(Ear(), ann, role)
+
+    run(main())
+
+
+@BOTH
+def test_a_change_whose_caller_gives_up_is_in_force_before_the_next(
+    tmp_path: Path, durable: bool
+) -> None:
+    async def main() -> None:
+        async with gathering(tmp_path) as hub:
+            ann, bob = await hub.people("ann", "bob")
+            await hub.create(ann, durable=durable)
+            ear, live = await hub.join(bob)
+            async with held_writes(hub.store):
+                first = asyncio.ensure_future(
+                    hub.rooms.change(ann, "square", read_patch({"capabilities": ["chat.say"]}))
+                )
+                await reached(live.changing.locked)
+                # Long enough for it to be written, and below for one that does not wait for it.
+                await asyncio.sleep(0.05)
+                first.cancel()
+                second = asyncio.ensure_future(
+                    hub.rooms.change(ann, "square", read_patch({"access": "private"}))
+                )
+                await asyncio.sleep(0.05)
+            assert (await second).access == "private"
+            shown = await hub.rooms.get(ann, "square")
+            assert (shown.access, shown.capabilities) == ("private", ["chat.say"])
+            assert live.machine.settings.rights[Role.MEMBER] == ("chat.say",)
+            assert ear.is_open
 
     run(main())
 

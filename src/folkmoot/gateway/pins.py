@@ -26,6 +26,7 @@ from folkmoot.gateway.pin_comparison import (
     pinned_name,
 )
 from folkmoot.gateway.queries import Changed, Definite
+from folkmoot.taskgroups import uninterrupted
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -157,7 +158,7 @@ class Pins:
             self._publish(tx, namespace, accepted=False)
 
         try:
-            await self._store.write(unit)
+            await uninterrupted(self._store.write(unit))
         except PinnedMeanwhile:
             self._outdated.add(namespace)
             return False
@@ -227,7 +228,7 @@ class Pins:
                 return done
 
             if wanted:
-                accepted = await self._store.write(unit)
+                accepted = await uninterrupted(self._store.write(unit))
         for line in lines:
             line.log()
         return sorted(pinned_name(namespace, each.name) for each in accepted)
@@ -240,7 +241,7 @@ class Pins:
             return await queries.forget(tx, namespace)
 
         async with self._lock:
-            return await self._store.write(unit)
+            return await uninterrupted(self._store.write(unit))
 
 
 def _warn(words: str, namespace: str, tools: list[Definite]) -> None:

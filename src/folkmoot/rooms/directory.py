@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -73,6 +74,7 @@ class Directory:
         self._backends = backends
         self._id = secrets.token_hex(8)
         """What tells our own changes from those of another hub on the same store."""
+        self._changes: set[asyncio.Task[tuple[RoomRecord, Role]]] = set()
 
     async def find(self, visitor: Visitor, name: str) -> tuple[RoomRecord, Membership | None]:
         """The room with this name, and the visitor's membership."""
@@ -208,12 +210,21 @@ class Directory:
             record, role = await self.find_in(visitor, name)
             return await self.shown(record, role)
         live = await self._live.load(record)
+        # A caller who gives up leaves nothing stored that is not in force, and the next change
+        # waits for this one.
+        changing = asyncio.create_task(self._change_in_turn(visitor, name, live, patch))
+        self._changes.add(changing)
+        changing.add_done_callback(self._changes.discard)
+        return await self.shown(*await asyncio.shield(changing))
+
+    async def _change_in_turn(
+        self, visitor: Visitor, name: str, live: LiveRoom, patch: RoomPatch
+    ) -> tuple[RoomRecord, Role]:
         async with live.changing:
             # Read again: another change may have come first.
             record, role = await self.find_in(visitor, name)
             require_owner(role)
-            changed = await self._change(visitor, record, live, patch)
-        return await self.shown(changed, role)
+            return await self._change(visitor, record, live, patch), role
 
     async def _change(
         self, visitor: Visitor, record: RoomRecord, live: LiveRoom, patch: RoomPatch

@@ -141,7 +141,7 @@ class Rooms(Listing):
                     await self._nodes.hand_over()
                 await self._live.release_all()
                 self._tasks = None
-                for task in self._running:
+                for task in (*self._running, *self._changes):
                     task.cancel()
 
     def stop(self) -> None:

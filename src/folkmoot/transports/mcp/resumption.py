@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -59,6 +60,8 @@ class Resumption:
         self._begun = begun
         self._subscribed = subscribed
         self._adopting: dict[str, asyncio.Event] = {}
+        self._keeping: dict[str, asyncio.Task[None]] = {}
+        """What is being stored last of a session."""
         self._closing: set[str] = set()
         """The ids of sessions that are gone, while that is written down."""
 
@@ -88,12 +91,28 @@ class Resumption:
     async def keep(self, session: McpSession) -> None:
         """Store what has changed in a session since its id was made.
 
-        Nothing is stored of strangers' sessions: anyone can open them, as often as they like.
+        Nothing is stored of strangers' sessions: anyone can open them, as often as they like. Each
+        state is stored after the one before it, also if whoever wanted that has left.
         """
         said = self._ids.open(session.id) if is_somebodys(session) else None
         if said is None or session.ended:
             return
         session.stored = True
+        before = self._keeping.get(session.id)
+        task = asyncio.create_task(self._keep(session, said.born + MAX_SESSION_SECONDS, before))
+        self._keeping[session.id] = task
+        task.add_done_callback(partial(self._kept, session.id))
+        await asyncio.shield(task)
+
+    def _kept(self, session_id: str, task: asyncio.Task[None]) -> None:
+        if self._keeping[session_id] is task:
+            del self._keeping[session_id]
+
+    async def _keep(
+        self, session: McpSession, until: int, before: asyncio.Task[None] | None
+    ) -> None:
+        if before is not None:
+            await asyncio.wait((before,))
         state = SessionRecord(
             version=session.version,
             capabilities=session.capabilities,
@@ -102,9 +121,8 @@ class Resumption:
             credential_id=session.credential_id if session.token_id else "",
             token_id=session.token_id,
         )
-        now, until = int(self._clock.now()), said.born + MAX_SESSION_SECONDS
         try:
-            await self._rows.put(session.id, session.owner, state, now, until)
+            await self._rows.put(session.id, session.owner, state, int(self._clock.now()), until)
         except StoreError as error:
             # The session itself works; only a restart would end what was not stored.
             logger.warning("a session was not stored", extra={"error": error.code})
