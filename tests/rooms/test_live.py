@@ -66,6 +66,32 @@ def test_nobody_hears_what_is_not_yet_stored(tmp_path: Path) -> None:
     run(main())
 
 
+def test_messages_are_broadcast_together_though_some_wait_for_each(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with gathering(tmp_path) as hub:
+            (ann,) = await hub.people("ann")
+            await hub.create(ann)
+            ear, live = await hub.join(ann)
+            at_once: list[int] = []
+            broadcast, heard = live._broadcast, []
+
+            def counted(messages: Any) -> None:
+                at_once.append(len(messages))
+                broadcast(messages)
+
+            live._broadcast = counted
+            live.receive(ear, chat("0"))
+            for number in range(1, 10):
+                live.receive(ear, chat(f"{number}"))
+                live.perform([journal.Barrier(lambda _: heard.append(len(ear.texts)))])
+            await live.flushed()
+            assert ear.texts == [f"{number}" for number in range(10)]
+            assert len(at_once) <= 2
+            assert all(many > before for before, many in enumerate(heard, 1))
+
+    run(main())
+
+
 def test_a_refusal_waits_for_what_was_said_before_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with gathering(tmp_path) as hub:

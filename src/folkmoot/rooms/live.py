@@ -11,7 +11,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -468,18 +467,37 @@ class LiveRoom(RoomStream):
         if said and len(said) == len(items):
             self._deliver(said)
         else:
-            for is_said, some in groupby(items, _is_append):
-                if is_said:
-                    self._deliver([*some])  # type: ignore[list-item]
-                else:
-                    for item in some:
-                        CARRY_OUT[type(item)](self, item)
+            self._carry_out_each(items)
         if said:
             publish_news(self._around.bus, self._news, said)
         if self._waiters:
             self._wake()
         if self._held and not self.journal.is_full:
             self._release()
+
+    def _carry_out_each(self, items: Sequence[Item]) -> None:
+        """Carry out effects of many kinds; messages without others between them go together."""
+        run: list[Append] = []
+        barriers: list[Barrier] = []
+
+        def deliver() -> None:
+            if run:
+                self._deliver([*run])
+                run.clear()
+            for barrier in barriers:
+                barrier.call(None)
+            barriers.clear()
+
+        for item in items:
+            if type(item) is Append:
+                run.append(item)
+            elif type(item) is Barrier:
+                # All before it is carried out also after what follows.
+                barriers.append(item)
+            else:
+                deliver()
+                CARRY_OUT[type(item)](self, item)
+        deliver()
 
     def _release(self) -> None:
         held, self._held = self._held, set()
@@ -514,9 +532,6 @@ class LiveRoom(RoomStream):
     def _cease(self, item: Cease) -> None:
         self.serving.cease(item.id)
 
-    def _done(self, item: Barrier) -> None:
-        item.call(None)
-
     def _set_timer(self) -> None:
         """Set the timer for when the machine has something due."""
         if self._timer is not None:
@@ -543,13 +558,8 @@ CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
     Expel: LiveRoom._expel,
     AskBackend: LiveRoom._ask,
     Cease: LiveRoom._cease,
-    Barrier: LiveRoom._done,
 }
-"""What is done with each effect, but for the messages themselves."""
-
-
-def _is_append(item: Item) -> bool:
-    return type(item) is Append
+"""What is done with each effect, but for the messages themselves and what waits for them."""
 
 
 def _release_barriers(items: Sequence[Item], error: FolkmootError) -> None:

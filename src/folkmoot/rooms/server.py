@@ -205,25 +205,26 @@ class RoomServer:
     async def _work(self, key: SessionKey) -> None:
         """Carry out a node's commands in their order, as fast as it hears what comes of them."""
         commands = self._commands[key]
+        done: list[int] = []
         try:
             while commands:
                 one = commands.popleft()
                 command = one.command
-                if type(command) is JoinRoom:
-                    await self._join(one.key, command)
-                elif type(command) is AskOwner:
-                    if self._refuse(one.key, command):
-                        self._resolve_after(one)
-                    else:
-                        self._spawn(self._answer(one, command))
-                    continue
-                elif type(command) is SendMessages:
-                    outlet = self._outlets.get(RemoteKey(one.key, command.connection))
+                if type(command) is SendMessages:
+                    outlet = self._outlets.get(RemoteKey(key, command.connection))
                     if outlet is not None:
                         self.live.receive(outlet, *command.messages)
                 elif type(command) is LeaveRoom:
-                    self._leave(RemoteKey(one.key, command.connection))
-                self._resolve_after(one)
+                    self._leave(RemoteKey(key, command.connection))
+                elif type(command) is JoinRoom:
+                    self._resolve_after(key, done)
+                    done = []
+                    await self._join(key, command)
+                elif type(command) is AskOwner and not self._refuse(key, command):
+                    self._spawn(self._answer(one, command))
+                    continue
+                done.append(one.number)
+            self._resolve_after(key, done)
         finally:
             del self._commands[key]
 
@@ -283,14 +284,17 @@ class RoomServer:
             self._give_turn(remote)
             self.live.left(outlet)
 
-    def _resolve_after(self, one: Arrived) -> None:
-        """Resolve a command once everything it brought about was carried out."""
+    def _resolve_after(self, key: SessionKey, numbers: Sequence[int]) -> None:
+        """Resolve commands once everything they brought about was carried out."""
 
         def carried_out(error: FolkmootError | None) -> None:
             if error is None:
-                self.owner.resolve(one.key, one.number)
+                for number in numbers:
+                    self.owner.resolve(key, number)
                 self.touch()
 
+        if not numbers:
+            return
         if self.live.has_lookups:
             self._spawn(self._resolve_later(carried_out))
         else:
