@@ -177,14 +177,15 @@ async def compare_mail(
                     stack.callback(load.close)
                     numbers = range(first, CALLERS, len(loads))
                     await load.connect([script(cluster.people, number) for number in numbers])
-                subjects.append((cluster, partial(call_all, loads, seconds)))
+                calls = len(script(cluster.people, 0))
+                subjects.append((cluster, partial(call_all, loads, seconds, calls)))
             await compare(what, rounds, MAIL_GOAL, servers, subjects)
 
 
-async def call_all(loads: list[Load], seconds: float) -> float:
-    """Let the callers of all nodes call; how many calls that were."""
+async def call_all(loads: list[Load], seconds: float, calls: int) -> float:
+    """Let the callers of all nodes call; how many letters that were, of so many calls each."""
     await asyncio.gather(*(load.measure(seconds, sleepless=False) for load in loads))
-    return sum(load.answered for load in loads)
+    return sum(load.answered for load in loads) / calls
 
 
 async def measure(

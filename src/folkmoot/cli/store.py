@@ -73,10 +73,11 @@ def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = No
 
 @partial(operator_command, why="so no hub uses it. Start the hub first.")
 def nodes(hub: OperatedHub) -> Output:
-    """List the hubs that use the database.
+    """List the nodes of a hub on PostgreSQL.
 
-    For the operator of a hub on PostgreSQL. Shows for each hub its name, its version, since when it
-    runs and how many rooms it has loaded. A hub that crashed is shown as gone for at least a day.
+    Shows for each node its address, its version, since when it runs, how many rooms it owns, and
+    which settings differ from those of the others. A node that crashed is shown as gone for at
+    least a day.
     """
     found = listed(hub)
     rows = [
