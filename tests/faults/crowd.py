@@ -135,7 +135,12 @@ class Crowd:
                 assert roamer.acknowledged.items() <= where.items()
         for node in self.there.nodes:
             await self.letters.check(node.port)
-        self.works.check(await self.history(self.there.nodes[0], Works.room))
+        async with asyncio.timeout(RECOVER_SECONDS):
+            works = await self.history(self.there.nodes[0], Works.room)
+            while not self.works.is_answered(works):
+                await asyncio.sleep(0.5)
+                works = await self.history(self.there.nodes[0], Works.room)
+        self.works.check(works)
 
     async def history(self, node: Node, room: str) -> list[Any]:
         """All that is kept of a room, as a node tells it."""

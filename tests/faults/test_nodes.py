@@ -59,6 +59,18 @@ class Faults:
         await node.start()
         return f"node {node.number} killed, back after {away:.0f} s"
 
+    async def killed_unheard(self) -> str:
+        """What a node asked of the database arrives long after it was killed."""
+        node = await self.victim()
+        cable = self.there.to_database[node.number]
+        cable.cut(Cut.HELD)
+        await asyncio.sleep(0.5)
+        await node.kill()
+        await asyncio.sleep(LEASE_SECONDS + 2)
+        cable.mend()
+        await node.start()
+        return f"node {node.number} killed, and what it asked of PostgreSQL arrives later"
+
     async def two_killed(self) -> str:
         nodes = self.chance.sample(self.there.nodes, 2)
         await asyncio.gather(*(node.kill() for node in nodes))
@@ -146,7 +158,7 @@ KINDS: list[Fault] = [
     Faults.database_cut,
     Faults.nats_cut,
     Faults.stopped,
-    Faults.killed,
+    Faults.killed_unheard,
     Faults.paused,
     Faults.database_gone,
     Faults.nats_gone,
