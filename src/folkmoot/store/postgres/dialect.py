@@ -42,6 +42,7 @@ LOST: tuple[type[BaseException], ...] = (
     asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.TooManyConnectionsError,
 )
@@ -69,6 +70,7 @@ FAILURES: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.PostgresIOError, DiskFailed, "The disk of the database server failed"),
     (asyncpg.OperatorInterventionError, DatabaseUnreachable, "The server is stopping or starting"),
     (asyncpg.PostgresConnectionError, DatabaseUnreachable, "The connection was lost"),
+    (asyncpg.IdleInTransactionSessionTimeoutError, DatabaseUnreachable, "The connection was lost"),
     (asyncpg.TargetServerAttributeNotMatched, DatabaseUnwritable, "No server accepts writes"),
     (asyncpg.DataError, StatementFailed, "A value does not fit its place"),
     (asyncpg.PostgresError, StatementFailed, "A statement could not be run"),

@@ -45,7 +45,8 @@ other AS (
     INSERT INTO nodes (id, boot, address, shared, version, settings, started_at, until)
     SELECT $1, $2, $3, $4, $5, $6, clock.now, clock.now + $7 FROM clock
     WHERE NOT EXISTS (SELECT 1 FROM other)
-        AND ($8 OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.boot = $2))
+        AND ($8 OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.boot = $2
+            AND ($9 OR n.until > clock.now)))
     ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, address = excluded.address,
         shared = excluded.shared, version = excluded.version, settings = excluded.settings,
         until = excluded.until, draining = CASE WHEN $8 THEN 0 ELSE nodes.draining END,
@@ -151,30 +152,40 @@ class NodeLease:
 
     async def take(self, connection: Any, *, first: bool = True) -> None:
         """Say that this node uses the database, unless another that may not is there too."""
-        node, before, clock = self.node, boot_time(), time.time()
-        async with connection.transaction():
-            await connection.execute(LOCK_LEASES)
-            if first:
-                await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
-            asked = boot_time()
-            mine, other, now = await connection.fetchrow(
-                TAKE_LEASE,
-                node.name,
-                node.process,
-                node.address,
-                self._sharing(),
-                node.version,
-                node.settings(),
-                node.lease_seconds,
-                first,
-            )
-            answered = boot_time()
-        if self._hear_time is not None:
-            self._hear_time(float(now), asked, answered)
+        before, clock = boot_time(), time.time()
+        mine = other = now = None
+        if not first and self.holds:
+            # One statement: if this node is paused now, nobody waits for a lock of its.
+            mine, other, now = await self._ask(connection, first=False, locked=False)
         if mine is None:
+            async with connection.transaction():
+                await connection.execute(LOCK_LEASES)
+                if first:
+                    await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
+                mine, other, now = await self._ask(connection, first=first, locked=True)
+        if mine is None or now is None:
             raise DatabaseInUse(self._refusal(other))
         self._lease.renewed(before, boot_time())
         self._compare_clocks((clock + time.time()) / 2 - float(now))
+
+    async def _ask(self, connection: Any, *, first: bool, locked: bool) -> Any:
+        """Take or renew the lease; without the lock only if it holds. What the database answers."""
+        node, asked = self.node, boot_time()
+        told = await connection.fetchrow(
+            TAKE_LEASE,
+            node.name,
+            node.process,
+            node.address,
+            self._sharing(),
+            node.version,
+            node.settings(),
+            node.lease_seconds,
+            first,
+            locked,
+        )
+        if self._hear_time is not None:
+            self._hear_time(float(told[2]), asked, boot_time())
+        return told
 
     def _sharing(self) -> int:
         if not self.node.shared:

@@ -73,6 +73,8 @@ BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 BEGIN_IN_ANY_ORDER = "BEGIN ISOLATION LEVEL READ COMMITTED"
 ATTEMPT_SECONDS = 20.0
 """How long a unit that loses races, or its connection, is tried again."""
+IDLE_UNIT_SECONDS = 5.0
+"""For how long a unit may at least ask nothing of the server before that ends it."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
 VACUUM_SECONDS = 30.0
 """How often what was deleted is removed from the tables, where something was."""
@@ -100,6 +102,7 @@ class PostgresStore:
         self._lease_pool: Any = None
         """One connection that nothing else waits for or uses."""
         self._log: ChangeLog | None = None
+        self._idle_seconds = 0.0
         self._closed = False
         self._running: set[asyncio.Task[Any]] = set()
         self._in_views: dict[CodeType, None] = {}
@@ -139,6 +142,8 @@ class PostgresStore:
         A node tells the server's time with its lease (`hear_time`).
         """
         store = cls(url, queue=queue, bus=shared or bus, synchronous_replica=synchronous_replica)
+        if node is not None and prepare:
+            store._idle_seconds = max(node.lease_seconds, IDLE_UNIT_SECONDS)
         if not database_url(url):
             raise DatabaseUnwritable(f"{store.where}: the address is not valid.")
         try:
@@ -189,6 +194,12 @@ class PostgresStore:
     async def _prepare_connection(self, connection: Any) -> None:
         async with connection.transaction():
             await use_our_types(connection)
+        if self._idle_seconds:
+            # A node that is paused, or without power, amid a unit keeps its locks until the server
+            # ends that unit; by then others take the node's rooms, for which they need them.
+            await connection.execute(
+                f"SET idle_in_transaction_session_timeout = '{self._idle_seconds:.0f}s'"
+            )
         await self._timeline.check(connection)
 
     async def _keep_lease(self, lease: NodeLease) -> None:
