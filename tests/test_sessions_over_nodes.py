@@ -526,3 +526,91 @@ def test_the_node_of_a_session_knows_where_its_client_is(tmp_path: Path) -> None
             assert seen == ["192.0.2.77"] * 2
 
     run(main())
+
+
+async def opening(there: Meeting, token: str = "") -> int:
+    """The status of one more `initialize`."""
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    query = f"?token={token}" if token else ""
+    return (await there.post(message, query=query)).status
+
+
+@pytest.mark.requirement("nodes.session-limits")
+def test_an_account_has_so_many_sessions_at_all_nodes_together(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, quotas={"sessions_per_account": 3}) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wires = [await wired(hub[0], ann.token) for _ in range(3)]
+            # One more ends the one that was not used for longest, though it is elsewhere.
+            await wired(hub[1], ann.token)
+            assert [held(there) for there in hub] == [2, 1]
+            ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+            found = [(await at(wire, hub[1]).post(ping)).status for wire in wires]
+            assert found == [404, 200, 200]
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.session-limits")
+def test_sessions_in_use_elsewhere_are_not_ended_for_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, quotas={"sessions_per_account": 1}) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            async with listening(wire):
+                assert await opening(hub[1], ann.token) == 429
+            assert await whoami(at(wire, hub[1])) == "ann"
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.session-limits")
+def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 3, mcp={"max_anonymous_sessions": 2}) as hub:
+            assert await opening(hub[0]) == 200
+            assert await opening(hub[1]) == 200
+            assert await opening(hub[2]) == 429
+            await hub.stop(0)
+            assert await opening(hub[2]) == 200
+
+    run(main())
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.session-limits")
+def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.transports.mcp.session_counts.RECOUNT_SECONDS", 0.0)
+
+    async def main() -> None:
+        async with nodes(tmp_path, mcp={"max_sessions": 2}) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            await wired(hub[0], ann.token)
+            wire = await wired(hub[1], ann.token)
+            pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
+            # As after a crash of the database's server.
+            await pool.execute("TRUNCATE session_counts")
+
+            async def counted() -> bool:
+                told = await pool.fetchval("SELECT count(*) FROM session_counts WHERE number = 1")
+                return bool(told == 4)
+
+            await soon(counted)
+            assert [await opening(there, ann.token) for there in hub] == [503, 503]
+            assert (await hub[0].ask("DELETE", headers=wire.headers({}))).status == 200
+
+            async def has_room() -> bool:
+                return await opening(hub[0], ann.token) == 200
+
+            await soon(has_room)
+
+    run(main())

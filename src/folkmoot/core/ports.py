@@ -342,6 +342,17 @@ class SessionHomes(Protocol):
         """A session that was taken over has ended here."""
         ...
 
+    async def report(self, key: str, number: int) -> int:
+        """Say how many sessions of a key this process has; how many other processes have."""
+        ...
+
+    async def end_one(self, key: str, account_id: str) -> bool:
+        """Ask the process with most sessions of an account to end one; False if no other has any.
+
+        `key` is what they are counted by.
+        """
+        ...
+
     async def forget(self) -> None:
         """Remove what is known of processes that are gone."""
         ...

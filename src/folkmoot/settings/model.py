@@ -99,8 +99,8 @@ class McpSettings(SettingsTable, frozen=True, kw_only=True):
     """How `tools/list` spells names when the URL does not say `?names=`: safe is `msg_send`, which
     every model API takes; canonical is `msg/send`. A call may use either."""
     max_sessions: Count = 10_000
-    """Sessions of the handshake era that may be open at the same time; further ones are answered
-    503."""
+    """Sessions of the handshake era that may be open at the same time, at all nodes together;
+    further ones are answered 503."""
     max_anonymous_sessions: Count = 200
     """Sessions of the handshake era that may be open from one address without an account; further
     ones get 429."""

@@ -162,6 +162,16 @@ FORWARD_PROBE_SECONDS: Final = 5.0
 """How often a node that is to answer is asked whether it is there, and how long that may take."""
 FORWARD_ATTEMPTS: Final = 3
 """How often the node of a session is looked for while it changes."""
+COUNT_SECONDS: Final = 1.0
+"""How often a node tells the others how many sessions it has, where that changed."""
+RECOUNT_SECONDS: Final = 60.0
+"""How often it tells of all."""
+EXCESS_SECONDS: Final = 3.0
+"""How long a new session waits until another node has ended one of the same account."""
+EXCESS_CHECK_SECONDS: Final = 0.05
+"""How often it looks whether that is done."""
+MAX_COUNTS_WAITING: Final = 1_024
+"""Accounts one session of which is to end for one at another node."""
 MAX_TASKS_WATCHED: Final = 64
 """Tasks that one stream may watch: as many as may be unfinished."""
 MAX_RESOURCES_WATCHED: Final = 256

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.cluster.lease import boot_time
 from folkmoot.core.errors import DatabaseUnreachable
-from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS, SESSIONS
+from folkmoot.core.events import (
+    ACCOUNTS,
+    CREDENTIALS,
+    EXCESS,
+    GRANTS,
+    MEMBERS,
+    PINS,
+    ROOMS,
+    SESSIONS,
+)
 from folkmoot.store.postgres.dialect import POSTGRES, translate_error
 from folkmoot.store.postgres.schema import LOCK
 
@@ -31,7 +40,7 @@ LOG = logging.getLogger(__name__)
 
 LOGGED: Final = frozenset(
     pattern.partition(".")[0]
-    for pattern in (ACCOUNTS, CREDENTIALS, GRANTS, MEMBERS, PINS, ROOMS, SESSIONS)
+    for pattern in (ACCOUNTS, CREDENTIALS, EXCESS, GRANTS, MEMBERS, PINS, ROOMS, SESSIONS)
 )
 """The first words of subjects whose events nobody may miss."""
 LOOK_SECONDS: Final = 1.0

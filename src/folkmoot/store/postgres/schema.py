@@ -21,7 +21,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.store.postgres.dialect import spelled_schema
 from folkmoot.store.postgres.rates import CREATE_RATES
-from folkmoot.store.postgres.sessions import CREATE_HOMES
+from folkmoot.store.postgres.sessions import CREATE_COUNTS, CREATE_HOMES
 from folkmoot.store.schema import CREATE_RECORD, Migration
 
 READ_ONLY = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on'"
@@ -29,7 +29,11 @@ OLDEST_VERSION = 150_000
 """The first version of PostgreSQL that is known to work, as the server writes it."""
 SEQUENCES = frozenset({"message_seq", "room_id"})
 """Counters that are sequences here, since every sender would wait for one row."""
-OF_NODES = {"rate_counts": CREATE_RATES, "session_homes": CREATE_HOMES}
+OF_NODES = {
+    "rate_counts": CREATE_RATES,
+    "session_homes": CREATE_HOMES,
+    "session_counts": CREATE_COUNTS,
+}
 """Tables that only nodes need, and how they are made."""
 LOCK = 0x666F6C6B
 """The number of the lock that whoever migrates holds."""

@@ -1,7 +1,8 @@
 """Where the sessions of clients are, on many nodes.
 
 A session is at the process that opened it, which its id names, unless another took it over: then a
-row says which.
+row says which. How many each process has is counted in a table that no log is kept of: a crash of
+the server empties it, and every process says it again within a minute.
 """
 
 from __future__ import annotations
@@ -9,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from folkmoot.core.events import SESSIONS, subject
+from folkmoot.core.events import EXCESS, SESSIONS, subject
 from folkmoot.core.ports import SessionHome, Tx, Unit
+from folkmoot.store.postgres.gather import Gatherer, Start
+from folkmoot.store.postgres.rates import Run, hashed
 
 CREATE_HOMES: Final = """CREATE TABLE IF NOT EXISTS session_homes (
     id_hash TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     process TEXT COLLATE "C" NOT NULL
 )"""
+CREATE_COUNTS: Final = """CREATE UNLOGGED TABLE IF NOT EXISTS session_counts (
+    key TEXT COLLATE "C" NOT NULL,
+    process TEXT COLLATE "C" NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (key, process)
+) WITH (fillfactor = 50)"""
 _LIVES = "n.until > extract(epoch FROM clock_timestamp())"
 FIND: Final = f"""SELECT boot, address FROM (
     SELECT 0 AS place, n.boot, n.address FROM session_homes h JOIN nodes n ON n.boot = h.process
@@ -34,6 +43,19 @@ LEAVE: Final = "DELETE FROM session_homes WHERE id_hash = ? AND process = ?"
 FORGET: Final = f"""DELETE FROM session_homes h WHERE NOT EXISTS (
     SELECT 1 FROM nodes n WHERE n.boot = h.process AND {_LIVES})"""  # noqa: S608
 
+REPORT: Final = f"""WITH mine AS (
+    INSERT INTO session_counts AS c (key, process, number)
+        SELECT a.key, ?, a.number FROM unnest(?::text[], ?::bigint[]) AS a (key, number)
+        ON CONFLICT (key, process) DO UPDATE SET number = excluded.number
+        WHERE c.number <> excluded.number
+) SELECT c.key, SUM(c.number)::bigint FROM session_counts c JOIN nodes n ON n.boot = c.process
+    WHERE c.key = ANY(?) AND c.process <> ? AND {_LIVES} GROUP BY c.key"""  # noqa: S608
+LARGEST: Final = f"""SELECT c.process FROM session_counts c JOIN nodes n ON n.boot = c.process
+    WHERE c.key = ? AND c.process <> ? AND c.number > 0 AND {_LIVES}
+    ORDER BY c.number DESC, c.process LIMIT 1"""  # noqa: S608
+FORGET_COUNTS: Final = f"""DELETE FROM session_counts c WHERE c.number = 0 OR NOT EXISTS (
+    SELECT 1 FROM nodes n WHERE n.boot = c.process AND {_LIVES})"""  # noqa: S608
+
 
 class NodeSessions:
     """`core.ports.SessionHomes` of a node."""
@@ -43,10 +65,15 @@ class NodeSessions:
         process: str,
         write: Callable[..., Awaitable[Any]],
         read: Callable[[Unit[Any]], Awaitable[Any]],
+        run: Run,
+        start: Start,
+        most_waiting: int,
     ) -> None:
         self.process = process
         self._write = write
         self._read = read
+        self._run = run
+        self._reports = Gatherer[tuple[str, int], int](self._report_all, start, most_waiting)
 
     async def find(self, id_hash: str, opened_by: str) -> SessionHome | None:
         """The living process that has a session; None if there is none."""
@@ -81,10 +108,32 @@ class NodeSessions:
 
         await self._write(unit, any_order=True)
 
+    async def report(self, key: str, number: int) -> int:
+        """Say how many sessions of a key this process has; how many other processes have."""
+        return await self._reports.get((hashed(key), number))
+
+    async def _report_all(self, asked: list[tuple[str, int]]) -> list[int]:
+        counts = dict(sorted(asked))
+        keys = list(counts)
+        params = (self.process, keys, list(counts.values()), keys, self.process)
+        others = {row[0]: int(row[1]) for row in await self._run(REPORT, params)}
+        return [others.get(key, 0) for key, _ in asked]
+
+    async def end_one(self, key: str, account_id: str) -> bool:
+        """Ask the process with most sessions of an account to end one; False if no other has any.
+
+        `key` is what they are counted by.
+        """
+
+        async def unit(tx: Tx) -> bool:
+            row = await tx.fetch_one(LARGEST, (hashed(key), self.process))
+            if row is not None:
+                tx.publish(subject(EXCESS, row[0]), {"account": account_id})
+            return row is not None
+
+        return bool(await self._write(unit, any_order=True))
+
     async def forget(self) -> None:
         """Remove what is known of processes that are gone."""
-
-        async def unit(tx: Tx) -> None:
-            await tx.execute(FORGET)
-
-        await self._write(unit, any_order=True)
+        for statement in (FORGET, FORGET_COUNTS):
+            await self._run(statement, ())

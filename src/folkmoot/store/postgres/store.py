@@ -168,7 +168,14 @@ class PostgresStore:
                     store._lease = wanted
                     store.room_owners = NodeRooms(node.process, store.write, store.read, wanted)
                     if shared is not None:
-                        store.session_homes = NodeSessions(node.process, store.write, store.read)
+                        store.session_homes = NodeSessions(
+                            node.process,
+                            store.write,
+                            store.read,
+                            store._run_alone,
+                            store._start,
+                            queue,
+                        )
                     store._lease_pool = await pool(min_size=0, max_size=1)
             if shared is not None:
                 store._log = ChangeLog(store._pool, shared)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from folkmoot.transports.connections import ConnectionPeer
     from folkmoot.transports.guard import Hosts
     from folkmoot.transports.mcp.resumption import Resumption
+    from folkmoot.transports.mcp.session_counts import SessionCounts
     from folkmoot.transports.mcp.sessions import McpSession, Sessions
 
 REWRITTEN_KEY: Final = "folkmoot.rewritten"
@@ -169,6 +170,8 @@ class Arrivals:
         self._may_be_direct = not public_url and not addresses.believes_proxies
         self._find = find
         self._resumption = resumption
+        self.counts: SessionCounts | None = None
+        """The sessions of other nodes, where there can be any."""
 
     async def exchange(self, scope: Scope, gone: str = "") -> Exchange:
         """The exchange of a request whose body was read.
@@ -294,11 +297,26 @@ class Arrivals:
 
     async def _make_room(self, address: str, account_id: str) -> str:
         """Let whoever has an account, or has none at this address, open one more session."""
+        sessions, of_key, of_all = self._sessions, 0, 0
+        if self.counts is not None:
+            of_key, of_all = await self.counts.elsewhere(account_id, address)
         if not account_id:
-            self._sessions.check_room(address)
+            sessions.check_room(address, of_key)
         else:
-            while (session := self._sessions.in_excess(account_id)) is not None:
+            if self.counts is not None and sessions.is_over(account_id, of_key):
+                await self._end_one(self.counts, account_id)
+            while (session := sessions.in_excess(account_id)) is not None:
                 await self._resumption.close(session, by_client=False)
-        while (session := self._sessions.to_make_room(stranger=not account_id)) is not None:
+        while True:
+            session = sessions.to_make_room(stranger=not account_id, elsewhere=of_all)
+            if session is None:
+                return address
             await self._resumption.close(session, by_client=False)
-        return address
+
+    async def _end_one(self, counts: SessionCounts, account_id: str) -> None:
+        """End a session of an account that has enough on all nodes, here if there is one unused."""
+        session = self._sessions.longest_unused(account_id)
+        if session is not None:
+            await self._resumption.close(session, by_client=False)
+        else:
+            await counts.end_elsewhere(account_id)

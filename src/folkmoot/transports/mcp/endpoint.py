@@ -41,6 +41,7 @@ from folkmoot.transports.mcp.calls import RunningCalls
 from folkmoot.transports.mcp.forwarding import FORWARDED_KEY, MISDIRECTED, NOT_HERE, ForwardOutcome
 from folkmoot.transports.mcp.homes import Homes, SessionElsewhere
 from folkmoot.transports.mcp.resumption import Resumption
+from folkmoot.transports.mcp.session_counts import SessionCounts
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, McpSession, Sessions
 
 if TYPE_CHECKING:
@@ -157,6 +158,9 @@ class McpEndpoint:
             find=self._parts.lists.find,
             resumption=self._resumption,
         )
+        if session_homes is not None:
+            close = partial(self._resumption.close, by_client=False)
+            self._arrivals.counts = SessionCounts(session_homes, bus, clock, self._sessions, close)
         self._exchanges: set[Exchange] = set()
         self.answered = {"stateless": 0, "handshake": 0}
         """How many requests of each era were answered."""
@@ -176,6 +180,8 @@ class McpEndpoint:
         """Serve; on leaving, close every session and finish what follows deliveries."""
         async with self._parts.running(), self._server.running(), aside() as beside:
             beside.run(self._end_idle_sessions())
+            if self._arrivals.counts is not None:
+                beside.run(self._arrivals.counts.run())
             if self._forwarding is None:
                 yield
             else:

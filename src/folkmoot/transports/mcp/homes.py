@@ -97,13 +97,6 @@ class Homes:
         """A session is no longer where it was found."""
         self._known.pop(session_id, None)
 
-    async def forget_gone(self) -> None:
-        """Remove what is known of nodes that are gone."""
-        try:
-            await self._shared.forget()
-        except StoreError as error:
-            logger.warning("sessions of gone nodes were not removed", extra={"error": error.code})
-
     def _moved(self, event: Event) -> None:
         """Another node has taken a session over, or closed it for good."""
         if event.data["process"] != self._shared.process:

@@ -104,6 +104,8 @@ class Sessions:
         tenth = max(MIN_SESSIONS, most // 10)
         self._most_of_one = min(most_of_one or tenth, tenth)
         self._of_user: Counter[str] = Counter()
+        self.changed: Callable[[str], None] | None = None
+        """Told the key of every count that changes, where other nodes count too."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -111,20 +113,34 @@ class Sessions:
     def __contains__(self, session_id: object) -> bool:
         return session_id in self._sessions
 
-    def check_room(self, address: str) -> None:
+    def key_of(self, account_id: str, address: str) -> str:
+        """What sessions of an account, or else of an address, are counted by over all nodes."""
+        return f"account {account_id}" if account_id else f"address {address}"
+
+    def keys(self) -> list[str]:
+        """The keys of all counts."""
+        users = [self.key_of(user_id, "") for user_id in self._of_user]
+        return [*users, *(self.key_of("", address) for address in self._nobodys)]
+
+    def count(self, key: str) -> int:
+        """How many sessions of a key are open here."""
+        kind, _, who = key.partition(" ")
+        return (self._of_user if kind == "account" else self._nobodys)[who]
+
+    def check_room(self, address: str, elsewhere: int = 0) -> None:
         """Refuse one more session without an account from an address that has many."""
-        if self._nobodys[address] >= self._most_nobodys:
+        if self._nobodys[address] + elsewhere >= self._most_nobodys:
             raise TooManySessions(
                 f"{self._most_nobodys} sessions without an account are open from your address; "
                 "close some, or connect with a token. Setting: mcp.max_anonymous_sessions."
             )
 
-    def to_make_room(self, *, stranger: bool) -> McpSession | None:
+    def to_make_room(self, *, stranger: bool, elsewhere: int = 0) -> McpSession | None:
         """The session without an account that must end before another is opened, if one must.
 
         It is one of the address that has most of them, and of these the one unused for longest.
         """
-        if len(self._sessions) >= self._most:
+        if len(self._sessions) + elsewhere >= self._most:
             raise HubFull(
                 "The hub has as many sessions open as it may; try again in a moment. Setting: "
                 "mcp.max_sessions.",
@@ -142,17 +158,29 @@ class Sessions:
             )
         return max(idle, key=lambda session: self._nobodys[session.address])
 
-    def in_excess(self, user_id: str) -> McpSession | None:
-        """The session to end before this user may open another, if any.
+    def is_over(self, user_id: str, elsewhere: int = 0) -> bool:
+        """Whether a user has as many sessions as they may, with those at other nodes."""
+        return self._of_user[user_id] + elsewhere >= self._most_of_one
 
-        It is the one they have not used for longest; clients often leave theirs behind.
-        """
-        if self._of_user[user_id] < self._most_of_one:
-            return None
+    def longest_unused(self, user_id: str) -> McpSession | None:
+        """The session that a user has not used for longest; clients often leave theirs behind."""
         for session in self._sessions.values():
             if session.user_id == user_id and not session.in_flight:
                 return session
-        raise TooManySessions(
+        return None
+
+    def in_excess(self, user_id: str) -> McpSession | None:
+        """The session to end before this user may open another, if any."""
+        if not self.is_over(user_id):
+            return None
+        session = self.longest_unused(user_id)
+        if session is None:
+            raise self.too_many()
+        return session
+
+    def too_many(self) -> TooManySessions:
+        """What a user is told who uses as many sessions as they may have."""
+        return TooManySessions(
             f"You have {self._most_of_one} sessions in use; close some. Setting: "
             "quotas.sessions_per_account."
         )
@@ -218,6 +246,8 @@ class Sessions:
                 counts[key] += change
                 if not counts[key]:
                     del counts[key]
+        if self.changed is not None:
+            self.changed(self.key_of(session.user_id, session.address))
 
     def next_idle(self) -> McpSession | None:
         """A session that nobody has used for too long; one with a request in flight is in use.

@@ -1,0 +1,129 @@
+"""How many sessions of the handshake era all nodes have, since their limits count all of them.
+
+A node says how many it has, of an account, of an address and in all, before it opens one more, and
+is told how many the others have. What ends is told within a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from folkmoot.core.errors import StoreError
+from folkmoot.core.events import EXCESS, subject
+from folkmoot.taskgroups import waited
+from folkmoot.transports.limits import (
+    COUNT_SECONDS,
+    EXCESS_CHECK_SECONDS,
+    EXCESS_SECONDS,
+    MAX_COUNTS_WAITING,
+    RECOUNT_SECONDS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from folkmoot.core.ports import Bus, Clock, Event, SessionHomes
+    from folkmoot.transports.mcp.sessions import McpSession, Sessions
+
+logger = logging.getLogger("folkmoot.mcp")
+
+ALL: Final = ""
+"""The key of all sessions."""
+
+
+class SessionCounts:
+    """The sessions of other nodes, as far as limits need them."""
+
+    def __init__(
+        self,
+        shared: SessionHomes,
+        bus: Bus,
+        clock: Clock,
+        sessions: Sessions,
+        close: Callable[[McpSession], Awaitable[None]],
+    ) -> None:
+        self._shared = shared
+        self._clock = clock
+        self._sessions = sessions
+        self._close = close
+        self._changed: dict[str, None] = {}
+        """The keys whose counts are to be told."""
+        self._in_excess: dict[str, None] = {}
+        """The accounts one session of which is to end here for one elsewhere."""
+        self._news = asyncio.Event()
+        sessions.changed = self._note
+        bus.listen(subject(EXCESS, shared.process), self._asked)
+
+    def _note(self, key: str) -> None:
+        self._changed[key] = self._changed[ALL] = None
+
+    async def elsewhere(self, account_id: str, address: str) -> tuple[int, int]:
+        """How many sessions other nodes have: of an account or else an address, and in all.
+
+        One of this node is counted that is about to be opened.
+        """
+        key = self._sessions.key_of(account_id, address)
+        self._note(key)
+        try:
+            of_key, of_all = await asyncio.gather(
+                self._shared.report(key, self._sessions.count(key) + 1),
+                self._shared.report(ALL, len(self._sessions) + 1),
+            )
+        except StoreError as error:
+            logger.warning("sessions elsewhere were not counted", extra={"error": error.code})
+            return 0, 0
+        return of_key, of_all
+
+    async def end_elsewhere(self, account_id: str) -> None:
+        """Have another node end a session of an account that it does not use.
+
+        Raises `TooManySessions` if all of them are in use.
+        """
+        key, waited_for = self._sessions.key_of(account_id, ""), 0.0
+        if await self._shared.end_one(key, account_id):
+            while waited_for < EXCESS_SECONDS:
+                await asyncio.sleep(EXCESS_CHECK_SECONDS)
+                waited_for += EXCESS_CHECK_SECONDS
+                others = await self._shared.report(key, self._sessions.count(key) + 1)
+                if not self._sessions.is_over(account_id, others):
+                    return
+        raise self._sessions.too_many()
+
+    def _asked(self, event: Event) -> None:
+        """Another node needs one session less of an account here."""
+        account_id = event.data["account"]
+        if len(self._in_excess) < MAX_COUNTS_WAITING:
+            self._in_excess[account_id] = None
+            self._news.set()
+
+    async def run(self) -> None:
+        """Tell what changes, and end what others need ended, as long as the hub runs."""
+        recounted = self._clock.monotonic()
+        while True:
+            await waited(self._news, COUNT_SECONDS)
+            self._news.clear()
+            try:
+                await self._end_excess()
+                now = self._clock.monotonic()
+                if now - recounted >= RECOUNT_SECONDS:
+                    # A crash of the database's server may have emptied the table.
+                    recounted = now
+                    self._changed.update(dict.fromkeys((ALL, *self._sessions.keys())))
+                    await self._shared.forget()
+                await self._tell()
+            except StoreError as error:
+                logger.warning("sessions were not counted", extra={"error": error.code})
+
+    async def _end_excess(self) -> None:
+        accounts, self._in_excess = self._in_excess, {}
+        for account_id in accounts:
+            session = self._sessions.longest_unused(account_id)
+            if session is not None:
+                await self._close(session)
+
+    async def _tell(self) -> None:
+        keys, self._changed = self._changed, {}
+        counts = [(key, self._sessions.count(key) if key else len(self._sessions)) for key in keys]
+        await asyncio.gather(*(self._shared.report(*each) for each in counts))
