@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from folkmoot.rooms.spec import read_patch
 from tests import nats, postgres
 from tests.gateway.scripted import Scripted
 from tests.gateway.scripted import tool as definition
-from tests.harness import ask, run
+from tests.harness import Answer, ask, run
 from tests.interaction.room_client import ROOM, Closed, joined
 from tests.mcp_harness import settings
 from tests.nats import NatsProcess
@@ -39,6 +40,15 @@ WAIT_SECONDS = 60.0
 @asynccontextmanager
 async def two_nodes(folder: Path, *, cut: bool = False) -> AsyncIterator[Pair]:
     """Two hubs, each with a store and a bus of its own; NATS is gone once they run, if `cut`."""
+    async with several_nodes(folder, ("one", "two"), cut=cut) as found:
+        yield Pair(*found)
+
+
+@asynccontextmanager
+async def several_nodes(
+    folder: Path, names: Sequence[str], *, cut: bool = False
+) -> AsyncIterator[list[Hub]]:
+    """As many hubs as there are names."""
     from folkmoot.bus.nats import NatsBus, parse_servers
 
     server, url = NatsProcess(), await postgres.schema_of(folder)
@@ -54,10 +64,11 @@ async def two_nodes(folder: Path, *, cut: bool = False) -> AsyncIterator[Pair]:
             await bus.close()
 
     with closing(server):
-        async with hub("one") as first, hub("two") as second:
+        async with AsyncExitStack() as stack:
+            found = [await stack.enter_async_context(hub(name)) for name in names]
             if cut:
                 server.kill()
-            yield Pair(first, second)
+            yield found
 
 
 async def soon(holds: Callable[[], Awaitable[bool]]) -> None:
@@ -65,6 +76,11 @@ async def soon(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
         while not await holds():  # noqa: ASYNC110 - the other node does not tell
             await asyncio.sleep(0.05)
+
+
+def payload(answer: Answer) -> Any:
+    """What a tool answered."""
+    return json.loads(answer.json()["result"]["content"][0]["text"])
 
 
 async def status(hubs: Pair, token: str) -> int:
@@ -307,6 +323,60 @@ def test_whoever_is_put_out_at_one_node_is_out_at_the_other(tmp_path: Path) -> N
                 return b'"isError":true' in told.body
 
             await soon(out)
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.rooms")
+def test_whoever_is_in_a_room_through_tools_is_there_once_whichever_node_they_ask(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            bob = await hubs.first.accounts.register("bob")
+            await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
+
+            async def heard() -> list[str]:
+                call = hubs.call(hubs.first, ann.token, "room/read", room=ROOM, kinds=["presence"])
+                found = payload(await call)["messages"]
+                return [message["kind"].rpartition(".")[2] for message in found]
+
+            async with joined(port(hubs.first), ann.token):
+                for hub in (hubs.second, hubs.first, hubs.second):
+                    shown = payload(await hubs.call(hub, bob.token, "room/join", room=ROOM))
+                    assert (shown["last_seq"], shown["participants"]) == (2, 2)
+                for hub in hubs:
+                    listed = payload(await hubs.call(hub, ann.token, "room/list"))["rooms"]
+                    assert [room["participants"] for room in listed] == [2]
+                assert await heard() == ["join", "join"]
+                (live,) = hubs.first.rooms._live
+                (visit,) = live.visits._visits.values()
+                visit.seen_at = 0
+                await hubs.call(hubs.second, bob.token, "room/read", room=ROOM)
+                await nats.until(lambda: visit.seen_at)
+                await hubs.first.rooms._upkeep.round()
+                assert await heard() == ["join", "join"]
+                await hubs.call(hubs.second, bob.token, "room/leave", room=ROOM)
+                assert await heard() == ["join", "join", "leave"]
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.waits")
+@pytest.mark.parametrize("durable", [True, False])
+def test_whoever_waits_at_another_node_for_news_of_a_room_is_told_nothing_old(
+    tmp_path: Path, durable: bool
+) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+            await hubs.call(hubs.first, ann.token, "room/create", name=ROOM, durable=durable)
+            await hubs.call(hubs.second, ann.token, "room/read", room=ROOM)
+            for text in ("one", "two"):
+                await hubs.call(hubs.first, ann.token, "room/say", room=ROOM, text=text)
+            waiting = hubs.call(hubs.second, ann.token, "room/read", room=ROOM, wait=1)
+            assert payload(await waiting)["messages"] == []
 
     run(main())
 

@@ -460,7 +460,7 @@ async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_ti
         await one.join(ann)
         await two.rooms.messages(ann, "square", limit=10)
         (remote,) = two.rooms._nodes.rooms
-        assert remote._edge.due == math.inf
+        await nats.until(lambda: remote._edge.due == math.inf)
         remote.used_at -= REMOTE_IDLE_SECONDS + 1
         await two.rooms._upkeep.round()
         assert not two.rooms._nodes.rooms

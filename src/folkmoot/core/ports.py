@@ -291,6 +291,10 @@ class RoomOwners(Protocol):
         """
         ...
 
+    async def owners_of(self, room_ids: Sequence[int]) -> dict[int, RoomOwner]:
+        """Which of these rooms living processes have."""
+        ...
+
     async def release(self, room_id: int, epoch: int, to: str | None = None) -> bool:
         """Leave a room to a process, or to whoever takes it first; whether it was still ours."""
         ...

@@ -30,7 +30,7 @@ from folkmoot.rooms.loading import LiveRooms
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import Membership, RoomId, RoomPage, RoomRecord, RoomView, Visitor
 from folkmoot.rooms.options import RoomOptions, room_view, settings_of
-from folkmoot.rooms.ports import Backends
+from folkmoot.rooms.ports import Backends, RoomStatus
 from folkmoot.rooms.remote import RemoteRoom
 from folkmoot.rooms.spec import Capabilities, RoomPatch, RoomSpec, check_rights, check_room_name
 
@@ -138,9 +138,11 @@ class Directory:
             return seen, owners, await queries.backends_by_room(tx, ids)
 
         seen, owners, backends = await self._store.read(query)
+        statuses = await self._live.statuses([room for room, _ in seen[:limit]])
         views = [
             self._view(
                 room,
+                statuses.get(room.id),
                 owners[room.id],
                 _role_shown(visitor, membership),
                 None,
@@ -352,11 +354,13 @@ class Directory:
             return owners, handles, await queries.backends_of_room(tx, record.id)
 
         owners, handles, backends = await self._store.read(query)
-        return self._view(record, owners, role, handles, backends, enter=enter)
+        status = (await self._live.statuses([record])).get(record.id)
+        return self._view(record, status, owners, role, handles, backends, enter=enter)
 
     def _view(
         self,
         record: RoomRecord,
+        status: RoomStatus | None,
         owners: Handles,
         role: Role | None,
         handles: dict[str, str] | None,
@@ -364,8 +368,6 @@ class Directory:
         *,
         enter: bool,
     ) -> RoomView:
-        room = self._live.get(record.id)
-        status = None if room is None else room.status
         epoch = f"{record.epoch}.{self._epoch}" if record.durable else ""
         if status is not None:
             epoch = status.epoch

@@ -146,3 +146,9 @@ ALONE_LOOKS: Final = 3
 """How often a node finds that others reach the bus and it does not, before it lets its rooms go."""
 HAND_OVER_SECONDS: Final = 2.0
 """How long a node that stops waits until other nodes know that its rooms are free."""
+STATUS_SECONDS: Final = 1.0
+"""How long the node of a room may take to tell how many are in it."""
+TOUCH_SECONDS: Final = 10.0
+"""How often the owner of a room is told at most that someone is active at another node."""
+MAX_TOUCHED: Final = 1_024
+"""Visitors of one room of whom a node remembers when it told of them."""

@@ -31,12 +31,7 @@ class Listing(Directory):
     async def participants(self, visitor: Visitor, name: str) -> list[dict[str, Any]]:
         """The participants, and whether they offer tools; unknown (None) for visitors."""
         record, _ = await self.find_in(visitor, name)
-        room, visiting = await self._live.open(record), self._visiting(record.id)
-        here = await room.participants()
-        for one in here:
-            if one["id"] in visiting and not one["offers_tools"]:
-                one["offers_tools"] = None
-        return here
+        return await (await self._live.open(record)).participants()
 
     async def rights(self, visitor: Visitor, name: str) -> RoomRights:
         """What each role holds in a room, and the grants by messages that still hold."""
@@ -64,10 +59,6 @@ class Listing(Directory):
             return await self._store.read(lambda tx: queries_guests.room_of(tx, id_))
         found = await self._store.read(lambda tx: queries_members.memberships_of(tx, id_))
         return {member.room_id: name for name, member in found if member.state in IN}
-
-    def _visiting(self, room_id: RoomId) -> set[str]:
-        """The names of those who take part in a room through tools."""
-        raise NotImplementedError
 
     async def proposals(
         self,

@@ -58,6 +58,7 @@ from folkmoot.rooms.machine.model import NO_FACTS
 from folkmoot.rooms.model import Guest, RoomId, Visitor
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
 from folkmoot.rooms.stream import RoomStream
+from folkmoot.rooms.visits import Visits
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
@@ -136,6 +137,7 @@ class LiveRoom(RoomStream):
         self.serving = RoomBackendCalls(
             self, surroundings.backends, surroundings.spawn, surroundings.speak
         )
+        self.visits = Visits(self, surroundings.clock.monotonic)
         self._stopping = False
         self.changing = asyncio.Lock()
         """Held by whoever changes the room's record."""

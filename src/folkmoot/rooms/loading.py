@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,7 +26,7 @@ from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.nodes import RoomNodes
 from folkmoot.rooms.options import RoomOptions, settings_of
-from folkmoot.rooms.ports import Crowd, RoomPort
+from folkmoot.rooms.ports import Crowd, RoomPort, RoomStatus
 
 logger = logging.getLogger("folkmoot.rooms")
 
@@ -109,6 +109,13 @@ class LiveRooms:
             return live
         record, _ = await self._store.read(lambda tx: _record(tx, room_id))
         return await self._nodes.open(record)
+
+    async def statuses(self, records: Sequence[RoomRecord]) -> dict[RoomId, RoomStatus]:
+        """How far each of these rooms is that is in use, here or on another node."""
+        here = {one.id: self._live[one.id].status for one in records if one.id in self._live}
+        if self._nodes is None:
+            return here
+        return here | await self._nodes.statuses([one for one in records if one.id not in here])
 
     def leave(self, room_id: RoomId, error: FolkmootError) -> None:
         """Put everyone here out of a room that is gone, also if another node had it."""

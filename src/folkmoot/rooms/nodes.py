@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import FolkmootError, RoomTakenOver
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import NodeBus, RoomOwners, Store
+from folkmoot.core.ports import NodeBus, RoomOwner, RoomOwners, Store
 from folkmoot.rooms.fence import RoomElsewhere
 from folkmoot.rooms.journal import Spawn
 from folkmoot.rooms.limits import (
@@ -27,10 +27,11 @@ from folkmoot.rooms.limits import (
     LOOK_SECONDS,
     NOTICE_SECONDS,
     REMOTE_IDLE_SECONDS,
+    STATUS_SECONDS,
 )
 from folkmoot.rooms.model import RoomId, RoomRecord
 from folkmoot.rooms.options import RoomOptions
-from folkmoot.rooms.ports import Crowd, RoomPort
+from folkmoot.rooms.ports import Crowd, RoomPort, RoomStatus
 from folkmoot.rooms.remote import RemoteRoom
 from folkmoot.rooms.remote_calls import ChangeRoom
 from folkmoot.rooms.server import NodeCrowd, RoomServer
@@ -108,6 +109,26 @@ class RoomNodes:
         remote.found(place)
         return remote
 
+    async def statuses(self, records: Sequence[RoomRecord]) -> dict[RoomId, RoomStatus]:
+        """How far rooms are that other nodes have, as far as those answer soon."""
+        found: dict[RoomId, RoomStatus] = {}
+
+        async def ask(record: RoomRecord, owner: RoomOwner) -> None:
+            remote = self._remote_room(record)
+            if not remote.is_reachable:
+                remote.found(Place(owner.process, owner.epoch))
+            with suppress(FolkmootError):
+                found[record.id] = await remote.ask_status()
+
+        with suppress(FolkmootError, TimeoutError):
+            owners = await self._owners.owners_of([one.id for one in records])
+            async with asyncio.timeout(STATUS_SECONDS), asyncio.TaskGroup() as asking:
+                for record in records:
+                    owner = owners.get(record.id)
+                    if owner is not None and owner.process != self.traffic.node:
+                        asking.create_task(ask(record, owner))
+        return found
+
     def _remote_room(self, record: RoomRecord) -> RemoteRoom:
         remote = self._remote.get(record.id)
         if remote is None:
@@ -126,6 +147,7 @@ class RoomNodes:
             self._find,
             self.leave,
             self._decode,
+            self._options.tool_presence_seconds,
         )
 
     def _decode(self, raw: bytes) -> McpxMessage:

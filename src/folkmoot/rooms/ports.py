@@ -185,6 +185,22 @@ class WaitingItems(NamedTuple):
     """What they hold."""
 
 
+class VisitsPort(Protocol):
+    """Those who are in a room through tools, without a connection."""
+
+    async def begin(self, visitor: Visitor, role: Role) -> None:
+        """Begin or extend someone's visit."""
+        ...
+
+    def touch(self, account: str) -> object:
+        """Note someone's activity."""
+        ...
+
+    async def end(self, account: str) -> None:
+        """Let someone be gone."""
+        ...
+
+
 class RoomPort(Protocol):
     """One room in use. What is listed is shown once all of it is stored."""
 
@@ -208,9 +224,18 @@ class RoomPort(Protocol):
         """How far the room is."""
         ...
 
+    async def refresh(self) -> RoomStatus:
+        """How far the room is now, wherever it is."""
+        ...
+
     @property
     def outlets(self) -> Mapping[Outlet, Visitor]:
         """The connections of this process and their visitors."""
+        ...
+
+    @property
+    def visits(self) -> VisitsPort:
+        """Those who are here without a connection."""
         ...
 
     def join(
@@ -274,7 +299,10 @@ class RoomPort(Protocol):
         ...
 
     async def participants(self) -> list[dict[str, Any]]:
-        """All participants as others see them, and whether they offer tools."""
+        """All participants as others see them.
+
+        Whether they offer tools is unknown (None) of those who are on a visit.
+        """
         ...
 
     async def rights(self) -> tuple[dict[str, list[Any]], list[Grant]]:

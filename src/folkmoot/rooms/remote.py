@@ -45,6 +45,7 @@ from folkmoot.rooms.ports import Crowd, Outlet, RoomStatus, WaitingItems
 from folkmoot.rooms.remote_calls import JoinBody, encode_call, encode_refusal, read_answer
 from folkmoot.rooms.spec import RoomPatch
 from folkmoot.rooms.stream import page_of
+from folkmoot.rooms.visits import RemoteVisits
 
 OnConnection: TypeAlias = ToConnection | Hearing | ShutConnection | HoldConnection | DrainConnection
 """What is done with one connection."""
@@ -64,6 +65,7 @@ class RemoteRoom:
         find: Callable[[RoomRecord], Awaitable[Place | None]],
         leave: Callable[[RoomId, FolkmootError], None],
         decode: Callable[[bytes], McpxMessage],
+        visit_seconds: float,
     ) -> None:
         self.room_id = record.id
         self.name = record.name
@@ -79,6 +81,8 @@ class RemoteRoom:
         self._find = find
         self._leave = leave
         self._known = record
+        self.visits = RemoteVisits(self, traffic.now, visit_seconds)
+        """Those who are here without a connection."""
         self._outlets: dict[Outlet, Visitor] = {}
         self._numbers: dict[Outlet, int] = {}
         self._by_number: dict[int, Outlet] = {}
@@ -261,7 +265,7 @@ class RemoteRoom:
             raise RoomNotFound("There is no such room.")
         return record
 
-    async def _call(self, name: str, *arguments: Any) -> Any:
+    async def call(self, name: str, *arguments: Any) -> Any:
         """Ask the owner something, which answers soon or is unreachable."""
         self.used_at = self._traffic.now()
         if self._ended:
@@ -284,7 +288,7 @@ class RemoteRoom:
             )
         return read_answer(name, body)
 
-    def _cast(self, name: str, *arguments: Any) -> None:
+    def cast(self, name: str, *arguments: Any) -> None:
         """Tell the owner something; nobody waits for the answer."""
         if not self._edge.is_full:
             self._driven.run(self._edge.ask(next(self._next), encode_call(name, *arguments)))
@@ -297,12 +301,12 @@ class RemoteRoom:
     ) -> list[Effect]:
         """A message from someone who need not be connected; a refusal is raised."""
         raw = message.raw if isinstance(message, McpxMessage) else message
-        effects: list[Effect] = (await self._call("post", principal, role, raw)).effects
+        effects: list[Effect] = (await self.call("post", principal, role, raw)).effects
         return effects
 
     async def flushed(self) -> None:
         """Wait until all that came before is carried out."""
-        await self._call("flushed")
+        await self.call("flushed")
 
     async def refresh(self) -> RoomStatus:
         """How far the room is now."""
@@ -313,7 +317,12 @@ class RemoteRoom:
                 self._epoch, self._status.participants, record.first_seq, oldest, record.last_seq
             )
         else:
-            self._status = await self._call("status")
+            await self.ask_status()
+        return self._status
+
+    async def ask_status(self) -> RoomStatus:
+        """How far the room is, and how many are in it, by its owner."""
+        self._status = await self.call("status")
         return self._status
 
     def _advanced(self, seq: int) -> None:
@@ -341,7 +350,7 @@ class RemoteRoom:
     async def read(self, after: int | None, before: int | None, limit: int) -> MessagePage:
         """The first messages after a `seq`, or the last ones before one."""
         if not self.durable:
-            page: MessagePage = (await self._call("read", after, before, limit)).page
+            page: MessagePage = (await self.call("read", after, before, limit)).page
             return page
         status = await self.refresh()
         history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
@@ -350,7 +359,7 @@ class RemoteRoom:
     async def message(self, seq: int) -> bytes | None:
         """The message with a `seq`, as long as the history has it."""
         if not self.durable:
-            found: bytes | None = await self._call("message", seq)
+            found: bytes | None = await self.call("message", seq)
             return found
         kept = seq >= (await self.refresh()).oldest_seq
         history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
@@ -359,39 +368,39 @@ class RemoteRoom:
 
     async def participants(self) -> list[dict[str, Any]]:
         """Everyone who is here, as others are told of them, and whether they offer tools now."""
-        here: list[dict[str, Any]] = await self._call("participants")
+        here: list[dict[str, Any]] = await self.call("participants")
         return here
 
     async def rights(self) -> tuple[dict[str, list[Any]], list[Grant]]:
         """What each role holds, and the grants that hold."""
-        held: tuple[dict[str, list[Any]], list[Grant]] = await self._call("rights")
+        held: tuple[dict[str, list[Any]], list[Grant]] = await self.call("rights")
         return held
 
     async def proposals(self) -> list[Proposal]:
         """The open proposals and the latest closed ones, the latest first."""
-        found: list[Proposal] = await self._call("proposals")
+        found: list[Proposal] = await self.call("proposals")
         return found
 
     async def waiting(self, principal: Principal, role: Role) -> WaitingItems:
         """What waits for someone."""
-        found: WaitingItems = (await self._call("waiting", principal, role)).items
+        found: WaitingItems = (await self.call("waiting", principal, role)).items
         return found
 
     async def request(self, id_: str) -> OpenRequest | None:
         """The open request with this id."""
-        found: OpenRequest | None = await self._call("request", id_)
+        found: OpenRequest | None = await self.call("request", id_)
         return found
 
     async def endow(self, principal: Principal, guest: Guest) -> None:
         """A guest comes for the first time: let it hold what its inviter promised."""
-        await self._call("endow", principal, guest)
+        await self.call("endow", principal, guest)
 
     def seat(self) -> None:
         """The owner knows what backends the hub has."""
 
     def welcome_back(self, account: str) -> None:
         """Someone who was put out has been invited again."""
-        self._cast("welcome_back", account)
+        self.cast("welcome_back", account)
 
     def rename(self, principal: Principal) -> None:
         """The owner hears of new names itself."""
@@ -402,8 +411,8 @@ class RemoteRoom:
             if visitor.principal.account_id == account:
                 self.left(outlet)
                 outlet.close(code)
-        self._cast("remove", account, int(code))
+        self.cast("remove", account, int(code))
 
     async def change(self, visitor: Visitor, patch: RoomPatch) -> None:
         """Change the room's settings."""
-        await self._call("change", visitor, patch)
+        await self.call("change", visitor, patch)

@@ -139,6 +139,10 @@ async def _remove(room: RoomPort, account: str, code: int) -> None:
     room.remove(account, CloseCode(code))
 
 
+async def _touch(room: RoomPort, account: str) -> None:
+    room.visits.touch(account)
+
+
 class RemoteCall(NamedTuple):
     """A call: its arguments, its result, and how a room answers it."""
 
@@ -163,6 +167,11 @@ CALLS: Final[dict[str, RemoteCall]] = {
     "endow": RemoteCall(
         tuple[Principal, Guest], None, lambda room, who, guest: room.endow(who, guest)
     ),
+    "visit": RemoteCall(
+        tuple[Visitor, Role], None, lambda room, visitor, role: room.visits.begin(visitor, role)
+    ),
+    "touch": RemoteCall(tuple[str], None, _touch),
+    "depart": RemoteCall(tuple[str], None, lambda room, account: room.visits.end(account)),
     "welcome_back": RemoteCall(tuple[str], None, _welcome_back),
     "remove": RemoteCall(tuple[str, int], None, _remove),
 }

@@ -38,7 +38,7 @@ from folkmoot.rooms.access import (
     visitor_behind,
 )
 from folkmoot.rooms.budget import MemoryBudget
-from folkmoot.rooms.connections import CONNECTED, Revocation, Visits
+from folkmoot.rooms.connections import CONNECTED, Revocation
 from folkmoot.rooms.intake import Intake
 from folkmoot.rooms.invitations import Inviter
 from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS
@@ -52,7 +52,6 @@ from folkmoot.rooms.model import (
     Invitation,
     MessagePage,
     OpenInvitation,
-    RoomId,
     RoomView,
     Visitor,
 )
@@ -120,8 +119,7 @@ class Rooms(Listing):
         self.asks = ProposalFinder(store, clock, live, policy)
         """What waits in rooms for those who may decide."""
         self._inviter = Inviter(store, clock, accounts, quotas)
-        self._visits = Visits(clock, options.tool_presence_seconds)
-        self._upkeep = Upkeep(store, clock, options, live, self._visits, owners)
+        self._upkeep = Upkeep(store, clock, options, live, owners)
         self._revocation = Revocation(store.bus, accounts, live, policy, self._id)
 
     @asynccontextmanager
@@ -280,9 +278,9 @@ class Rooms(Listing):
             )
         record, _ = await self.find_in(visitor, name)
         room = await self._live.open(record)
-        self._visits.touch(record.id, visitor.principal.account_id)
+        room.visits.touch(visitor.principal.account_id)
         if wait and before is None:
-            after = room.status.last_seq if after is None else after
+            after = (await room.refresh()).last_seq if after is None else after
             await room.wait(after, wait)
             # Put out, or gone with the room, while waiting.
             await self.find_in(visitor, name)
@@ -349,7 +347,7 @@ class Rooms(Listing):
                     record_refusal(visitor.principal, kind.text, error, name)
                     raise
         room, role = await self.enter(visitor, name)
-        self._visits.touch(room.room_id, visitor.principal.account_id)
+        room.visits.touch(visitor.principal.account_id)
         return await room.post(visitor.principal, role, message)
 
     def _decode(self, raw: bytes, limits: Limits | None = None) -> McpxMessage:
@@ -417,13 +415,8 @@ class Rooms(Listing):
         role = role_in(record, membership, visitor)
         await self.remember(record, membership, visitor)
         room = await self._live.open(record)
-        await room.prepare(visitor.principal.account_id)
-        self._visits.begin(record.id, room, visitor, role)
-        await room.flushed()
+        await room.visits.begin(visitor, role)
         return await self.shown(record, role)
-
-    def _visiting(self, room_id: RoomId) -> set[str]:
-        return self._visits.names(room_id)
 
     async def depart(self, visitor: Visitor, name: str) -> None:
         """End a visit, and be a member no more; an owner stays one.
@@ -432,15 +425,13 @@ class Rooms(Listing):
         """
         record, membership = await self.find(visitor, name)
         account = visitor.principal.account_id
-        visited = self._visits.end(record.id, account)
-        if visited is not None:
-            await visited.flushed()
+        room = await self._live.reach(record.id)
+        if room is not None:
+            await room.visits.end(account)
         if membership is not None and membership.role is not Role.OWNER:
             await self._store.write(lambda tx: queries_members.leave(tx, record.id, account))
-            if not STRANGERS_COME_IN[record.access]:
-                room = await self._live.reach(record.id)
-                if room is not None:
-                    room.remove(account, CloseCode.NOT_ALLOWED)
+            if room is not None and not STRANGERS_COME_IN[record.access]:
+                room.remove(account, CloseCode.NOT_ALLOWED)
 
     @property
     def changes(self) -> int:

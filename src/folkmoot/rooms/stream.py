@@ -26,6 +26,7 @@ from folkmoot.rooms.machine import Append, Attach, Grant, Proposal, Role, Room
 from folkmoot.rooms.machine.requests import OpenRequest
 from folkmoot.rooms.model import MessagePage
 from folkmoot.rooms.ports import Crowd, Outlet, RoomStatus, WaitingItems
+from folkmoot.rooms.visits import Visits
 
 if TYPE_CHECKING:
     from folkmoot.rooms.journal import Spawn
@@ -35,6 +36,9 @@ logger = logging.getLogger("folkmoot.rooms")
 
 class RoomStream(ABC):
     """What a room in use delivers, and what can be read of it."""
+
+    visits: Visits
+    """Those who are here without a connection."""
 
     def __init__(self, machine: Room, history: History, crowd: Crowd, spawn: Spawn) -> None:
         self.machine = machine
@@ -55,6 +59,10 @@ class RoomStream(ABC):
     def name(self) -> str:
         """The room's name."""
         return self.machine.settings.name
+
+    async def refresh(self) -> RoomStatus:
+        """How far the room is."""
+        return self.status
 
     @property
     def status(self) -> RoomStatus:
@@ -139,8 +147,14 @@ class RoomStream(ABC):
         return found[0] if found else None
 
     async def participants(self) -> list[dict[str, Any]]:
-        """All participants as others see them, and whether they offer tools."""
-        here = self.machine.participants()
+        """All participants as others see them.
+
+        Whether they offer tools is unknown (None) of those who are on a visit.
+        """
+        here, visiting = self.machine.participants(), self.visits.names()
+        for one in here:
+            if one["id"] in visiting and not one["offers_tools"]:
+                one["offers_tools"] = None
         await self.flushed()
         return here
 

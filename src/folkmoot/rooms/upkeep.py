@@ -15,7 +15,6 @@ from folkmoot.ratelimits import DAY
 from folkmoot.rooms import queries, queries_guests, queries_messages
 from folkmoot.rooms.access import remove_if_deserted
 from folkmoot.rooms.budget import LARGEST, Share, Trimmed, Trimming
-from folkmoot.rooms.connections import Visits
 from folkmoot.rooms.fence import RoomElsewhere, guarded
 from folkmoot.rooms.limits import (
     FINISH_SECONDS,
@@ -45,7 +44,6 @@ class Upkeep:
         clock: Clock,
         options: RoomOptions,
         live: LiveRooms,
-        visits: Visits,
         owners: RoomOwners | None = None,
     ) -> None:
         self._store = store
@@ -53,7 +51,6 @@ class Upkeep:
         self._clock = clock
         self._options = options
         self._live = live
-        self._visits = visits
         self._swept = clock.monotonic() - SWEEP_SECONDS
 
     async def run(self) -> None:
@@ -69,7 +66,8 @@ class Upkeep:
 
     async def round(self) -> None:
         """Look after everything once."""
-        self._visits.end_idle()
+        for live in self._live:
+            live.visits.end_idle(self._options.tool_presence_seconds)
         self._live.end_idle()
         now = self._clock.monotonic()
         if now - self._swept >= SWEEP_SECONDS:

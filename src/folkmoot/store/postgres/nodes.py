@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -69,6 +69,9 @@ TAKE_ROOM: Final = f"""INSERT INTO room_owners (room_id, owner, owner_epoch, las
     RETURNING owner, owner_epoch, last_seq"""  # noqa: S608 - our own words
 OWNER: Final = """SELECT o.owner, o.owner_epoch, o.last_seq, n.address FROM room_owners o
     JOIN nodes n ON n.boot = o.owner WHERE o.room_id = ?"""
+OWNERS: Final = """SELECT o.room_id, o.owner, o.owner_epoch, o.last_seq, n.address
+    FROM room_owners o JOIN nodes n ON n.boot = o.owner WHERE o.room_id IN ({})
+    AND n.until > extract(epoch FROM clock_timestamp())"""
 RELEASE: Final = """UPDATE room_owners SET owner = ?
     WHERE room_id = ? AND owner_epoch = ? AND owner = ?"""
 
@@ -277,6 +280,18 @@ class NodeRooms:
 
         owner: RoomOwner | None = await self._write(unit)
         return owner
+
+    async def owners_of(self, room_ids: Sequence[int]) -> dict[int, RoomOwner]:
+        """Which of these rooms living processes have."""
+        if not room_ids:
+            return {}
+
+        async def query(tx: Tx) -> dict[int, RoomOwner]:
+            rows = await tx.fetch(OWNERS.format(", ".join("?" * len(room_ids))), room_ids)
+            return {room_id: RoomOwner(*row) for room_id, *row in rows}
+
+        found: dict[int, RoomOwner] = await self._read(query)
+        return found
 
     async def release(self, room_id: int, epoch: int, to: str | None = None) -> bool:
         """Leave a room to a process, or to whoever takes it first; whether it was still ours."""
