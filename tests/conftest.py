@@ -24,7 +24,7 @@ from tests import nats, postgres
 from tests.amounts import times
 from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
-from tests.stores import ON_POSTGRES
+from tests.stores import NODES, ON_POSTGRES
 from tests.workers import Workers
 
 CORE = Path(__file__).parent / "core"
@@ -142,8 +142,21 @@ def why_left_out(item: pytest.Item) -> str:
     """Why a test is not run on PostgreSQL, if it is not."""
     if not postgres.is_available():
         return postgres.MISSING
-    mark = item.get_closest_marker("sqlite")
-    return f"is about SQLite: {mark.args[0]}" if mark else ""
+    if NODES > 1 and not nats.is_available():
+        return nats.MISSING
+    if mark := item.get_closest_marker("sqlite"):
+        return f"is about SQLite: {mark.args[0]}"
+    mark = item.get_closest_marker("one_node") if NODES > 1 else None
+    return f"is about one node: {mark.args[0]}" if mark else ""
+
+
+@pytest.fixture(autouse=NODES > 1)
+def chosen_nodes(request: pytest.FixtureRequest) -> None:
+    """Choose nodes by the seed of the run."""
+    from tests import nodes
+
+    nodes.begin(request.node.nodeid)
+    sys.stdout.write(f"To choose the same nodes again: TEST_SEED={nodes.SEED}\n")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -161,6 +174,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if ON_POSTGRES:
             item.add_marker("postgres")
+            if NODES > 1:
+                item.add_marker("nats")
             if reason := why_left_out(item):
                 item.add_marker(pytest.mark.skip(reason=reason))
         if item.path.is_relative_to(CORE):

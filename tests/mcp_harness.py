@@ -22,6 +22,7 @@ from folkmoot.core.ports import Clock
 from folkmoot.settings import Settings
 from tests.amounts import few
 from tests.harness import Answer
+from tests.nodes import running
 
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
 """The eras of MCP, and the mode of the SDK's client for each."""
@@ -47,7 +48,7 @@ async def meeting(
     folder: Path, era: str = "handshake", clock: Clock | None = None, **values: object
 ) -> AsyncIterator[Meeting]:
     """A hub and the people who come to it; everyone leaves before it stops."""
-    async with Hub(settings(folder, **values), clock).running() as hub:
+    async with running(settings(folder, **values), clock) as hub:
         there = Meeting(hub, era)
         try:
             yield there

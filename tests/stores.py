@@ -16,7 +16,9 @@ from folkmoot.store import SqliteStore
 from tests import postgres
 
 CHOSEN = "TEST_STORE"
-ON_POSTGRES = os.environ.get(CHOSEN) == "postgres"
+NODES = int(os.environ.get("TEST_NODES", "1"))
+"""How many nodes a hub has in tests that use one from outside."""
+ON_POSTGRES = NODES > 1 or os.environ.get(CHOSEN) == "postgres"
 
 
 async def open_store(path: Path, **options: Any) -> Any:

@@ -17,6 +17,7 @@ from folkmoot.app import Hub
 from folkmoot.core.ports import Interceptor
 from tests.harness import Answer, ask
 from tests.mcp_harness import settings
+from tests.nodes import running
 
 ROOM = "plaza"
 PROTOCOL = "mcpx/v1"
@@ -278,5 +279,5 @@ async def square(
     folder: Path, interceptors: Sequence[Interceptor] = (), **values: object
 ) -> AsyncIterator[Square]:
     """A hub, and nobody in it."""
-    async with Hub(settings(folder, **values), interceptors=interceptors).running() as hub:
+    async with running(settings(folder, **values), interceptors=interceptors) as hub:
         yield Square(hub)

@@ -40,6 +40,7 @@ from tests.interaction.room_client import (
     turned_away,
 )
 from tests.mcp_harness import both_eras, meeting, modern, settings, until
+from tests.nodes import heard_everywhere, nodes_of, running
 
 TOOL = "mcp.request.tools/call"
 INBOX = "mmp://mailboxes/inbox"
@@ -279,7 +280,7 @@ WAYS = (*protocol(), *said(), *tools(), *routes())
 @asynccontextmanager
 async def visit(folder: Path) -> AsyncIterator[Visit]:
     async with (
-        Hub(settings(folder)).running() as hub,
+        running(settings(folder)) as hub,
         httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
     ):
         ann = (await hub.accounts.register("ann")).token
@@ -413,17 +414,20 @@ def test_a_deny_holds_for_the_next_message_of_an_open_connection(tmp_path: Path)
         async with visit(tmp_path) as there, joined(there.port, there.token) as seat:
             await seat.said(chat())
             await there.change("grant", "!room/say")
+            await heard_everywhere(there.hub)
             for sent in (chat(), notice(), say()):
                 told = await seat.refused(sent)
                 assert told["error"] == DENIED
                 assert told["attempted_kind"].startswith(sent["kind"])
             await seat.said(message("reasoning.thought", {}))
             await there.change("revoke", "!room/say")
+            await heard_everywhere(there.hub)
             await seat.said(chat())
 
     run(main())
 
 
+@pytest.mark.one_node("counts who waits in the room")
 @pytest.mark.requirement("hub.deny-at-once")
 def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(tmp_path: Path) -> None:
     async def main() -> None:
@@ -494,7 +498,8 @@ def test_a_deny_may_name_one_room(tmp_path: Path) -> None:
                 "payload": {"params": {"arguments": {"room": ROOM}}},
             }
             async with joined(there.port, there.token) as here:
-                await there.hub.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))
+                for node in nodes_of(there.hub):
+                    await node.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))
                 assert await here.closed() == NOT_ALLOWED
             assert await turned_away(there.port, there.token) == NOT_ALLOWED
             assert await there.rest_denied("GET", "/v1/rooms/{room}/messages", None)

@@ -35,6 +35,7 @@ async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str)
     return error
 
 
+@pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("recovery.five-failures")
 def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
     async def main() -> None:
@@ -110,6 +111,7 @@ def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(
     run(main())
 
 
+@pytest.mark.sqlite("counts its statements")
 @pytest.mark.requirement("recovery.unknown-handle", "recovery.constant-time")
 def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -163,6 +165,7 @@ class Counting:
         return await self._tx.fetch_one(sql, values)
 
 
+@pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.missed-handles")
 def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path) -> None:
     async def main() -> None:

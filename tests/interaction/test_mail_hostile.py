@@ -264,6 +264,7 @@ def test_no_token_code_or_session_is_in_any_log_error_or_metric(
         assert not [secret for secret in secrets if secret in text], record
 
 
+@pytest.mark.one_node("breaks one")
 @both_eras
 def test_a_failure_of_the_hub_is_told_without_details(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -44,6 +44,7 @@ async def limited(person: Person, tool: str, **arguments: Any) -> str:
     return wait_for(payload)
 
 
+@pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.register", "rate.says-when")
 @one_era
 def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> None:
@@ -102,6 +103,7 @@ def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
     run(main())
 
 
+@pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("recovery.five-failures")
 @one_era
 def test_five_wrong_recovery_codes_an_hour_for_one_handle(era: str, tmp_path: Path) -> None:
@@ -124,6 +126,7 @@ def test_five_wrong_recovery_codes_an_hour_for_one_handle(era: str, tmp_path: Pa
     run(main())
 
 
+@pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.send", "rate.search", "rate.invite", "rate.configurable")
 @one_era
 def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from folkmoot.mail import subject_of_mailbox
 from tests.harness import read_answer, run
 from tests.interaction.test_mail_sessions import call, open_session, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, modern, rpc, until
+from tests.nodes import heard_everywhere
 from tests.store.support import Gate, held
 
 
@@ -63,6 +64,7 @@ async def begun(
 
 async def recover(there: Meeting, handle: str, code: str) -> None:
     await there.hub.accounts.recover(handle, code)
+    await heard_everywhere(there.hub)
 
 
 @pytest.mark.requirement("auth.old-token-stops", "auth.every-request")
@@ -155,6 +157,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_behind
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@pytest.mark.sqlite("stops its writer")
 @pytest.mark.requirement("notice.both-eras")
 def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(tmp_path: Path) -> None:
     async def main() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from folkmoot.app import Hub
 from folkmoot.clock import SystemClock
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.transports.mcp.notices import INBOX
@@ -19,6 +18,7 @@ from folkmoot.transports.mcp.session_ids import short_hash
 from tests.harness import Answer, reached, run
 from tests.interaction.test_mail_sessions import WHOAMI, call, not_found, open_session, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
+from tests.nodes import running
 from tests.stores import OneHeld
 
 YEARS = 400 * 24 * 3600.0
@@ -255,6 +255,7 @@ def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path:
     run(main())
 
 
+@pytest.mark.one_node("each node counts its sessions")
 @pytest.mark.requirement("mcp.session-outlives-restart", "edge.sessions-total")
 def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
     async def main() -> None:
@@ -310,6 +311,7 @@ def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
     run(main())
 
 
+@pytest.mark.one_node("looks into the session")
 def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -336,6 +338,7 @@ def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
     run(main())
 
 
+@pytest.mark.one_node("looks into the session")
 @pytest.mark.requirement("mcp.session-outlives-restart")
 def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path) -> None:
     async def main() -> None:
@@ -407,7 +410,7 @@ def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
         seen = Seen()
         recording = settings(tmp_path / "hub", record={"folder": str(tmp_path / "tapes")})
         caplog.set_level("DEBUG")
-        async with Hub(recording, interceptors=[seen]).running() as hub:
+        async with running(recording, interceptors=[seen]) as hub:
             there = Meeting(hub, "handshake")
             made = await hub.accounts.register("alice")
             mine = f"?token={made.token}"

@@ -141,6 +141,7 @@ def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(tmp_path:
     run(main())
 
 
+@pytest.mark.sqlite("makes a backup")
 @pytest.mark.requirement("operator.audited")
 def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Path) -> None:
     path = str(tmp_path.parent / "copy.db")
@@ -168,6 +169,7 @@ def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Pa
     run(main())
 
 
+@pytest.mark.one_node("nodes of one process have one log")
 @pytest.mark.requirement("console.operator", "console.people", "operator.audited")
 def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_do(
     tmp_path: Path,

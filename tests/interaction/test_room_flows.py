@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from folkmoot.app import Hub
 from folkmoot.client import Context, Room, ToolFailed
 from folkmoot.settings.backends import BackendSpec, GatewaySpec
 from tests.harness import ask, run
@@ -37,6 +36,7 @@ from tests.interaction.room_client import (
     square,
 )
 from tests.mcp_harness import settings
+from tests.nodes import nodes_of, running
 from tests.peers.gateway import reaches
 
 TOOLS = "mcp.request.tools/*"
@@ -356,11 +356,12 @@ def test_a_server_of_files_takes_part_and_is_asked_like_anyone(tmp_path: Path) -
 
     async def main() -> None:
         spec = GatewaySpec(backends={"files": backend})
-        hub = Hub(settings(tmp_path / "hub", rate_limits="on"), gateway=spec)
-        async with hub.running() as running:
-            there = Square(running)
+        given = settings(tmp_path / "hub", rate_limits="on")
+        async with running(given, gateway=spec) as hub:
+            there = Square(hub)
             await there.people("ada", "bob")
-            await reaches(running, "files")
+            for node in nodes_of(hub):
+                await reaches(node, "files")
             await there.room(
                 "ada", backends=["files"], grants={"bob": [{"kind": TOOLS, "to": "files"}]}
             )

@@ -130,6 +130,7 @@ def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path: Pat
     run(main())
 
 
+@pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.durable")
 def test_whatever_anyone_hears_is_on_the_disk_already(tmp_path: Path) -> None:
     async def main() -> None:
@@ -155,6 +156,7 @@ def on_disk(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir() if file.is_file())
 
 
+@pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.memory-only", "room.resume-epoch")
 def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_a_restart(
     tmp_path: Path,
@@ -185,6 +187,7 @@ def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_a_rest
     run(main())
 
 
+@pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.operator-can-read")
 def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_so(
     tmp_path: Path,

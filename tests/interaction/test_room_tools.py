@@ -253,6 +253,7 @@ def test_chat_that_is_too_much_is_told_when_to_come_back(tmp_path: Path) -> None
     run(main())
 
 
+@pytest.mark.one_node("counts who waits in the room")
 @both_eras
 def test_one_who_leaves_while_waiting_is_waited_for_no_longer(era: str, tmp_path: Path) -> None:
     async def main() -> None:
@@ -279,6 +280,7 @@ async def visitor(there: Meeting, person: Person) -> Any:
     return await there.hub.rooms.authenticate(person.token)
 
 
+@pytest.mark.one_node("counts who waits in the room")
 def test_a_hub_that_stops_lets_nobody_wait(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, "stateless") as there:

@@ -18,14 +18,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from folkmoot.app import Hub
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.events import HELD
 from folkmoot.core.message import Request, replace
 from folkmoot.core.ports import Interceptor
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.settings import GatewaySpec
-from tests.harness import run
+from tests.harness import reached, run
 from tests.interaction.room_client import (
     ROOM,
     Message,
@@ -38,6 +36,7 @@ from tests.interaction.room_client import (
 )
 from tests.interaction.test_denied_everywhere import TOOL, Visit, Way, routes, said, tools
 from tests.mcp_harness import settings
+from tests.nodes import heard_everywhere, nodes_of, running
 
 BLOCKED = "blocked"
 NOT_ALLOWED = 4403
@@ -86,12 +85,13 @@ async def ruled(folder: Path, when: str, action: str = 'action = "block"') -> As
     rules = folder / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "the rule"\nwhen = {{ {when} }}\n{action}\n')
     async with (
-        Hub(settings(folder / "hub", interceptors={"rules": str(rules)})).running() as hub,
+        running(settings(folder / "hub", interceptors={"rules": str(rules)})) as hub,
         httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
     ):
         ann = (await hub.accounts.register("ann")).token
         bob = (await hub.accounts.register("bob")).token
-        await hub.behind.rights.configure(GatewaySpec(groups={"interns": ("bob",)}))
+        for node in nodes_of(hub):
+            await node.behind.rights.configure(GatewaySpec(groups={"interns": ("bob",)}))
         there = Ruled(hub, http, bob, ann)
         made = await rest(there.port, ann, "POST", "", {"name": ROOM, "capabilities": ["*"]})
         assert made.status == 201, made
@@ -189,9 +189,10 @@ def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path)
             assert exchanged.json()["error"]["code"] == BLOCKED
             assert await turned_away(there.port, token) == NOT_ALLOWED
             # Neither used the invitation up.
-            rules = there.hub._passing._rules
-            assert rules is not None
-            rules.ruleset.swap(())
+            for node in nodes_of(there.hub):
+                rules = node._passing._rules
+                assert rules is not None
+                rules.ruleset.swap(())
             async with joined(there.port, token) as seat:
                 assert seat.name == "grace"
 
@@ -343,13 +344,12 @@ async def while_held(
     there: Ruled, asking: Awaitable[Any], change: Callable[[], Awaitable[Any]]
 ) -> Any:
     """What is answered to a request when something was changed while a rule held it."""
-    held = there.hub._passing.held
-    seen = asyncio.Event()
-    end = held.bus.listen(HELD, lambda _: seen.set())
+    each = [node._passing.held for node in nodes_of(there.hub)]
     answering = asyncio.ensure_future(asking)
-    await asyncio.wait_for(seen.wait(), 60)
-    end()
+    await reached(lambda: any(held.list() for held in each))
     await change()
+    await heard_everywhere(there.hub)
+    (held,) = (held for held in each if held.list())
     held.release(held.list()[0].id)
     return await answering
 

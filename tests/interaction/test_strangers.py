@@ -71,6 +71,7 @@ def test_a_large_body_is_read_only_from_those_who_are_signed_in(tmp_path: Path) 
     run(main())
 
 
+@pytest.mark.one_node("another node takes the session for a stranger's when it bounds the body")
 @pytest.mark.requirement("edge.anonymous-body")
 def test_a_session_that_registered_is_signed_in_without_a_token(tmp_path: Path) -> None:
     async def main() -> None:
@@ -175,6 +176,7 @@ def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
     run(main())
 
 
+@pytest.mark.one_node("each node counts its sessions")
 @pytest.mark.requirement("edge.sessions-total")
 def test_sessions_of_strangers_make_room_for_each_other_and_for_people(tmp_path: Path) -> None:
     async def main() -> None:

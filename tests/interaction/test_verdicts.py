@@ -24,6 +24,7 @@ from folkmoot.operations.routes import Endpoint, endpoints
 from folkmoot.operations.scopes import SCOPES
 from tests.harness import run
 from tests.mcp_harness import INITIALIZE, modern, rpc, settings
+from tests.nodes import running
 
 ROOM: Final = "square"
 VERDICTS: Final = {
@@ -199,7 +200,7 @@ def cases(asking: Asking, rows: tuple[Operation, ...]) -> Iterator[tuple[Operati
 @asynccontextmanager
 async def callers(folder: Path) -> AsyncIterator[Callers]:
     async with (
-        Hub(settings(folder)).running() as hub,
+        running(settings(folder)) as hub,
         httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
     ):
         there = Callers(hub, http)

@@ -18,6 +18,7 @@ from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import Answer
 from tests.mcp_harness import META, MODERN, Meeting, Person, meeting
+from tests.nodes import nodes_of
 
 Doing: TypeAlias = Callable[[UpstreamRequest], Awaitable[Any]]
 Headers: TypeAlias = dict[str, str] | None
@@ -131,27 +132,30 @@ async def fronted(
 ) -> AsyncIterator[Meeting]:
     """A hub with these backends, which everyone may use, or nobody until it is granted."""
     async with meeting(folder, era, **values) as there:
-        gateway = there.hub.behind.gateway
-        for each in backends:
-            gateway.attach(each)
-            await gateway.arrived(each.spec.namespace, each.inventory(**(listed or {})))
+        for node in nodes_of(there.hub):
+            gateway = node.behind.gateway
+            for each in backends:
+                gateway.attach(each)
+                await gateway.arrived(each.spec.namespace, each.inventory(**(listed or {})))
         await settle(there, everyone=everyone)
-        # Now, while nobody listens: whoever came soon would hear of what was there before.
-        changes = there.hub.mcp._parts._changes
-        if changes._timer is not None:
-            changes._timer.cancel()
-            changes._notify()
+        for node in nodes_of(there.hub):
+            # Now, while nobody listens: whoever came soon would hear of what was there before.
+            changes = node.mcp._parts._changes
+            if changes._timer is not None:
+                changes._timer.cancel()
+                changes._notify()
         yield there
 
 
 async def settle(there: Meeting, *, everyone: bool = False, **grants: tuple[str, ...]) -> None:
     """Let people use the backends: everyone, or each as it is granted to their handle."""
-    behind = there.hub.behind
-    specs = {
-        each: BackendSpec(name=each, namespace=each, command=("x",), everyone=everyone)
-        for each in behind.gateway.backends
-    }
-    await behind.rights.configure(GatewaySpec(backends=specs, grants=dict(grants)))
+    for node in nodes_of(there.hub):
+        behind = node.behind
+        specs = {
+            each: BackendSpec(name=each, namespace=each, command=("x",), everyone=everyone)
+            for each in behind.gateway.backends
+        }
+        await behind.rights.configure(GatewaySpec(backends=specs, grants=dict(grants)))
 
 
 class Wire:

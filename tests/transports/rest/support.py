@@ -15,6 +15,7 @@ from folkmoot.app import Hub
 from folkmoot.core.ports import Clock
 from tests.harness import Answer, ask
 from tests.mcp_harness import settings
+from tests.nodes import running
 
 ROOMS = "/v1/rooms"
 JSON = "application/json"
@@ -23,7 +24,7 @@ JSON = "application/json"
 @asynccontextmanager
 async def house(folder: Path, clock: Clock | None = None, **values: object) -> AsyncIterator[House]:
     """A running hub, and the people who come to it."""
-    async with Hub(settings(folder, **values), clock).running() as hub:
+    async with running(settings(folder, **values), clock) as hub:
         yield House(hub)
 
 

@@ -18,6 +18,7 @@ from folkmoot.app import Hub
 from folkmoot.core.ports import Clock
 from folkmoot.rooms import Visitor, read_spec
 from folkmoot.settings import Settings
+from tests.nodes import running
 
 ROOM = "plaza"
 
@@ -70,7 +71,7 @@ class Town:
 @asynccontextmanager
 async def town(folder: Path, clock: Clock | None = None, **values: object) -> AsyncIterator[Town]:
     """A hub and nothing in it."""
-    async with Hub(settings(folder, **values), clock).running() as hub:
+    async with running(settings(folder, **values), clock) as hub:
         yield Town(hub)
 
 
