@@ -103,6 +103,20 @@ def test_a_placeholder_says_what_kind_of_secret_it_was() -> None:
     assert kind_of(SECRET) == "secret"
 
 
+def test_a_token_is_suspicious_unless_it_is_that_of_progress() -> None:
+    word = "progress"
+    assert not may_hold_secret(f'{{"{word}Token": 1, "{word.upper()}TOKEN": 2}}')
+    for length in range(len(word)):
+        end = word[len(word) - length :]
+        assert may_hold_secret(f"{end}token")
+        assert may_hold_secret(f" x{end}Token")
+    assert may_hold_secret(f"{word}token and a token")
+
+
+def test_what_is_no_text_is_suspicious() -> None:
+    assert may_hold_secret("half of a pair: \ud800")
+
+
 def test_ordinary_text_is_not_suspicious() -> None:
     for text in (
         "request method=get path=/health status=200 ms=1.2 id=955717734b1e9397",

@@ -73,9 +73,9 @@ class Redactor:
         for value in self._values:
             if value in text:
                 text = text.replace(value, MASK)
-        small = text.lower()
-        if not may_hold_secret(small):
+        if not may_hold_secret(text):
             return text
+        small = text.lower()
         for form in forms:
             for hint in form.hints:
                 if hint in small:

@@ -132,7 +132,7 @@ class TapeRedactor:
 
     def suspects(self, message: ProtocolMessage, raw: bytes, answering: Request | None) -> bool:
         """Whether something in a message, which has these bytes, may have to be left out."""
-        if may_hold_secret(raw, self._text.pieces) or (
+        if may_hold_secret(raw, self._text.known) or (
             self._paths and self._paths.may_lead_into(raw)
         ):
             return True

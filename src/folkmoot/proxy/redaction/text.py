@@ -16,8 +16,7 @@ from itertools import chain, islice
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
-from folkmoot.core import redaction
-from folkmoot.core.redaction import FORMS, NAMED_FORMS, OTHER_KIND, PIECES, Form, kind_of
+from folkmoot.core.redaction import FORMS, NAMED_FORMS, OTHER_KIND, Form, kind_of, searcher
 from folkmoot.proxy.redaction import search
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER, Placeholders
 from folkmoot.telemetry.redaction import SHORTEST
@@ -27,13 +26,13 @@ MAIL_PIECES: Final = ("msg", "_mode", "_message_b")
 TEXT_FORMS: Final = (*FORMS, *NAMED_FORMS)
 
 
-TEXT_PIECES: Final[tuple[str, ...]] = (*MAIL_PIECES, *PIECES)
-
-
-def may_hold_secret(raw: bytes, pieces: tuple[str, ...] = TEXT_PIECES) -> bool:
-    """Whether something in these bytes could be a secret, or mail, or is one of these pieces."""
-    # In lower case, as Latin-1: one character a byte, which cannot fail.
-    return redaction.may_hold_secret(raw.lower().decode("latin-1"), pieces)
+def may_hold_secret(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
+    """Whether something in these bytes could be a secret, or mail, or is one of those known."""
+    for secret in known:
+        if secret in raw:
+            return True
+    # As Latin-1 every byte is a character, which cannot fail.
+    return searcher(*MAIL_PIECES)(raw.decode("latin-1"))
 
 
 Span: TypeAlias = tuple[int, int]
@@ -63,9 +62,8 @@ class TextRedactor:
     def __init__(self, placeholders: Placeholders) -> None:
         self._placeholders = placeholders
         self._known: OrderedDict[str, str] = OrderedDict()
-        self._folded: dict[str, str] = {}
-        self.pieces = TEXT_PIECES
-        """What is looked for before anything else, the remembered credentials as well."""
+        self.known: tuple[bytes, ...] = ()
+        """The remembered credentials, as they stand in messages."""
         self.noticed: list[tuple[str, str]] | None = None
         """What was to be remembered, for as long as someone wants to know it."""
 
@@ -79,10 +77,9 @@ class TextRedactor:
         if self.noticed is not None:
             self.noticed.append((secret, kind))
         if fresh:
-            self._folded[secret] = secret.encode().lower().decode("latin-1")
             if len(self._known) > MOST_KNOWN:
-                del self._folded[self._known.popitem(last=False)[0]]
-            self.pieces = (*TEXT_PIECES, *self._folded.values())
+                self._known.popitem(last=False)
+            self.known = tuple(each.encode() for each in self._known)
 
     def recall(self, secrets: Secrets) -> None:
         """Remember these secrets again."""
@@ -137,7 +134,7 @@ class TextRedactor:
         return self._placeholders.of(text, kind) if text else text
 
     def _suspects(self, text: str) -> bool:
-        return may_hold_secret(text.encode("utf-8", "surrogatepass"), self.pieces)
+        return may_hold_secret(text.encode("utf-8", "surrogatepass"), self.known)
 
     def _found(self, text: str, forms: tuple[Form, ...], *, known: bool = True) -> Iterator[Span]:
         small = search.folded(text)
