@@ -296,3 +296,21 @@ def test_a_share_that_was_counted_wrong_is_found(examined: Callable[..., Any], d
     code, findings = examined()
     assert (code, findings["quotas"]["level"]) == (ExitCode.OK, "warning")
     assert findings["quotas"]["text"].endswith("miscounted: mail: 1 of the shares")
+
+
+def test_a_database_and_a_bus_that_cannot_be_reached_are_problems_without_their_passwords(
+    examined: Callable[..., Any],
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+    code, findings = examined(
+        FOLKMOOT_STORE_URL=f"postgresql://hub:hush@127.0.0.1:{port}/moot",
+        FOLKMOOT_BUS_URL=f"nats://hub:hush@127.0.0.1:{port}",
+        FOLKMOOT_CLUSTER_ADDRESS="http://node1:8420",
+        FOLKMOOT_MASTER_KEY="5f" * 32,
+    )
+    assert code == ExitCode.FAILED
+    for subject in ("database", "bus"):
+        assert findings[subject]["level"] == "problem"
+        assert f"127.0.0.1:{port}" in findings[subject]["text"]
+        assert "hush" not in json.dumps(findings[subject])

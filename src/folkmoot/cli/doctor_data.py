@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -79,6 +80,8 @@ def check_data(settings: Settings) -> Iterator[Finding]:
         yield database
     if info is not None and database is not None and database.level == "ok":
         yield check_quotas(settings, paths, info)
+    if settings.bus.url:
+        yield check_bus(settings)
     yield from check_place(settings, paths)
 
 
@@ -115,6 +118,18 @@ def check_server(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInf
     if info.schema < info.newest_schema:
         told += f", will be migrated to {info.newest_schema} at the next start"
     return Finding("database", "ok", told), info
+
+
+def check_bus(settings: Settings) -> Finding:
+    """Whether a server of the bus between nodes can be used."""
+    from folkmoot.bus import make_bus
+    from folkmoot.settings.types import without_password
+
+    try:
+        asyncio.run(make_bus(settings.bus.url).check())
+    except FolkmootError as error:
+        return Finding("bus", "problem", error.message, "See bus.url in the settings.")
+    return Finding("bus", "ok", f"{without_password(settings.bus.url)}: answers")
 
 
 def check_database(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
