@@ -71,6 +71,22 @@ class Faults:
         await node.start()
         return f"node {node.number} killed, and what it asked of PostgreSQL arrives later"
 
+    async def vanished(self) -> str:
+        """A node loses its power: nobody is told that its connections have ended."""
+        node = await self.victim()
+        cables = [self.there.to_database[node.number], self.there.to_nats[node.number]]
+        for cable in cables:
+            cable.cut(Cut.HELD)
+        node.send(signal.SIGSTOP)
+        # By then the server has ended what the node had begun.
+        await asyncio.sleep(LEASE_SECONDS + 6)
+        silence = self.silence()
+        await node.kill()
+        for cable in cables:
+            cable.mend()
+        await node.start()
+        return f"node {node.number} vanished for a while; silence meanwhile {silence:.1f} s"
+
     async def two_killed(self) -> str:
         nodes = self.chance.sample(self.there.nodes, 2)
         await asyncio.gather(*(node.kill() for node in nodes))
@@ -166,7 +182,7 @@ KINDS: list[Fault] = [
     Faults.failed_over,
     Faults.nats_cut,
     Faults.two_killed,
-    Faults.paused,
+    Faults.vanished,
     Faults.nats_restarted,
     Faults.database_crashed,
     Faults.database_cut,
