@@ -60,7 +60,8 @@ class Ear:
         self.held = False
 
     async def drained(self) -> None:
-        await self.reads.wait()
+        if self.seqs:
+            await self.reads.wait()
 
     @property
     def seqs(self) -> list[int]:

@@ -201,7 +201,7 @@ def decode(data: bytes) -> Packet | None:
 def size(command_or_item: Command | Item) -> int:
     """About how many bytes a command or an item takes."""
     one = command_or_item
-    if isinstance(one, SendMessages | Spoken):
+    if type(one) is SendMessages or type(one) is Spoken:
         return 16 + sum(map(len, one.messages))
     if isinstance(one, JoinRoom | AskOwner | OwnerAnswer):
         return 16 + len(one.body)

@@ -57,26 +57,24 @@ class Driven(Generic[M]):
 
     def run(self, effects: Sequence[Any]) -> None:
         """Do what the machine asked for; what that brings about is done afterwards."""
-        self._effects.extend(effects)
+        waiting = self._effects
+        waiting.extend(effects)
         if self._performing:
             return
         self._performing = True
         try:
-            while self._effects and not self._ended:
-                effect = self._effects.popleft()
+            while waiting and not self._ended:
+                effect = waiting.popleft()
                 if type(effect) is SendPacket:
                     self._send(effect)
-                else:
-                    self._do(effect)
+                    continue
+                try:
+                    self._perform(effect)
+                except Exception:
+                    logger.exception("an effect of a room elsewhere failed")
         finally:
             self._performing = False
         self.touch()
-
-    def _do(self, effect: Any) -> None:
-        try:
-            self._perform(effect)
-        except Exception:
-            logger.exception("an effect of a room elsewhere failed")
 
     def touch(self) -> None:
         """Ask the machine at the end of this turn: something may have changed."""

@@ -331,12 +331,12 @@ class Owner:
             session.items.append(OwnerAnswer(call, body))
             session.telling += len(body)
 
-    def resolve(self, key: SessionKey, number: int) -> None:
-        """All that a command brought about was told."""
+    def resolve(self, key: SessionKey, *numbers: int) -> None:
+        """All that some commands brought about was told."""
         session = self._of(key)
         if session is None:
             return
-        session.done.add(number)
+        session.done.update(numbers)
         while session.resolved + 1 in session.done:
             session.resolved += 1
             session.done.discard(session.resolved)

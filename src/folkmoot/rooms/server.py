@@ -289,8 +289,7 @@ class RoomServer:
 
         def carried_out(error: FolkmootError | None) -> None:
             if error is None:
-                for number in numbers:
-                    self.owner.resolve(key, number)
+                self.owner.resolve(key, *numbers)
                 self.touch()
 
         if not numbers:

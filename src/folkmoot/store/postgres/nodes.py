@@ -41,12 +41,14 @@ TAKE_LEASE: Final = """WITH clock AS (SELECT extract(epoch FROM clock_timestamp(
 other AS (
     SELECT n.address FROM nodes n, clock WHERE n.id <> $1 AND n.until > clock.now
     AND ($4 = 0 OR n.shared = 0 OR (n.address = $3 AND n.address <> '')) LIMIT 1
+), known AS (
+    SELECT 1 FROM nodes n, clock WHERE n.id = $1 AND n.boot = $2
+    AND ($9 OR n.until > clock.now) FOR UPDATE OF n
 ), mine AS (
     INSERT INTO nodes (id, boot, address, shared, version, settings, started_at, until)
     SELECT $1, $2, $3, $4, $5, $6, clock.now, clock.now + $7 FROM clock
     WHERE NOT EXISTS (SELECT 1 FROM other)
-        AND ($8 OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.boot = $2
-            AND ($9 OR n.until > clock.now)))
+        AND ($8 OR EXISTS (SELECT 1 FROM known))
     ON CONFLICT (id) DO UPDATE SET boot = excluded.boot, address = excluded.address,
         shared = excluded.shared, version = excluded.version, settings = excluded.settings,
         until = excluded.until, draining = CASE WHEN $8 THEN 0 ELSE nodes.draining END,
@@ -242,7 +244,7 @@ class NodeLease:
         """Leave the database, and all rooms, to others."""
         if not self.is_lost:
             async with connection.transaction():
-                # A renewal that is under way ends before, or finds nothing to renew.
+                # Whoever renews meanwhile has the row locked, or finds it gone.
                 await connection.execute(LOCK_LEASES)
                 await connection.execute(END_LEASE, self.node.name, self.node.process)
 
