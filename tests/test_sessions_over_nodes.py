@@ -32,6 +32,9 @@ from tests.transports.mcp.test_resuming import Talker, broken, calling, listenin
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
+LONG = "x" * 70_000
+"""More than a stranger may send."""
+
 
 class Nodes:
     """The nodes of one hub, which can be stopped one by one."""
@@ -122,7 +125,6 @@ def test_a_session_answers_at_every_node_and_is_at_one(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(tmp_path: Path) -> None:
     async def main() -> None:
@@ -147,7 +149,6 @@ def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(tmp_path: Path
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 def test_a_stream_that_broke_at_one_node_is_resumed_at_another(tmp_path: Path) -> None:
     async def main() -> None:
@@ -166,7 +167,6 @@ def test_a_stream_that_broke_at_one_node_is_resumed_at_another(tmp_path: Path) -
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(tmp_path: Path) -> None:
     async def main() -> None:
@@ -185,7 +185,6 @@ def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(tmp_path
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 def test_a_session_that_is_closed_at_one_node_is_closed_at_all(tmp_path: Path) -> None:
     async def main() -> None:
@@ -220,7 +219,6 @@ def test_a_session_whose_node_stopped_goes_on_at_one_other(tmp_path: Path) -> No
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions-taken-over")
 def test_of_many_requests_at_once_one_node_takes_a_session_over(tmp_path: Path) -> None:
     async def main() -> None:
@@ -235,7 +233,6 @@ def test_of_many_requests_at_once_one_node_takes_a_session_over(tmp_path: Path) 
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions-taken-over")
 def test_a_node_that_another_cannot_reach_loses_the_session_to_it(tmp_path: Path) -> None:
     async def main() -> None:
@@ -261,7 +258,6 @@ def test_a_node_that_another_cannot_reach_loses_the_session_to_it(tmp_path: Path
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions-taken-over")
 def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(tmp_path: Path) -> None:
     async def main() -> None:
@@ -273,6 +269,9 @@ def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(tmp_path: P
             )
             assert payload(made["result"])["handle"] == "eve"
             assert await whoami(at(wire, hub[2])) == "eve"
+            # Nor is she a stranger there whose requests have to be small.
+            long = {"jsonrpc": "2.0", "id": 6, "method": "ping", "params": {"_meta": {"x": LONG}}}
+            assert (await at(wire, hub[2]).post(long)).status == 200
             await hub.stop(0)
             for there in (hub[2], hub[1]):
                 assert await whoami(at(wire, there)) == "eve"
@@ -280,7 +279,6 @@ def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(tmp_path: P
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 def test_another_credential_does_not_open_a_session_at_another_node(tmp_path: Path) -> None:
     async def main() -> None:
@@ -319,7 +317,6 @@ async def has_stream(*meetings: Meeting) -> bool:
     return any(session.listens for session in sessions)
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
 def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(tmp_path: Path) -> None:
@@ -421,7 +418,6 @@ def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.forwarding-marked")
 def test_forwarded_requests_are_bounded_in_size_and_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -452,7 +448,6 @@ def test_forwarded_requests_are_bounded_in_size_and_number(
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.forwarding-marked")
 def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None:
     async def main() -> None:
@@ -471,7 +466,6 @@ def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> None:
     answers = [b"HTTP/1.1 307 Go\r\nlocation: /mcp\r\ncontent-length: 0\r\n\r\n", b""]
@@ -503,7 +497,6 @@ def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> 
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.sessions")
 def test_the_node_of_a_session_knows_where_its_client_is(tmp_path: Path) -> None:
     async def main() -> None:
@@ -556,7 +549,6 @@ def test_an_account_has_so_many_sessions_at_all_nodes_together(tmp_path: Path) -
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.session-limits")
 def test_sessions_in_use_elsewhere_are_not_ended_for_another(tmp_path: Path) -> None:
     async def main() -> None:
@@ -570,7 +562,6 @@ def test_sessions_in_use_elsewhere_are_not_ended_for_another(tmp_path: Path) -> 
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.session-limits")
 def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(tmp_path: Path) -> None:
     async def main() -> None:
@@ -584,7 +575,6 @@ def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(tmp_pat
     run(main())
 
 
-@pytest.mark.long
 @pytest.mark.requirement("nodes.session-limits")
 def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

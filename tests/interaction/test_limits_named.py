@@ -245,8 +245,6 @@ OF_EACH_NODE = {
     "http.max_connections",
     "http.max_connections_per_account",
     "http.max_connections_per_address",
-    "mcp.max_anonymous_sessions",
-    "mcp.max_sessions",
 }
 
 PROVOKED: dict[str, Provoke] = {

@@ -204,7 +204,7 @@ def test_an_idle_session_is_closed_and_answered_as_unknown(tmp_path: Path) -> No
     run(main())
 
 
-@pytest.mark.one_node("each node counts its sessions")
+@pytest.mark.one_node("what ended is told to other nodes a moment later")
 def test_sessions_have_a_bound(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, mcp={"max_sessions": 2}) as there:
@@ -217,7 +217,7 @@ def test_sessions_have_a_bound(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.one_node("each node counts its sessions")
+@pytest.mark.one_node("looks at the sessions of one node")
 def test_one_account_leaves_sessions_to_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, "stateless", mcp={"max_sessions": 12}) as there:

@@ -255,7 +255,7 @@ def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path:
     run(main())
 
 
-@pytest.mark.one_node("each node counts its sessions")
+@pytest.mark.one_node("looks at the sessions of one node")
 @pytest.mark.requirement("mcp.session-outlives-restart", "edge.sessions-total")
 def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
     async def main() -> None:

@@ -176,7 +176,7 @@ def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.one_node("each node counts its sessions")
+@pytest.mark.one_node("looks at the sessions of one node")
 @pytest.mark.requirement("edge.sessions-total")
 def test_sessions_of_strangers_make_room_for_each_other_and_for_people(tmp_path: Path) -> None:
     async def main() -> None:

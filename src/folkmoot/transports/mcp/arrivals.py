@@ -282,6 +282,8 @@ class Arrivals:
             if name == SESSION:
                 session_id = value.decode("latin-1")
                 found = self._sessions.credential_of(session_id, hash_shown(token))
+                if not found and session_id not in self._sessions:
+                    found = await self._resumption.credential_of(session_id, hash_shown(token))
                 account = await self._accounts.still_valid(found)
                 return "" if account is None else account.id
         return ""

@@ -238,6 +238,14 @@ class Resumption:
         session.stored, session.adopted = is_somebodys(session), True
         return self._sessions.enter(session_id, shown_hash, shown_id), state.uris
 
+    async def credential_of(self, session_id: str, shown_hash: str) -> str:
+        """The credential of a session that was signed in and is at another node, or not adopted."""
+        said = self._ids.open(session_id)
+        if said is None or said.shown_hash != shown_hash or said.boot_id == self._ids.boot_id:
+            return ""
+        state, _ = await self._rows.read(session_id)
+        return "" if state is None else state.credential_id
+
     async def _bound_before(self, session_id: str, state: SessionRecord) -> SessionRecord:
         """The state of a session that an earlier version signed in, by the hash of a token."""
         token = await self._authentication.by_hash(state.bound)

@@ -1,7 +1,7 @@
 """How many sessions of the handshake era all nodes have, since their limits count all of them.
 
 A node says how many it has, of an account, of an address and in all, before it opens one more, and
-is told how many the others have. What ends is told within a second.
+is told how many the others have. What ends is told at once, or within a second.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ class SessionCounts:
         sessions.changed = self._note
         bus.listen(subject(EXCESS, shared.process), self._asked)
 
-    def _note(self, key: str) -> None:
+    def _note(self, key: str, change: int) -> None:
         self._changed[key] = self._changed[ALL] = None
+        if change < 0:
+            self._news.set()
 
     async def elsewhere(self, account_id: str, address: str) -> tuple[int, int]:
         """How many sessions other nodes have: of an account or else an address, and in all.
@@ -65,7 +67,7 @@ class SessionCounts:
         One of this node is counted that is about to be opened.
         """
         key = self._sessions.key_of(account_id, address)
-        self._note(key)
+        self._note(key, 1)
         try:
             of_key, of_all = await asyncio.gather(
                 self._shared.report(key, self._sessions.count(key) + 1),

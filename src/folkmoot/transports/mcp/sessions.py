@@ -104,8 +104,9 @@ class Sessions:
         tenth = max(MIN_SESSIONS, most // 10)
         self._most_of_one = min(most_of_one or tenth, tenth)
         self._of_user: Counter[str] = Counter()
-        self.changed: Callable[[str], None] | None = None
-        """Told the key of every count that changes, where other nodes count too."""
+        self.changed: Callable[[str, int], None] | None = None
+        """Told the key of every count that changes, where other nodes count too, and by how much.
+        """
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -247,7 +248,7 @@ class Sessions:
                 if not counts[key]:
                     del counts[key]
         if self.changed is not None:
-            self.changed(self.key_of(session.user_id, session.address))
+            self.changed(self.key_of(session.user_id, session.address), change)
 
     def next_idle(self) -> McpSession | None:
         """A session that nobody has used for too long; one with a request in flight is in use.
