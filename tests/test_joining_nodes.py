@@ -186,7 +186,7 @@ def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach
                 node(tmp_path / "one", STORE_URL=url, BUS_URL=server.url).running(),
                 node(tmp_path / "two", STORE_URL=url, BUS_URL=other.url).running() as cut,
             ):
-                well = {"database": True, "lease": True, "bus": True}
+                well = {"database": True, "lease": True, "bus": True, "accepting": True}
                 assert await ready(cut) == (200, well)
                 other.kill()
                 await until_ready(cut, 503, {**well, "bus": False})

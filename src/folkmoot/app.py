@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.app")
 
 TRACES_SECONDS = 5.0
+DRAIN_SECONDS = 5.0
+"""How long a node that drains waits for load balancers to see that it is not ready."""
 Announce: TypeAlias = Callable[[str, int], None]
 """Told the URL of a hub, and how many accounts it has."""
 
@@ -94,6 +96,7 @@ class Hub(HubServices):
                         self._refresh_quotas(),
                         self.accounts.authentication.run(),
                         self._audit.run(),
+                        self._drain_when_asked(),
                     )
                     ends = [tasks.create_task(each).cancel for each in aside]
                     # Rooms stop first: everyone in them still gets what is being stored.
@@ -120,6 +123,21 @@ class Hub(HubServices):
             self.mcp.stop()
             self.rest.stop()
             self._server.stop(force=force)
+
+    async def _drain_when_asked(self) -> None:
+        """Give the rooms to other nodes once an operator wants it; the rest goes on here."""
+        if self._node_bus is None or self.store.room_owners is None:
+            return
+        await self.store.room_owners.until_draining()
+        self._is_draining = True
+        logger.info("draining: not ready any more")
+        await asyncio.sleep(DRAIN_SECONDS)
+        await self.rooms.drain()
+        try:
+            await self.store.room_owners.drained()
+        except FolkmootError as error:
+            logger.warning("others do not know that this node is drained: %s", error.message)
+        logger.info("drained: other nodes have the rooms")
 
     async def _assemble(
         self, stack: AsyncExitStack
@@ -226,6 +244,7 @@ class Hub(HubServices):
                 "database": self.store.ready,
                 **({"lease": partial(check_lease, owners)} if owners else {}),
                 **({"bus": self._check_bus} if self._node_bus else {}),
+                **({"accepting": self._check_accepting} if self._node_bus else {}),
             },
             details={"backends": self.behind.health, "held_tools": self.behind.held},
             metrics=self.metrics,

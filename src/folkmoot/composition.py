@@ -16,7 +16,7 @@ from folkmoot.accounts import Accounts, SessionTimes
 from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.bus import make_bus
 from folkmoot.cluster.forwarding import Marks
-from folkmoot.core.errors import BusUnreachable, StoreError
+from folkmoot.core.errors import BusUnreachable, NodeDraining, StoreError
 from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.datafolder import DataFolder
 from folkmoot.datafolder.proxies import LocalProxies, recorded
@@ -115,6 +115,7 @@ class HubServices:
         given = GatewaySpec() if loaded is None else loaded.gateway
         self.behind = HubGateway(settings, self.clock, gateway or given, loaded)
         self._marks: tuple[Loaded | None, str] = (None, "")
+        self._is_draining = False
         self._users = 0
         self._traces: Traces | None = None
         self._server: HttpServer | None = None
@@ -157,6 +158,11 @@ class HubServices:
         """
         if self.rooms.is_alone:
             raise BusUnreachable("Other nodes reach the bus, and this one does not.")
+
+    async def _check_accepting(self) -> None:
+        """Raise if this node is being drained."""
+        if self._is_draining:
+            raise NodeDraining("This node is being drained.")
 
     async def _open_quotas(self, folder: DataFolder) -> None:
         self.quotas = Quotas(self.settings.quotas, disk=Disk(folder.paths.folder, self.clock))

@@ -327,6 +327,14 @@ export type Digest = {
 
 export type Document = object;
 
+export type DrainNode = {
+  node?: string | null;
+};
+
+export type DrainedNode = {
+  node: ListedNode;
+};
+
 export type DropHeld = {
   proxy?: number | null;
   reason?: string | null;
@@ -534,6 +542,7 @@ export type ListedNode = {
   lease_seconds: number;
   rooms: number;
   draining: boolean;
+  drained: boolean;
   differing: Array<string>;
 };
 

@@ -66,3 +66,7 @@ MAX_TOKEN_DAYS: Final = 3650
 """Days after which a token may expire."""
 MAX_DIFFERING: Final = 5
 """Settings of a node that are named because they differ."""
+DRAIN_WAIT_SECONDS: Final = 60.0
+"""How long `drain` waits until a node is drained."""
+DRAIN_LOOK_SECONDS: Final = 0.5
+"""How often it looks."""

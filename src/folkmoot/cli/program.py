@@ -104,6 +104,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "keys": keys.app,
         "store": store.app,
         "nodes": store.nodes,
+        "drain": store.drain,
     },
     "Tool servers and rights": {
         "backends": backends.app,

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+from folkmoot.cli.backends_show import counted
 from folkmoot.cli.backup import progress_bar
 from folkmoot.cli.commands import Output, Table, group, operator_command
-from folkmoot.cli.limits import MAX_DIFFERING
+from folkmoot.cli.limits import DRAIN_LOOK_SECONDS, DRAIN_WAIT_SECONDS, MAX_DIFFERING
 from folkmoot.cli.operator import OperatedHub, check_entry
-from folkmoot.cli.options import ConfigOption, DataOption, option, settings_from
+from folkmoot.cli.options import ConfigOption, DataOption, argument, option, settings_from
 from folkmoot.cli.output import moment, say
 from folkmoot.cli.show import Column
-from folkmoot.core.errors import CommandFailed, DataFolderInUse
+from folkmoot.core.errors import CommandFailed, DataFolderInUse, HubNotRunning
 from folkmoot.core.ports import ListedNode
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.settings.types import database_url
@@ -45,6 +47,11 @@ ToOption = Annotated[
         "The server and its empty database, or with - read it from the standard input.  "
         f"[default: {VARIABLE}]",
     ),
+]
+
+
+NodeArgument = Annotated[
+    str, argument("NODE", "The address or name of another node.  [default: this one]")
 ]
 
 
@@ -91,6 +98,32 @@ def nodes(hub: OperatedHub) -> Output:
     return Output({"nodes": msgspec.to_builtins(found)}, Table(columns, rows, nothing))
 
 
+@partial(operator_command, why="so no hub uses it. Start the hub first.")
+def drain(hub: OperatedHub, node: NodeArgument = "") -> Output:
+    """Drain a node before it is stopped.
+
+    The node is no longer ready, so that load balancers send new connections elsewhere. After five
+    seconds other nodes get its rooms, and its connections to rooms are closed with 1012. The
+    command waits for that. A restart ends it.
+    """
+    if not hub.runs:
+        raise HubNotRunning("No hub is running on this data folder. Run it where a node runs.")
+    asked = hub.ask("folkmoot/drain", {"node": node})["node"]
+    left, deadline = found(hub, asked["process"]), time.monotonic() + DRAIN_WAIT_SECONDS
+    while left is not None and (left.rooms or not left.drained) and time.monotonic() < deadline:
+        time.sleep(DRAIN_LOOK_SECONDS)
+        left = found(hub, asked["process"])
+    name = asked["address"] or asked["name"]
+    if left is not None and (left.rooms or not left.drained):
+        raise CommandFailed(f"{name} still has {counted(left.rooms, 'room')}. It goes on draining.")
+    return Output({"node": asked}, f"Drained {name}. Other nodes have its rooms: stop it now.")
+
+
+def found(hub: OperatedHub, process: str) -> ListedNode | None:
+    """A node as it is now; None once it has stopped."""
+    return next((each for each in listed(hub) if each.process == process), None)
+
+
 def listed(hub: OperatedHub) -> list[ListedNode]:
     """The nodes, by the hub that runs here: its environment may name the database, and not ours."""
     if hub.runs:
@@ -104,7 +137,7 @@ def state(node: ListedNode) -> str:
     """Whether a node uses the database, and what an operator should know of it."""
     if node.lease_seconds <= 0:
         return "gone"
-    told = "draining" if node.draining else "running"
+    told = "drained" if node.drained else "draining" if node.draining else "running"
     if not node.differing:
         return told
     more = ", …" if len(node.differing) > MAX_DIFFERING else ""

@@ -1030,6 +1030,7 @@ class ListedNode(Struct, frozen=True, omit_defaults=True):
     lease_seconds: float
     rooms: int
     draining: bool
+    drained: bool
     differing: list[str]
 
 
@@ -1037,6 +1038,12 @@ class HubNodes(Struct, frozen=True, omit_defaults=True):
     """The nodes of the hub; none where its database is a file."""
 
     nodes: list[ListedNode]
+
+
+class DrainedNode(Struct, frozen=True, omit_defaults=True):
+    """The node that gives its rooms away."""
+
+    node: ListedNode
 
 
 class AuditLine(Struct, frozen=True, omit_defaults=True):
@@ -2224,6 +2231,10 @@ class Hub(Http):
     def list_nodes(self) -> HubNodes:
         """List the nodes."""
         return self.ask("GET", "/v1/nodes", HubNodes)
+
+    def drain_node(self, *, node: str | None = None) -> DrainedNode:
+        """Drain a node."""
+        return self.ask("POST", "/v1/nodes/drain", DrainedNode, body={"node": node})
 
     def read_audit(
         self,

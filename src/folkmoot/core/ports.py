@@ -267,6 +267,8 @@ class ListedNode(msgspec.Struct, frozen=True):
     """How many rooms it has loaded."""
     draining: bool = False
     """Whether it takes no rooms any more, and is about to be stopped."""
+    drained: bool = False
+    """Whether others have its rooms by now."""
     differing: tuple[str, ...] = ()
     """The settings that differ from those of the running node that started first."""
 
@@ -301,6 +303,18 @@ class RoomOwners(Protocol):
 
     async def release_all(self) -> None:
         """Leave every room of this process to whoever takes it first."""
+        ...
+
+    async def drain(self, process: str) -> None:
+        """Have a process give its rooms away; it notices when it renews its lease."""
+        ...
+
+    async def until_draining(self) -> None:
+        """Wait until this process is to give its rooms away."""
+        ...
+
+    async def drained(self) -> None:
+        """Say that this process has given its rooms away."""
         ...
 
     async def is_first(self) -> bool:

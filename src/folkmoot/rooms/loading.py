@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from folkmoot.core.errors import FolkmootError, HubStopping, RoomNotFound, RoomUnavailable
+from folkmoot.core.errors import (
+    FolkmootError,
+    HubStopping,
+    NodeDraining,
+    RoomNotFound,
+    RoomUnavailable,
+)
 from folkmoot.core.ports import RoomOwners, Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
@@ -31,6 +37,7 @@ from folkmoot.rooms.ports import Crowd, RoomPort, RoomStatus
 logger = logging.getLogger("folkmoot.rooms")
 
 new_id: Final = Uuids(time.time, secrets.token_bytes)
+DRAINING: Final = "This node is draining; connect again to reach another."
 STOPPING: Final = "The hub is stopping; try again in a moment."
 
 
@@ -97,6 +104,11 @@ class LiveRooms:
         """Whether a room is being loaded here."""
         return room_id in self._loading
 
+    @property
+    def has_loading(self) -> bool:
+        """Whether any room is being loaded."""
+        return bool(self._loading)
+
     def in_use(self) -> list[RoomPort]:
         """Every room that someone uses here, wherever it lives."""
         elsewhere = () if self._nodes is None else self._nodes.rooms
@@ -147,6 +159,8 @@ class LiveRooms:
     def _require_running(self) -> None:
         if self._stopping:
             raise HubStopping(STOPPING)
+        if self._nodes is not None and self._nodes.is_draining:
+            raise NodeDraining(DRAINING)
 
     async def _load_once(self, record: RoomRecord) -> LiveRoom:
         loading = self._loading.get(record.id)

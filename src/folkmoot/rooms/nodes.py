@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from folkmoot.cluster import Owner, Place
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, RoomTakenOver
+from folkmoot.core.errors import FolkmootError, NodeDraining, RoomTakenOver
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import NodeBus, RoomOwner, RoomOwners, Store
 from folkmoot.rooms.fence import RoomElsewhere
@@ -68,6 +68,8 @@ class RoomNodes:
         self._remote: dict[RoomId, RemoteRoom] = {}
         self._servers: dict[RoomId, RoomServer] = {}
         self._stopping = False
+        self.is_draining = False
+        """Whether no room is taken any more, since the node is about to be stopped."""
         self.is_alone = False
         """Whether this node does not reach the bus, and others do: it takes no room then."""
         self._released: set[RoomId] = set()
@@ -176,7 +178,7 @@ class RoomNodes:
             return None
         server = RoomServer(live, live.crowd, epoch, self.change)
         self._servers[room_id] = server
-        if self._stopping:
+        if self._stopping or self.is_draining:
             server.owner.stop_taking()
         if room_id in self._released:
             server.owner.hand_over()
@@ -231,6 +233,26 @@ class RoomNodes:
             live.end(RoomTakenOver("The room goes on at another node. Reconnect and resume."))
             self.live.dropped(live)
 
+    async def drain(self) -> None:
+        """Give our rooms away and take none any more; whoever is connected here is closed."""
+        self.is_draining = True
+        while len(self.live) or self.live.has_loading:
+            await asyncio.gather(*(self._drain(live) for live in self.live))
+            await asyncio.sleep(0.01)
+        self._leave_remote_rooms()
+
+    async def _drain(self, live: LiveRoom) -> None:
+        live.stop()
+        server = self._servers.get(live.room_id)
+        if server is not None:
+            server.owner.stop_taking()
+        with suppress(FolkmootError, TimeoutError):
+            async with asyncio.timeout(HAND_OVER_SECONDS):
+                await live.flushed()
+        await self._hand_over(live)
+        live.end(NodeDraining("This node is draining. Connect again."))
+        self.live.dropped(live)
+
     def stop_taking(self) -> None:
         """The hub is about to stop: what other nodes send now is for the next owners."""
         self._stopping = True
@@ -240,6 +262,9 @@ class RoomNodes:
     async def hand_over(self) -> None:
         """The hub stops: give our rooms away, and leave those that are elsewhere."""
         await asyncio.gather(*(self._hand_over(live) for live in self.live))
+        self._leave_remote_rooms()
+
+    def _leave_remote_rooms(self) -> None:
         for remote in self._remote.values():
             remote.end(CloseCode.RESTARTING)
         self._remote.clear()

@@ -146,6 +146,12 @@ class Rooms(Listing):
         """From now on whoever is disconnected has not left: the hub is about to stop."""
         self._live.stop()
 
+    async def drain(self) -> None:
+        """Give all rooms to other nodes; from now on none is used here."""
+        if self._nodes is not None:
+            await self._nodes.drain()
+            await self._live.release_all()
+
     @property
     def is_alone(self) -> bool:
         """Whether other nodes reach the bus, and this one does not."""

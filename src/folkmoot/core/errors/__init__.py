@@ -73,7 +73,7 @@ FolkmootError
 │   └── PeerKeyChanged, PeerKeyInvalid, PeerUnknown
 ├── RequestError            the HTTP request cannot be served
 │   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout, MediaTypeUnsupported
-│   ├── HostNotAllowed, OriginNotAllowed, HubStopping, HubFull, ConnectionsExceeded
+│   ├── HostNotAllowed, OriginNotAllowed, HubStopping, NodeDraining, HubFull, ConnectionsExceeded
 │   ├── UpgradeRequired, HandshakeInvalid
 │   ├── NotAcceptable, VersionUnsupported, VersionMissing, HeaderMismatch, ParamsInvalid
 │   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown, StreamExists

@@ -60,6 +60,10 @@ class HubStopping(RequestError, code="hub_stopping", http=503, close=CloseCode.R
     """The hub is stopping and could not finish the request in time."""
 
 
+class NodeDraining(RequestError, code="node_draining", http=503, close=CloseCode.RESTARTING):
+    """The node is about to be stopped, and other nodes have its rooms."""
+
+
 class QueryInvalid(RequestError, code="query_invalid"):
     """A query parameter has a value the address does not take."""
 

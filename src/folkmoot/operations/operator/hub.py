@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.ports import ListedNode
 from folkmoot.operations.limits import MAX_AUDIT_LINES, MAX_OPERATOR_PAGE
 from folkmoot.operations.row import (
     Absent,
     After,
     Arguments,
+    AuditSpec,
     Nothing,
     Route,
     operated,
@@ -99,6 +101,20 @@ class HubNodes(Struct, frozen=True):
     """The nodes of the hub; none where its database is a file."""
 
     nodes: list[ListedNode]
+
+
+class DrainNode(Arguments, frozen=True, kw_only=True):
+    """Which node."""
+
+    node: Annotated[
+        str, says("Its address, name or process; empty: the one that is asked.", max_length=2_048)
+    ] = ""
+
+
+class DrainedNode(Struct, frozen=True):
+    """The node that gives its rooms away."""
+
+    node: ListedNode
 
 
 class ReadAudit(Arguments, frozen=True, kw_only=True):
@@ -185,6 +201,22 @@ async def nodes(call: Call[Nothing]) -> HubNodes:
     return HubNodes([] if owners is None else await owners.list_nodes())
 
 
+async def drain(call: Call[DrainNode]) -> DrainedNode:
+    """Have a node give its rooms to others."""
+    owners = call.services.store.room_owners
+    if owners is None:
+        raise CommandInvalid(NO_NODES)
+    running = [each for each in await owners.list_nodes() if each.lease_seconds > 0]
+    wanted = call.arguments.node or owners.process
+    found = [each for each in running if wanted in (each.address, each.name, each.process)]
+    if len(found) != 1:
+        raise CommandInvalid(f"No running node is called {wanted}.")
+    if all(each.draining for each in running if each is not found[0]):
+        raise CommandInvalid("No other node could take its rooms. Stop it instead.")
+    await owners.drain(found[0].process)
+    return DrainedNode(found[0])
+
+
 async def read_audit(call: Call[ReadAudit]) -> AuditLines:
     """The newest lines that fit."""
     from folkmoot.audit import AuditQuery, read
@@ -193,6 +225,8 @@ async def read_audit(call: Call[ReadAudit]) -> AuditLines:
     found = await call.services.store.read(lambda tx: read(tx, wanted), long=True)
     return AuditLines([AuditLine(**msgspec.structs.asdict(line)) for line in found])
 
+
+NO_NODES = "The hub has one node. Stop it instead."
 
 HUB = (
     operated(
@@ -250,6 +284,20 @@ HUB = (
         needs=("store",),
         routes=(Route("GET", "/v1/nodes", "listNodes", "List the nodes"),),
         commands=("nodes",),
+    ),
+    operated(
+        name="folkmoot/drain",
+        description="Drain a node before it is stopped: it is no longer ready, other nodes get its "
+        "rooms, and then its connections to rooms are closed.",
+        takes=DrainNode,
+        gives=DrainedNode,
+        handler=drain,
+        effect="changes",
+        errors=(CommandInvalid,),
+        needs=("store",),
+        audit=AuditSpec("node.drained", "node"),
+        routes=(Route("POST", "/v1/nodes/drain", "drainNode", "Drain a node"),),
+        commands=("drain",),
     ),
     operated(
         name="folkmoot/audit",

@@ -54,10 +54,13 @@ other AS (
         until = excluded.until, draining = CASE WHEN $8 THEN 0 ELSE nodes.draining END,
         started_at = CASE WHEN $8 THEN excluded.started_at ELSE nodes.started_at END
         WHERE $8 OR nodes.boot = excluded.boot
-    RETURNING id
-) SELECT (SELECT id FROM mine), (SELECT address FROM other), clock.now FROM clock"""
+    RETURNING id, draining
+) SELECT (SELECT id FROM mine), (SELECT address FROM other), clock.now,
+    (SELECT draining FROM mine) FROM clock"""
 FORGET_NODES: Final = """DELETE FROM nodes
     WHERE until < extract(epoch FROM clock_timestamp()) - $1"""
+DRAIN: Final = "UPDATE nodes SET draining = ? WHERE boot = ? AND draining < ?"
+DRAINING, DRAINED = 1, 2
 END_LEASE: Final = "DELETE FROM nodes WHERE id = $1 AND boot = $2"
 
 LIVING: Final = """EXISTS (SELECT 1 FROM nodes n WHERE n.boot = room_owners.owner
@@ -119,7 +122,12 @@ async def list_nodes(tx: Tx) -> list[ListedNode]:
         node = ListedNode(*told)
         differing = differing_settings(first, settings) if node.lease_seconds > 0 else ()
         nodes.append(
-            msgspec.structs.replace(node, draining=bool(draining), differing=tuple(differing))
+            msgspec.structs.replace(
+                node,
+                draining=draining >= DRAINING,
+                drained=draining == DRAINED,
+                differing=tuple(differing),
+            )
         )
     return nodes
 
@@ -143,6 +151,8 @@ class NodeLease:
         self._lock = asyncio.Lock()
         self.is_lost = False
         """Whether another node has taken its place."""
+        self.is_draining = asyncio.Event()
+        """Whether an operator wants it to be left."""
         self._is_warned = False
 
     @property
@@ -158,19 +168,21 @@ class NodeLease:
     async def take(self, connection: Any, *, first: bool = True) -> None:
         """Say that this node uses the database, unless another that may not is there too."""
         before, clock = boot_time(), time.time()
-        mine = other = now = None
+        mine = other = now = draining = None
         if not first and self.holds:
             # One statement: if this node is paused now, nobody waits for a lock of its.
-            mine, other, now = await self._ask(connection, first=False, locked=False)
+            mine, other, now, draining = await self._ask(connection, first=False, locked=False)
         if mine is None:
             async with connection.transaction():
                 await connection.execute(LOCK_LEASES)
                 if first:
                     await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
-                mine, other, now = await self._ask(connection, first=first, locked=True)
+                mine, other, now, draining = await self._ask(connection, first=first, locked=True)
         if mine is None or now is None:
             raise DatabaseInUse(self._refusal(other))
         self._lease.renewed(before, boot_time())
+        if draining:
+            self.is_draining.set()
         self._compare_clocks((clock + time.time()) / 2 - float(now))
 
     async def _ask(self, connection: Any, *, first: bool, locked: bool) -> Any:
@@ -310,6 +322,26 @@ class NodeRooms:
             return await tx.execute(RELEASE_ALL, (self.process,))
 
         await self._write(unit)
+
+    async def drain(self, process: str) -> None:
+        """Have a process give its rooms away; it notices when it renews its lease."""
+
+        async def unit(tx: Tx) -> int:
+            return await tx.execute(DRAIN, (DRAINING, process, DRAINING))
+
+        await self._write(unit)
+
+    async def drained(self) -> None:
+        """Say that this process has given its rooms away."""
+
+        async def unit(tx: Tx) -> int:
+            return await tx.execute(DRAIN, (DRAINED, self.process, DRAINED))
+
+        await self._write(unit)
+
+    async def until_draining(self) -> None:
+        """Wait until this process is to give its rooms away."""
+        await (asyncio.Event() if self._lease is None else self._lease.is_draining).wait()
 
     async def is_first(self) -> bool:
         """Whether this process removes what is too old, which one does for all."""

@@ -1,0 +1,103 @@
+"""A node that is drained: others get its rooms, and whoever is connected elsewhere stays so."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from folkmoot import app
+from folkmoot.app import Hub
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import CommandInvalid
+from folkmoot.core.ports import ListedNode
+from tests import nats, postgres
+from tests.harness import ask, run
+from tests.interaction.room_client import ROOM, chat, joined, turned_away
+from tests.test_two_hubs import port
+from tests.test_two_nodes import WAIT_SECONDS, soon, two_nodes
+
+pytestmark = [*postgres.NEEDED, *nats.NEEDED]
+
+
+async def listed(hub: Hub) -> dict[str, ListedNode]:
+    assert hub.store.room_owners is not None
+    return {each.process: each for each in await hub.store.room_owners.list_nodes()}
+
+
+@pytest.mark.requirement("nodes.drain")
+def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
+
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            first, second = hubs
+            ann = await first.accounts.register("ann")
+            bob = await first.accounts.register("bob")
+            await hubs.call(first, ann.token, "room/create", name=ROOM)
+            async with (
+                joined(port(first), ann.token) as here,
+                joined(port(second), bob.token) as there,
+            ):
+                await here.said(chat("from the owner"))
+                await there.said(chat("from elsewhere"))
+                assert (await listed(second))[first.bus.node].rooms == 1
+                with pytest.raises(CommandInvalid, match="No running node is called nobody"):
+                    await hubs.operate("folkmoot/drain", node="nobody")
+                await hubs.operate("folkmoot/drain", node=first.bus.node)
+
+                async def drained() -> bool:
+                    return (await listed(second))[first.bus.node].drained
+
+                await soon(drained)
+                assert await here.closed() == CloseCode.RESTARTING
+                await there.said(chat("afterwards"))
+                nodes = await listed(second)
+                assert [nodes[each.bus.node].rooms for each in hubs] == [0, 1]
+                assert (await ask(port(second), "/health/ready")).status == 200
+
+                async def not_ready() -> bool:
+                    return (await ask(port(first), "/health/ready")).status == 503
+
+                await soon(not_ready)
+                assert await turned_away(port(first), ann.token) == CloseCode.RESTARTING
+                async with joined(port(second), ann.token) as again:
+                    await again.said(chat("here again"))
+            # Everything else goes on at the node until it is stopped.
+            assert (await hubs.call(first, ann.token, "msg/whoami")).status == 200
+            with pytest.raises(CommandInvalid, match="No other node"):
+                await hubs.operate("folkmoot/drain", node=second.bus.node)
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.drain")
+def test_a_node_can_be_drained_while_everybody_talks_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
+
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            first, second = hubs
+            ann = await first.accounts.register("ann")
+            await hubs.call(first, ann.token, "room/create", name=ROOM)
+            places: list[int] = []
+            async with joined(port(first), ann.token), joined(port(second), ann.token) as there:
+
+                async def talk() -> None:
+                    while len(places) < 50 or not (await listed(second))[first.bus.node].drained:
+                        said = await there.said(chat(f"word {len(places)}"))
+                        places.append(said["seq"])
+
+                async with asyncio.timeout(WAIT_SECONDS):
+                    talking = asyncio.create_task(talk())
+                    await hubs.operate("folkmoot/drain")
+                    await talking
+                # The connection stayed, and everything was said once and in its order.
+                assert places == sorted(set(places))
+
+    run(main())
