@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}]}}'
-STOP_SECONDS = 20
+STOP_SECONDS = 120
 LISTENING = re.compile(r"(?:[Ll]isten(?:ing|s) (?:on|at)\s+\S+:|port )(\d+)")
 
 

@@ -25,7 +25,7 @@ def folkmoot(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         env={**kept, **variables},
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

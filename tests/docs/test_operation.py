@@ -81,7 +81,7 @@ class Clone:
             env=self._environ,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -27,7 +27,7 @@ from tests.interaction.room_client import address, chat, fulfilment, proposal, r
 
 PATIENCE_SECONDS = 4.0
 """How long someone waits for a node before they go to another."""
-ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 60.0
 """Within which a message must be answered, on a connection on which others are heard."""
 PAUSE_SECONDS = 0.1
 """Between two attempts."""
