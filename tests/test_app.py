@@ -88,6 +88,24 @@ def test_health_answers_what_the_seed_says(tmp_path: Path) -> None:
     run(main())
 
 
+def test_health_tells_the_last_number_of_accounts_while_the_database_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never() -> int:
+        return await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with Hub(settings(tmp_path)).running() as hub:
+            await hub.accounts.register("ann")
+            assert (await get(hub, "/health")).json()["users"] == 1
+            monkeypatch.setattr(hub.accounts, "count", never)
+            answer = await get(hub, "/health")
+            assert answer.status == 200
+            assert answer.json()["users"] == 1
+
+    run(main())
+
+
 class Hands(SystemClock):
     """A clock that is moved by hand."""
 

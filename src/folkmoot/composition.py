@@ -37,7 +37,7 @@ from folkmoot.relay.tap import HubInterception
 from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
-from folkmoot.settings.comparison import settings_marks
+from folkmoot.settings.comparison import settings_fingerprints
 from folkmoot.settings.fields import in_effect
 from folkmoot.storage import hub_clock, open_store
 from folkmoot.telemetry.metrics import (
@@ -52,6 +52,7 @@ from folkmoot.transports.browsers import BrowserCookies
 from folkmoot.transports.credentials import Callers
 from folkmoot.transports.events import EventStreams, HubEvents
 from folkmoot.transports.guard import Hosts
+from folkmoot.transports.limits import HEALTH_COUNT_SECONDS
 from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.forwarding import Forwarding
 from folkmoot.transports.operations import Operations
@@ -135,19 +136,19 @@ class HubServices:
                 self.bus,
                 clock=self.clock,
                 shared=self._node_bus,
-                marks=self._settings_marks,
+                marks=self._settings_fingerprints,
             )
             stack.push_async_callback(self.store.close)
         self._limits.shared = self.store.rates
 
-    def _settings_marks(self) -> str:
+    def _settings_fingerprints(self) -> str:
         """What nodes compare their settings by; empty where there is no file that others have."""
         following = self.behind.following
         if following is None:
             return ""
         loaded, made = self._marks
         if loaded is not following.loaded:
-            loaded, made = following.loaded, settings_marks(self.settings, following.loaded)
+            loaded, made = following.loaded, settings_fingerprints(self.settings, following.loaded)
             self._marks = loaded, made
         return made
 
@@ -368,8 +369,10 @@ class HubServices:
     async def count_users(self) -> int:
         """How many accounts there are, or were when the database last answered."""
         # That the database fails is for `/health/ready` to tell; `/health` tells that we run.
-        with contextlib.suppress(StoreError):
-            self._users = await self.accounts.count()
+        # A database at a server is waited for much longer than those wait who ask for `/health`.
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(HEALTH_COUNT_SECONDS):
+                self._users = await self.accounts.count()
         return self._users
 
     def uptime(self) -> float:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from folkmoot.settings import load
-from folkmoot.settings.comparison import differing_settings, settings_marks
+from folkmoot.settings.comparison import differing_settings, settings_fingerprints
 
 
 def marks(folder: Path, text: str = "", **environ: str) -> str:
     file = folder / "folkmoot.toml"
     file.write_text(text)
     loaded = load(file, environ=environ)
-    return settings_marks(loaded.settings, loaded)
+    return settings_fingerprints(loaded.settings, loaded)
 
 
 def test_what_a_node_may_have_of_its_own_does_not_differ(tmp_path: Path) -> None:

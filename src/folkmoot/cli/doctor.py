@@ -329,8 +329,8 @@ def doctor(
 
     Checks the program, the settings, the certificate, the folder for tapes, the rules, the servers
     behind the hub (without connecting to them), the data folder and its permissions, the master
-    key, the database, the quotas, a running hub and the port. Changes nothing. A large database
-    takes a while to read. The exit code is 1 when there is a problem.
+    key, the database, the bus between nodes, the quotas, a running hub and the port. Changes
+    nothing. A large database takes a while to read. The exit code is 1 when there is a problem.
     """
     findings = [check_program(), check_sqlite(), check_packages()]
     try:

@@ -1,4 +1,4 @@
-"""Compares the settings of nodes by marks, which tell nobody what the settings are."""
+"""Compares the settings of nodes by fingerprints, which tell nobody what the settings are."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SHARED: Final = frozenset({"store.synchronous_replica"})
 _MARKS: Final = msgspec.json.Decoder(dict[str, str])
 
 
-def settings_marks(settings: Settings, loaded: Loaded) -> str:
-    """A mark for each setting in effect that should be the same on every node, as JSON."""
+def settings_fingerprints(settings: Settings, loaded: Loaded) -> str:
+    """A fingerprint for each setting in effect that should be the same on every node, as JSON."""
     values: dict[str, Any] = {"registration": settings.registration_policy}
     for path, field in FIELDS.items():
         holder = getattr(settings, field.section) if field.section else settings
@@ -39,7 +39,7 @@ def settings_marks(settings: Settings, loaded: Loaded) -> str:
             values[path] = masked(field, value)
     told = ((path, value) for path, value, _ in gateway_in_effect(loaded))
     values.update(islice(told, MAX_MARKS))
-    return json.dumps({path: mark(value) for path, value in values.items()}, sort_keys=True)
+    return json.dumps({path: fingerprint(value) for path, value in values.items()}, sort_keys=True)
 
 
 def is_shared(path: str, section: str) -> bool:
@@ -47,14 +47,14 @@ def is_shared(path: str, section: str) -> bool:
     return path in SHARED or not OWN & {path, section}
 
 
-def mark(value: Any) -> str:
-    """The mark of a value."""
+def fingerprint(value: Any) -> str:
+    """The fingerprint of a value."""
     spelled = json.dumps(value, sort_keys=True, default=str)
     return sha256(spelled.encode()).hexdigest()[:8]
 
 
 def differing_settings(one: str, other: str) -> list[str]:
-    """The settings whose marks differ; none where one of the nodes told none."""
+    """The settings whose fingerprints differ; none where one of the nodes told none."""
     try:
         first, second = _MARKS.decode(one), _MARKS.decode(other)
     except msgspec.DecodeError:

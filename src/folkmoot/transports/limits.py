@@ -66,6 +66,8 @@ MIN_OPERATOR_TOKEN: Final = 16
 """Characters that the operator's token must have."""
 STREAM_KEEP_ALIVE_SECONDS: Final = 15.0
 """After so much silence a comment is sent, which keeps a proxy from closing the stream."""
+HEALTH_COUNT_SECONDS: Final = 1.0
+"""How long `/health` waits for the number of accounts before it tells the last one known."""
 HEALTH_CACHE_SECONDS: Final = 1.0
 """How long the result of health checks is reused, so that frequent requests write no more often."""
 READY_SECONDS: Final = 8.0
