@@ -14,10 +14,15 @@ from hypothesis.configuration import storage_directory
 from tests import workers
 
 CONFTEST = """
+import threading, time
 from workers import Workers
 
+def rehearse():
+    # It is about to end when the workers are forked.
+    threading.Thread(target=time.sleep, args=(0.2,)).start()
+
 def pytest_configure(config):
-    config.pluginmanager.register(Workers(2))
+    config.pluginmanager.register(Workers(2, rehearse))
 """
 MODULE = """
 import os, signal, pytest

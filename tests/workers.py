@@ -25,6 +25,7 @@ from hypothesis.strategies import text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+END_SECONDS = 60
 MOST_AT_ONCE = 16
 """As many tests of one file are given to a worker at once; the last ones keep it from ending."""
 
@@ -105,6 +106,9 @@ def prepare(session: pytest.Session) -> None:
 
 def freeze() -> None:
     """Let the workers begin with what is here."""
+    # One of a hub that has stopped may be about to end.
+    for thread in {*threading.enumerate()} - {threading.current_thread()}:
+        thread.join(END_SECONDS)
     assert threading.active_count() == 1, "a thread would be lost in the fork"
     gc.collect()
     # What was collected stays as it is, so that the workers share its memory.

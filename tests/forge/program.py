@@ -27,6 +27,7 @@ from typing import Any
 
 from tests.forge import fresh
 
+END_SECONDS = 60
 PACKAGES = ("folkmoot.cli", "folkmoot.client", "folkmoot.mcp.client", "folkmoot.settings")
 """What the commands load of these, most of it only when it is needed."""
 LOADED = (
@@ -203,6 +204,9 @@ def main(descriptor: int) -> None:
         importlib.import_module(name)
     rehearse()
     rehearse_hub()
+    # One of a hub that has stopped may be about to end.
+    for thread in {*threading.enumerate()} - {threading.current_thread()}:
+        thread.join(END_SECONDS)
     assert threading.active_count() == 1, "a thread would be lost in the fork"
     gc.collect()
     # What is loaded stays as it is, so that forks share its memory.
