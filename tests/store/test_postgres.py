@@ -748,6 +748,31 @@ def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(
         server.remove()
 
 
+def test_a_replica_that_was_reached_before_it_took_over_is_found_out() -> None:
+    server = postgres.PostgresServer()
+
+    async def main() -> None:
+        store = await PostgresStore.open(server.url)
+        await store.write(make_counts)
+        server.kill()
+        (server.data / "standby.signal").touch()
+        await asyncio.to_thread(server.start)
+        reading = asyncio.ensure_future(store.read(value))
+        # A connection to it that was kept would still be used below.
+        await asyncio.wait([reading], timeout=1)
+        await asyncio.to_thread(server.promote)
+        with pytest.raises(DatabaseFailedOver):
+            await store.write(read_then_write)
+        await asyncio.wait([reading])
+        assert isinstance(reading.exception(), FolkmootError)
+        await store.close()
+
+    try:
+        asyncio.run(main())
+    finally:
+        server.remove()
+
+
 def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything() -> None:
     server = postgres.PostgresServer()
 

@@ -44,6 +44,9 @@ class ServerTimeline:
             return
         if self._known is None:
             self._known = found or None
+        elif not found:
+            # It may take over while the connection is open, which nobody would notice.
+            raise asyncpg.ReadOnlySQLTransactionError("it is a replica")
         elif found and found != self._known and not self._synchronous:
             self._has_failed_over = True
             LOG.error("another database server took over, which may lack acknowledged writes")
