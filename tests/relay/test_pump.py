@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor, TapeUnwritable
 from folkmoot.core.message import Request, replace
 from folkmoot.core.session import SessionState
+from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
+from folkmoot.proxy.ports import Carried
 from folkmoot.relay import pump
 from tests.harness import run
 from tests.relay.carriers import TO_CLIENT, TO_SERVER, MemoryCarrier, MemoryTape, Scene, bytes_of
@@ -238,6 +241,81 @@ def test_nothing_is_sent_before_it_is_on_the_tape_and_nothing_any_more_when_it_c
             assert scene.server.heard == []
             assert scene.server.closed
             assert scene.client.closed
+
+    run(main())
+
+
+class Ponders:
+    """Thinks about the message with one id until it may go on; blocks or passes the others."""
+
+    name, guards = "ponders", False
+
+    def __init__(self, number: int, others: Verdict = CONTINUE) -> None:
+        self.number, self.others = number, others
+        self.begun, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        if getattr(envelope.message, "id", None) != self.number:
+            return self.others
+        self.begun.set()
+        await self.goes_on.wait()
+        return CONTINUE
+
+
+def test_a_noted_message_is_on_the_tape_while_the_next_one_is_judged() -> None:
+    async def main() -> None:
+        tape, slow = MemoryTape(), Ponders(2)
+        async with Scene([slow], tape=tape).running() as scene:
+            scene.client.says(call(1), call(2))
+            await slow.begun.wait()
+            assert tape.committed == len(tape.carried) == 1
+            slow.goes_on.set()
+            await scene.server.hears(2)
+
+    run(main())
+
+
+class Promising(MemoryCarrier):
+    """Says that the next message is there before it is."""
+
+    @property
+    def waiting(self) -> bool:
+        return True
+
+
+def test_what_was_noted_is_on_the_tape_when_the_pump_is_cancelled() -> None:
+    async def main() -> None:
+        noted = asyncio.Event()
+
+        class Tape(MemoryTape):
+            def note(self, carried: Carried) -> None:
+                super().note(carried)
+                noted.set()
+
+        tape = Tape()
+        scene = Scene(tape=tape)
+        scene.client = Promising(TO_SERVER, TransportContext.stdio(1))
+        async with scene.running():
+            scene.client.says(call(1))
+            await noted.wait()
+            assert tape.committed == 0
+        assert tape.committed == 1
+
+    run(main())
+
+
+def test_stopped_messages_count_among_those_taken_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pump, "MOST_TOGETHER", 2)
+
+    async def main() -> None:
+        # A notification that is blocked leaves nothing behind that is to be sent.
+        slow = Ponders(9, BLOCK)
+        async with Scene([slow]).running() as scene:
+            scene.client.says(call(1), tells("x"), tells("x"), call(9))
+            await slow.begun.wait()
+            assert [each.message.id for each in scene.client.heard] == [1]  # type: ignore[union-attr]
 
     run(main())
 

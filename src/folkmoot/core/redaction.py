@@ -151,6 +151,9 @@ _BODY = r"(?:[A-Za-z0-9]|%(?:25){0,4}[3-7][0-9A-Fa-f]|\\{1,8}u00[3-7][0-9A-Fa-f]
 _UPPER = "[A-HJ-NP-Z2-9]{4}"
 _ANY_CASE = "[A-HJ-NP-Za-hj-np-z2-9]{4}"
 _DASH, _SLASH = _letter("-"), _letter("/")
+_TO_HOST = r":(?:\\*/){2}"
+"""What stands before the host of a URL. JSON may have a slash behind a backslash."""
+_BEFORE_HOST = ("://", ":\\", ":/\\")
 _ALONE = r"(?:(?<![\w%\\-])|(?<=\\[nrt]))"
 _CODE = re.compile(
     rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}|{_ALONE}{_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
@@ -189,10 +192,14 @@ FORMS: Final = (
     Form("recovery code", ("-",), _CODE, "code", _DASHED_CODE),
     Form(
         "password in a URL",
-        ("://",),
-        re.compile(r"(?P<kept>://[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)"),
+        _BEFORE_HOST,
+        re.compile(rf"(?P<kept>{_TO_HOST}[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)"),
     ),
-    Form("invite", ("invite",), re.compile(rf"(?P<kept>{_SLASH}(?i:invite){_SLASH})[\w~.%-]+")),
+    Form(
+        "invite",
+        ("invite",),
+        re.compile(rf"(?P<kept>{_SLASH}(?i:invite)\\{{0,8}}{_SLASH})[\w~.%-]+"),
+    ),
     Form("JSON Web Token", ("eyj",), _JWT, "jwt"),
     Form("private key", ("-----begin",), _PRIVATE_KEY, "key", over_lines=True),
     _issued("OpenAI or Anthropic key", ("sk-",), r"sk-[\w-]{16,}"),
@@ -214,8 +221,8 @@ FORMS: Final = (
     _issued("PyPI token", ("pypi-",), r"pypi-[\w-]{20,}"),
     Form(
         "token as the user of a URL",
-        ("://",),
-        re.compile(r"(?P<kept>://)[^\s/?#@:\"'<>]{16,}(?=@)"),
+        _BEFORE_HOST,
+        re.compile(rf"(?P<kept>{_TO_HOST})[^\s/?#@:\"'<>]{{16,}}(?=@)"),
     ),
     Form(
         "key in a URL's query",
@@ -299,7 +306,8 @@ SIGNS: Final = (
     *("[sgrp][ki]_", "gh[oprsu]_", "npm_", "hf_", "_pat_"),
     *("sk-", "xox[a-z]-", "xapp-", "glpat-", "pypi-", "-----begin"),
     "-[a-hj-np-z2-9]{4}-[a-hj-np-z2-9]{4}",
-    r"://[^\s/?#@\"'<>]*@",
+    # No `\s`: of UTF-8 read byte by byte, half a letter may look like a space.
+    rf"{_TO_HOST}[^ \t\n\r\x0b\x0c/?#@\"'<>]*@",
     "[?&](?:key|sig|signature|code|access|session_?id|x-[a-z]+-[a-z]+)=",
     "%(?:25)*[2-7][0-9a-f]",
 )

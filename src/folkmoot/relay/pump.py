@@ -35,7 +35,7 @@ logger = logging.getLogger("folkmoot.proxy")
 MOST_WAITING: Final = 256
 """Messages of a conversation that interceptors may have waiting at once."""
 MOST_TOGETHER: Final = 256
-"""Messages that are put on the tape together before they are sent."""
+"""Messages that are taken together before what is to leave of them is sent."""
 EXPIRE_SECONDS: Final = 30.0
 """How often clients are looked for that take too long to answer what a server asked."""
 DRAIN_SECONDS: Final = 5.0
@@ -95,6 +95,10 @@ class Pump:
             pass
         except* TapeUnwritable as failed:
             unwritable = _first(failed)
+        finally:
+            # A message may be noted, and the pump cancelled while the next one is judged.
+            with suppress(TapeUnwritable):
+                self._steps.commit()
         if unwritable is not None:
             await self._give_up(unwritable)
             raise unwritable
@@ -104,10 +108,15 @@ class Pump:
         there = True
         while there:
             leaving: list[Envelope] = []
+            count = 1
             try:
                 await self._take(*await source.receive_tagged(), leaving)
-                while source.waiting and len(leaving) < MOST_TOGETHER:
+                while source.waiting and count < MOST_TOGETHER:
+                    if self._steps.chain.interceptors:
+                        # However long they judge the next one, this one is on the tape.
+                        self._steps.commit()
                     await self._take(*await source.receive_tagged(), leaving)
+                    count += 1
             except TransportClosed:
                 await self._send(leaving)
                 await left()

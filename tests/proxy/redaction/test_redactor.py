@@ -348,3 +348,51 @@ def test_a_very_long_message_takes_little_time() -> None:
 
     assert took("The fox looked for a word in the text. " * 20_000 + "a token: x") < 2
     assert took("aGVsbG8" * 100_000) < 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        r"https:\/\/bob:hunter22@h/x",
+        r"https:/\/bob:hunter22@h/x",
+        r"see \"https:\\\/\\\/bob:hunter22@h\" there",
+        "https://bob:hunter22à@h/x",
+        "https://bob:hunter22\ufeff@h/x",
+    ],
+)
+def test_a_password_in_a_url_is_found_however_json_spells_it(url: str) -> None:
+    raw = f'{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"url":"{url}"}}}}'.encode()
+    written, places = redactor().message(decode_message(raw))
+    assert [place.path for place in places] == ["$.params.url"]
+    assert written is not None
+    assert b"hunter22" not in written
+
+
+@pytest.mark.parametrize(
+    ("secret", "spelled"),
+    [
+        ("abcd/efghij==", r"abcd\/efghij=="),
+        ('ab"cdefghij', r"ab\"cdefghij"),
+        (r"ab\cdefghij", r"ab\\cdefghij"),
+        ("ab€cdefghij", r"ab\u20ACcdefghij"),
+        ("€€€€€€€€", r"\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"),
+        ("abcd/efghij==", r"it was \"abcd\\/efghij==\" then"),
+        ('ab"cdefghij', r"it was \"ab\\\"cdefghij\" then"),
+    ],
+)
+def test_a_known_credential_is_found_however_json_spells_it(secret: str, spelled: str) -> None:
+    by = redactor()
+    wanted = mark(secret, by)
+    by.recall(((secret, "secret"),))
+    raw = f'{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"said":"{spelled}"}}}}'.encode()
+    written, _ = by.message(decode_message(raw))
+    assert written is not None
+    assert wanted.encode() in written
+    assert "cdefghij" not in written.decode()
+    assert "efghij==" not in written.decode()
+
+
+def test_half_of_a_letter_as_a_credential_lets_others_be_remembered() -> None:
+    by = redactor()
+    by.recall((("\ud800 and more", "secret"), ("a plain credential", "secret")))
+    assert "plain" not in by.text("it was a plain credential")

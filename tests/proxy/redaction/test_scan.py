@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 import msgspec
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from folkmoot.core.message import decode_message
 from folkmoot.core.redaction import NAMES, QUERY_NAMES, WHOLE_NAMES, is_secret_name
+from folkmoot.proxy.redaction import redactor as of_messages
+from folkmoot.proxy.redaction import text as of_text
 from folkmoot.proxy.redaction.text import TEXT_FORMS, may_hold_secret
-from tests.proxy.redaction.secrets import SOME
+from folkmoot.telemetry import redaction as of_logs
+from tests.proxy.redaction.secrets import SOME, redactor
 
 FOUND = st.one_of(
     [st.from_regex(re.compile(form.pattern.pattern, re.ASCII), fullmatch=True)
@@ -45,3 +52,46 @@ def test_everyday_messages_are_not_suspicious() -> None:
         {"_meta": {"progressToken": 3}, "key": "b", "date": "2025-11-25", "mail": "a@b.example"},
     ):
         assert not may_hold_secret(msgspec.json.encode(body))
+
+
+KNOWN = 'ab/cd"efà€ghij'
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            *("https:", "/", "//", r"\/", r"\/\/", r"\\/", "bob", ":", "hunter22", "@", "host"),
+            *("à", "\u00a0", "\ufeff", "\u20ac", "\x1f", " ", "\n", '"', r"\"", "{", "}", "invite"),
+            *("https://bob:huntà22@h", "https://bob:hunt\ufeffer22@h", r"https:\/\/bob:hunter22@h"),
+            *(KNOWN, json.dumps(KNOWN), json.dumps(KNOWN, ensure_ascii=False)),
+        ]
+    ),
+    max_size=8,
+).map("".join)
+"""Texts with what JSON spells in ways of its own, and with what some take for a space."""
+
+
+def _written(text: str, raw: bytes) -> list[Any]:
+    """What is on a tape and in a log of a text, and of a message that holds it."""
+    by = redactor()
+    by.recall(((KNOWN, "secret"),))
+    return [by.message(decode_message(raw)), by.text(text), of_logs.Redactor().redact(text)]
+
+
+@SOME
+@given(text=TEXTS, in_ascii=st.booleans(), slashes=st.booleans())
+@example(text="https://bob:hunter22@h", in_ascii=True, slashes=True)
+@example(text=r"see https:\/\/bob:hunter22@h", in_ascii=True, slashes=False)
+@example(text="https://bob:huntà22@h", in_ascii=False, slashes=False)
+@example(text="https://bob:hunt\ufeffer22@h", in_ascii=False, slashes=False)
+@example(text=KNOWN, in_ascii=False, slashes=True)
+@example(text=f"see {KNOWN}", in_ascii=True, slashes=False)
+def test_what_is_written_is_the_same_without_the_quick_look(
+    text: str, in_ascii: bool, slashes: bool
+) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": text}}
+    spelled = json.dumps(body, ensure_ascii=in_ascii)
+    raw = (spelled.replace("/", r"\/") if slashes else spelled).encode()
+    quickly = _written(text, raw)
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (of_messages, of_text, of_logs):
+            patched.setattr(module, "may_hold_secret", lambda *_: True)
+        assert quickly == _written(text, raw)

@@ -27,9 +27,9 @@ TEXT_FORMS: Final = (*FORMS, *NAMED_FORMS)
 
 
 def may_hold_secret(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
-    """Whether something in these bytes could be a secret, or mail, or is one of those known."""
-    for secret in known:
-        if secret in raw:
+    """Whether something in these bytes could be a secret, or mail, or has one of those pieces."""
+    for piece in known:
+        if piece in raw:
             return True
     # As Latin-1 every byte is a character, which cannot fail.
     return searcher(*MAIL_PIECES)(raw.decode("latin-1"))
@@ -51,6 +51,9 @@ MOST_FOUND: Final = 4096
 _SCHEME: Final = re.compile(r"\s*(?:bearer|basic|digest|negotiate|token|apikey)\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w")
 _ESCAPE: Final = re.compile(r"\\+u00([0-9a-fA-F]{2})")
+_ESCAPED: Final = re.compile(r"\\+([\"/])")
+_ESCAPABLE: Final = re.compile(r"[^ -~]|[\"/\\]")
+"""What JSON may spell in a way of its own, besides `\\u00…`, which is suspicious by itself."""
 _NO_VALUES: Final = frozenset(
     {"", "null", "true", "false", "none", "undefined", "bearer", "basic", "digest", "negotiate"}
 )
@@ -63,7 +66,7 @@ class TextRedactor:
         self._placeholders = placeholders
         self._known: OrderedDict[str, str] = OrderedDict()
         self.known: tuple[bytes, ...] = ()
-        """The remembered credentials, as they stand in messages."""
+        """A piece of each remembered credential, as it stands in messages."""
         self.noticed: list[tuple[str, str]] | None = None
         """What was to be remembered, for as long as someone wants to know it."""
 
@@ -79,7 +82,7 @@ class TextRedactor:
         if fresh:
             if len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)
-            self.known = tuple(each.encode() for each in self._known)
+            self.known = tuple(map(_surely, self._known))
 
     def recall(self, secrets: Secrets) -> None:
         """Remember these secrets again."""
@@ -164,12 +167,22 @@ class TextRedactor:
         return self._placeholders.of(secret, self._known.get(secret) or kind_of(secret))
 
 
+def _surely(secret: str) -> bytes:
+    """The longest piece of a secret that JSON does not spell in a way of its own."""
+    return max(_ESCAPABLE.split(secret), key=len).encode()
+
+
 def _all(text: str, secret: str) -> Iterator[Span]:
-    """Everywhere a secret stands."""
-    at = text.find(secret)
-    while at >= 0:
-        yield at, at + len(secret)
-        at = text.find(secret, at + len(secret))
+    """Everywhere a secret stands, also in JSON that is a part of the text."""
+    spellings = {secret}
+    if "\\" in text:
+        quoted = secret.replace("\\", "\\\\").replace('"', '\\"')
+        spellings |= {quoted, quoted.replace("/", "\\/")}
+    for spelled in spellings:
+        at = text.find(spelled)
+        while at >= 0:
+            yield at, at + len(spelled)
+            at = text.find(spelled, at + len(spelled))
 
 
 def _secret_in(match: re.Match[str]) -> Span:
@@ -250,4 +263,6 @@ def _spelled_plainly(secret: str) -> str:
         secret = unquote(secret)
     if "\\u" in secret:
         secret = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), secret)
+    if "\\" in secret:
+        secret = _ESCAPED.sub(r"\1", secret)
     return secret
