@@ -35,6 +35,7 @@ def node(folder: Path, **variables: str) -> Hub:
         "DATA": str(folder),
         "MASTER_KEY": KEY,
         "CLUSTER_ADDRESS": f"http://{folder.name}:8420",
+        "CLUSTER_LEASE_SECONDS": "20",
         **variables,
     }
     loaded = load(environ={f"FOLKMOOT_{name}": value for name, value in given.items() if value})

@@ -17,9 +17,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from folkmoot.app import Hub
 from folkmoot.cluster.forwarding import ForwardedRequest, Marks, encode
-from folkmoot.core.events import OF_ONE_NODE
+from folkmoot.core.errors import StoreOverloaded
+from folkmoot.core.events import EXCESS, OF_ONE_NODE, subject
 from folkmoot.core.ports import SessionHome
-from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH
+from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH, PROBE
 from folkmoot.transports.mcp.notices import INBOX
 from tests import nats, postgres
 from tests.harness import run
@@ -66,7 +67,9 @@ async def nodes(
     async def start(number: int, stack: AsyncExitStack) -> Meeting:
         bus = NatsBus(parse_servers(server.url), local=OF_ONE_NODE)
         stack.push_async_callback(bus.close)
-        given = settings(folder / str(number), master_key=KEY, store={"url": url}, **values)
+        # Nothing here waits for the end of a lease.
+        known = {"master_key": KEY, "store": {"url": url}, "cluster": {"lease_seconds": 60}}
+        given = settings(folder / str(number), **known, **values)
         hub = await stack.enter_async_context(Hub(given, bus=bus).running())
         lease: Any = hub.store._lease  # type: ignore[attr-defined]
         lease.node = msgspec.structs.replace(lease.node, address=hub.base_url)
@@ -442,8 +445,17 @@ def test_forwarded_requests_are_bounded_in_size_and_number(
                     503,
                     "hub_full",
                 )
+                passages = set(there._passages)
                 there._passages.clear()
                 assert (await at(wire, hub[1]).post(ping)).status == 503, "refused by its node"
+                # A node that is full is not taken for one that is gone.
+                there._passages |= passages
+                (passage,) = passages
+                await there._probe(passage.home)
+                answer = await there._ask(passage.home, PROBE)
+                answer.close()
+                assert answer.status == 204
+                assert passage.carrying._why is None
 
     run(main())
 
@@ -534,7 +546,11 @@ async def opening(there: Meeting, token: str = "") -> int:
 
 
 @pytest.mark.requirement("nodes.session-limits")
-def test_an_account_has_so_many_sessions_at_all_nodes_together(tmp_path: Path) -> None:
+def test_an_account_has_so_many_sessions_at_all_nodes_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.transports.mcp.session_counts.EXCESS_SECONDS", 60.0)
+
     async def main() -> None:
         async with nodes(tmp_path, quotas={"sessions_per_account": 3}) as hub:
             ann = await hub[0].hub.accounts.register("ann")
@@ -558,6 +574,70 @@ def test_sessions_in_use_elsewhere_are_not_ended_for_another(tmp_path: Path) -> 
             async with listening(wire):
                 assert await opening(hub[1], ann.token) == 429
             assert await whoami(at(wire, hub[1])) == "ann"
+            pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
+            process = hub[1].hub.bus.node
+
+            async def counts_none() -> bool:
+                query = "SELECT SUM(number) FROM session_counts WHERE process = $1"
+                return bool(await pool.fetchval(query, process) == 0)
+
+            # What was refused counts no longer.
+            await soon(counts_none)
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.session-limits")
+def test_a_session_is_not_ended_for_one_that_nobody_waits_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 1) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            bob = await hub[0].hub.accounts.register("bob")
+            for account in (ann, bob):
+                await wired(hub[0], account.token)
+            bus, now = hub[0].hub.bus, hub[0].hub.clock.now()
+            where = subject(EXCESS, bus.node)
+            await bus.publish(where, {"account": ann.account.id, "at": now - 3600})
+            await bus.publish(where, {"account": bob.account.id, "at": now + 3600})
+
+            async def one_is_left() -> bool:
+                return held(hub[0]) == 1
+
+            await soon(one_is_left)
+            left = hub[0].hub.mcp._sessions._sessions.values()
+            assert [session.user_id for session in left] == [ann.account.id]
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.session-limits")
+def test_counts_that_the_database_did_not_take_are_told_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, 1) as hub:
+            counts, shared = hub[0].hub.mcp._arrivals.counts, hub[0].hub.store.session_homes
+            assert counts is not None
+            assert shared is not None
+            report, asked = shared.report, 0
+
+            async def fail_once(key: str, number: int) -> int:
+                nonlocal asked
+                asked += 1
+                if asked <= 2:
+                    raise StoreOverloaded("full")
+                return await report(key, number)
+
+            shared.report = fail_once  # type: ignore[method-assign]
+            counts._note("account x", -1)
+
+            async def told() -> bool:
+                return asked >= 4
+
+            await soon(told)
+            # Of many numbers for one key the last is stored, not the largest.
+            await asyncio.gather(*(report("account y", number) for number in (1, 3, 2)))
+            pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
+            found = await pool.fetch("SELECT number FROM session_counts WHERE number > 0")
+            assert [row[0] for row in found] == [2]
 
     run(main())
 

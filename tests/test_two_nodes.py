@@ -57,7 +57,9 @@ async def several_nodes(
     async def hub(name: str) -> AsyncIterator[Hub]:
         bus = NatsBus(parse_servers(server.url), local=OF_ONE_NODE)
         try:
-            given = settings(folder / name, master_key=KEY, store={"url": url})
+            # No test waits for the end of a lease.
+            cluster = {"lease_seconds": 20}
+            given = settings(folder / name, master_key=KEY, store={"url": url}, cluster=cluster)
             async with Hub(given, bus=bus).running() as running:
                 yield running
         finally:

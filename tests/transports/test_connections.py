@@ -59,7 +59,7 @@ class Place:
         return [
             Route("/wait", self.wait),
             Route("/read", self.read, methods=["POST"]),
-            Route("/health", self.health),
+            *(Route(path, self.health) for path in ("/health", connections.FORWARD_PATH)),
         ]
 
 
@@ -154,11 +154,13 @@ def test_places_are_kept_for_health_and_for_those_who_are_signed_in() -> None:
             assert int(refused.headers["retry-after"]) > 0
             assert (await ask(hub.port, "/", headers=me())).status == 200
             assert (await ask(hub.port, "/health")).status == 200
+            assert (await ask(hub.port, connections.FORWARD_PATH)).status == 200
             waiting = b"GET /wait HTTP/1.1\r\nhost: localhost\r\nx-me: me\r\n\r\n"
             await flood.open(hub.port, waiting, MOST - OPEN_TO_ALL)
             await reached(lambda: place.waiting >= MOST)
             assert (await ask(hub.port, "/", headers=me())).status == 503
             assert (await ask(hub.port, "/health")).status == 200
+            assert (await ask(hub.port, connections.FORWARD_PATH)).status == 200
             assert await shed(hub) == 0
 
     run(main())

@@ -1,8 +1,8 @@
 """Every open connection of a server: where each comes from, which must go, and whose turn it is.
 
-Strangers share most of the places; a tenth is kept for those who are signed in, and `/health` is
-always answered. When the strangers' places are taken, connections that are idle or slow are closed:
-those of the address that has most of them first, and of these the newest first.
+Strangers share most of the places; a tenth is kept for those who are signed in, and `/health` and
+other nodes are always answered. When the strangers' places are taken, connections that are idle or
+slow are closed: those of the address that has most of them first, and of these the newest first.
 
 The hub answers everyone in one thread. While it has time, a request begins as soon as its head has
 come. Under load requests wait, and those begin first whose account, or whose address for strangers,
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 
 PEER: Final = "folkmoot.peer"
 """The member of a request's scope that is the `ConnectionPeer` it came from."""
-ALWAYS_SERVED: Final = frozenset({"/health", "/health/ready", "/metrics"})
+FORWARD_PATH: Final = "/cluster/mcp"
+"""Where nodes take what others forward; they have limits of their own for it."""
+ALWAYS_SERVED: Final = frozenset({"/health", "/health/ready", "/metrics", FORWARD_PATH})
 
 
 MOST: Final = "http.max_connections"

@@ -174,6 +174,8 @@ EXCESS_CHECK_SECONDS: Final = 0.05
 """How often it looks whether that is done."""
 MAX_COUNTS_WAITING: Final = 1_024
 """Accounts one session of which is to end for one at another node."""
+MAX_COUNTS_UNTOLD: Final = 65_536
+"""Counts that are told again after the database did not take them."""
 MAX_TASKS_WATCHED: Final = 64
 """Tasks that one stream may watch: as many as may be unfinished."""
 MAX_RESOURCES_WATCHED: Final = 256

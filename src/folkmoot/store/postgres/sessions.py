@@ -50,7 +50,8 @@ REPORT: Final = f"""WITH mine AS (
         WHERE c.number <> excluded.number
 ) SELECT c.key, SUM(c.number)::bigint FROM session_counts c JOIN nodes n ON n.boot = c.process
     WHERE c.key = ANY(?) AND c.process <> ? AND {_LIVES} GROUP BY c.key"""  # noqa: S608
-LARGEST: Final = f"""SELECT c.process FROM session_counts c JOIN nodes n ON n.boot = c.process
+LARGEST: Final = f"""SELECT c.process, extract(epoch FROM clock_timestamp())::float8
+    FROM session_counts c JOIN nodes n ON n.boot = c.process
     WHERE c.key = ? AND c.process <> ? AND c.number > 0 AND {_LIVES}
     ORDER BY c.number DESC, c.process LIMIT 1"""  # noqa: S608
 FORGET_COUNTS: Final = f"""DELETE FROM session_counts c WHERE c.number = 0 OR NOT EXISTS (
@@ -113,7 +114,8 @@ class NodeSessions:
         return await self._reports.get((hashed(key), number))
 
     async def _report_all(self, asked: list[tuple[str, int]]) -> list[int]:
-        counts = dict(sorted(asked))
+        # The last of each key counts; rows are always locked in the same order.
+        counts = dict(sorted(dict(asked).items()))
         keys = list(counts)
         params = (self.process, keys, list(counts.values()), keys, self.process)
         others = {row[0]: int(row[1]) for row in await self._run(REPORT, params)}
@@ -128,7 +130,7 @@ class NodeSessions:
         async def unit(tx: Tx) -> bool:
             row = await tx.fetch_one(LARGEST, (hashed(key), self.process))
             if row is not None:
-                tx.publish(subject(EXCESS, row[0]), {"account": account_id})
+                tx.publish(subject(EXCESS, row[0]), {"account": account_id, "at": row[1]})
             return row is not None
 
         return bool(await self._write(unit, any_order=True))

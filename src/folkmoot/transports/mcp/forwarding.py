@@ -34,7 +34,7 @@ from folkmoot.mcp.wire import EVENT_STREAM
 from folkmoot.taskgroups import Interruptible, aside
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
-from folkmoot.transports.connections import PEER, trust
+from folkmoot.transports.connections import FORWARD_PATH, PEER, trust
 from folkmoot.transports.credentials import CALLER
 from folkmoot.transports.guard import OPERATOR_KEY
 from folkmoot.transports.limits import (
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.mcp")
 
-PATH: Final = "/cluster/mcp"
-"""Where nodes take what others forward."""
+PATH: Final = FORWARD_PATH
 FORWARDED_TO: Final = "/mcp"
 MARK_HEADER: Final = "folkmoot-mark"
 MARK_NAME: Final = MARK_HEADER.encode()
@@ -74,6 +73,10 @@ OF_THE_HOP: Final = frozenset(
 CORS: Final = "access-control-"
 MISDIRECTED: Final = 421
 NO_CONTENT: Final = 204
+UNAVAILABLE: Final = 503
+PROBE: Final = encode(ForwardedRequest(""))
+"""Asks whether a node is there."""
+PROBE_DIGEST: Final = digest_of(PROBE)
 REDIRECTS: Final = range(300, 400)
 UNANSWERED: Final = (
     "The node that has this session did not answer. The request may have been done; look before "
@@ -253,8 +256,9 @@ class Forwarding:
     async def _probe(self, home: SessionHome) -> None:
         try:
             async with asyncio.timeout(FORWARD_PROBE_SECONDS):
-                answer = await self._ask(home, encode(ForwardedRequest("")))
-            there = answer.status == NO_CONTENT
+                answer = await self._ask(home, PROBE)
+            # One that has too much to do is there as well.
+            there = answer.status in {NO_CONTENT, UNAVAILABLE}
             answer.close()
         except (HttpFailure, TimeoutError):
             there = False
@@ -294,7 +298,8 @@ class Forwarding:
         if size > self._most_bytes:
             why = f"A forwarded request may have at most {self._most_bytes:,} bytes."
             raise BodyTooLarge(why, limit=self._most_bytes)
-        if self._accepted >= MAX_FORWARDED or self._held + size > self._total_bytes:
+        full = self._accepted >= MAX_FORWARDED or self._held + size > self._total_bytes
+        if full and claim.digest != PROBE_DIGEST:
             raise HubFull(
                 "The node answers as many requests of other nodes as it can; try again in a "
                 "moment.",

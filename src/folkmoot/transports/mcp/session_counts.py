@@ -17,6 +17,7 @@ from folkmoot.transports.limits import (
     COUNT_SECONDS,
     EXCESS_CHECK_SECONDS,
     EXCESS_SECONDS,
+    MAX_COUNTS_UNTOLD,
     MAX_COUNTS_WAITING,
     RECOUNT_SECONDS,
 )
@@ -50,8 +51,8 @@ class SessionCounts:
         self._close = close
         self._changed: dict[str, None] = {}
         """The keys whose counts are to be told."""
-        self._in_excess: dict[str, None] = {}
-        """The accounts one session of which is to end here for one elsewhere."""
+        self._in_excess: dict[str, float] = {}
+        """The accounts one session of which is to end here for one elsewhere, since when."""
         self._news = asyncio.Event()
         sessions.changed = self._note
         bus.listen(subject(EXCESS, shared.process), self._asked)
@@ -67,7 +68,6 @@ class SessionCounts:
         One of this node is counted that is about to be opened.
         """
         key = self._sessions.key_of(account_id, address)
-        self._note(key, 1)
         try:
             of_key, of_all = await asyncio.gather(
                 self._shared.report(key, self._sessions.count(key) + 1),
@@ -76,6 +76,9 @@ class SessionCounts:
         except StoreError as error:
             logger.warning("sessions elsewhere were not counted", extra={"error": error.code})
             return 0, 0
+        finally:
+            # It may not be opened after all.
+            self._note(key, 1)
         return of_key, of_all
 
     async def end_elsewhere(self, account_id: str) -> None:
@@ -84,20 +87,23 @@ class SessionCounts:
         Raises `TooManySessions` if all of them are in use.
         """
         key, waited_for = self._sessions.key_of(account_id, ""), 0.0
-        if await self._shared.end_one(key, account_id):
-            while waited_for < EXCESS_SECONDS:
-                await asyncio.sleep(EXCESS_CHECK_SECONDS)
-                waited_for += EXCESS_CHECK_SECONDS
-                others = await self._shared.report(key, self._sessions.count(key) + 1)
-                if not self._sessions.is_over(account_id, others):
-                    return
+        try:
+            if await self._shared.end_one(key, account_id):
+                while waited_for < EXCESS_SECONDS:
+                    await asyncio.sleep(EXCESS_CHECK_SECONDS)
+                    waited_for += EXCESS_CHECK_SECONDS
+                    others = await self._shared.report(key, self._sessions.count(key) + 1)
+                    if not self._sessions.is_over(account_id, others):
+                        return
+        finally:
+            self._note(key, 1)
         raise self._sessions.too_many()
 
     def _asked(self, event: Event) -> None:
         """Another node needs one session less of an account here."""
         account_id = event.data["account"]
         if len(self._in_excess) < MAX_COUNTS_WAITING:
-            self._in_excess[account_id] = None
+            self._in_excess[account_id] = event.data["at"]
             self._news.set()
 
     async def run(self) -> None:
@@ -120,12 +126,27 @@ class SessionCounts:
 
     async def _end_excess(self) -> None:
         accounts, self._in_excess = self._in_excess, {}
-        for account_id in accounts:
+        for account_id, asked_at in accounts.items():
+            if self._clock.now() - asked_at > EXCESS_SECONDS:
+                # Nobody waits for it any more.
+                continue
             session = self._sessions.longest_unused(account_id)
             if session is not None:
                 await self._close(session)
+            else:
+                # The other node may believe that there are more than there are.
+                self._note(self._sessions.key_of(account_id, ""), 1)
 
     async def _tell(self) -> None:
         keys, self._changed = self._changed, {}
         counts = [(key, self._sessions.count(key) if key else len(self._sessions)) for key in keys]
-        await asyncio.gather(*(self._shared.report(*each) for each in counts))
+        reports = (self._shared.report(*each) for each in counts)
+        told = await asyncio.gather(*reports, return_exceptions=True)
+        error: BaseException | None = None
+        for key, answer in zip(keys, told, strict=True):
+            if isinstance(answer, BaseException):
+                error = answer
+                if len(self._changed) < MAX_COUNTS_UNTOLD:
+                    self._changed[key] = None
+        if error is not None:
+            raise error
