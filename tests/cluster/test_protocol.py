@@ -453,6 +453,28 @@ def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends() -> None:
     assert [one.who for one in pair.turns] == [5]
 
 
+def test_who_leaves_waits_for_no_turn_and_keeps_none() -> None:
+    pair = Pair().attach(1, 2, 3)
+    pair.owner.ask_turn(pair.key, 9, BACKLOG_BYTES)
+    pair.run()
+    pair.owner.ask_welcome(pair.remote(1))
+    pair.owner.drain(pair.remote(2))
+    assert [one.who for one in pair.turns] == [9]
+    for one in (1, 2, 3):
+        pair.do(pair.edge.leave(one))
+    pair.run(0.1)
+    assert [one.who for one in pair.turns] == [9, 1, 2]
+    # It is gone before it is welcomed, and is told nothing.
+    pair.owner.ask_welcome(pair.remote(3))
+    pair.owner.tell(pair.remote(3), b"welcome")
+    assert not any(pair.owner.waits(pair.key, one) for one in (1, 2, 3))
+    pair.owner.end_turn(pair.key, 9)
+    pair.run(0.1)
+    (session,) = pair.owner._sessions.values()
+    assert not session.turns
+    assert len(pair.turns) == 3
+
+
 def test_an_old_session_never_begins_again() -> None:
     pair = Pair().attach(1)
     joined = ToOwner(7, 1, 1, 1, (JoinRoom(1, b"who", None),), 0)

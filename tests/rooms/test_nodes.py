@@ -20,7 +20,13 @@ from folkmoot.accounts import Accounts
 from folkmoot.bus.limits import MAX_SENT_BYTES
 from folkmoot.cluster import Place
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import HubStopping, RoomForbidden, RoomUnavailable, RoomUnreachable
+from folkmoot.core.errors import (
+    HubStopping,
+    NodeDraining,
+    RoomForbidden,
+    RoomUnavailable,
+    RoomUnreachable,
+)
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, visitor_of
 from folkmoot.rooms.limits import REMOTE_IDLE_SECONDS
 from folkmoot.rooms.live import LiveRoom
@@ -762,5 +768,13 @@ async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
             assert found.complete
             assert [each.id for each in found.proposals] == ["p1"]
             assert b"mow" in (await node.rooms.asks.message(found.proposals[0]) or b"")
+        reach = two.rooms._live.reach
+
+        async def draining(_: Any) -> Any:
+            raise NodeDraining("This node is draining. Connect again.")
+
+        two.rooms._live.reach = draining
+        assert not (await two.rooms.asks.open_for(ann)).complete
+        two.rooms._live.reach = reach
         one.bus.receive(lambda *_: None)
         assert not (await two.rooms.asks.open_for(ann)).complete

@@ -26,6 +26,7 @@ from folkmoot.cluster.limits import (
     PAGE_BYTES,
     RESEND_SECONDS,
     SILENCE_SECONDS,
+    WELCOME_BYTES,
 )
 from folkmoot.cluster.messages import (
     Batch,
@@ -80,7 +81,7 @@ class Departed(Struct, frozen=True, gc=False):
 
 
 class TurnGiven(Struct, frozen=True, gc=False):
-    """Whoever asked for a turn has it, or needs none since the session is over."""
+    """Whoever asked for a turn has it, or needs none since it or its session is gone."""
 
     key: SessionKey
     who: int
@@ -123,6 +124,10 @@ class _Session:
         if not self.queue:
             return False
         return self.bytes + self.telling + sum(self.turns.values()) < BACKLOG_BYTES
+
+    def waits(self, who: int) -> bool:
+        """Whether someone is to have a turn."""
+        return who in self.queue or who in self.draining
 
     def end_turn(self, who: int) -> None:
         """Someone has told what it had to tell, or is gone."""
@@ -208,21 +213,25 @@ class Owner:
                 if type(command) is Drained:
                     self._drained(session, number, command)
                 else:
-                    effects.append(self._take(session, number, command))
+                    effects += self._take(session, number, command)
         if packet.commands:
             session.ack_at = min(session.ack_at, now + ACK_SECONDS)
         if packet.gap:
             effects += self._resend(session, now)
         return effects
 
-    def _take(self, session: _Session, number: int, command: Command) -> Arrived:
+    def _take(self, session: _Session, number: int, command: Command) -> list[OwnerEffect]:
+        effects: list[OwnerEffect] = [Arrived(session.key, number, command)]
         if type(command) is JoinRoom:
             session.connections.add(command.connection)
         elif type(command) is LeaveRoom:
             session.connections.discard(command.connection)
             session.hearing.discard(command.connection)
+            if session.waits(command.connection):
+                # Its join may wait for the turn, and this command for the join.
+                effects.append(TurnGiven(session.key, command.connection))
             session.end_turn(command.connection)
-        return Arrived(session.key, number, command)
+        return effects
 
     def _drained(self, session: _Session, number: int, command: Drained) -> None:
         if command.connection in session.draining:
@@ -244,7 +253,8 @@ class Owner:
 
     def _end(self, session: _Session) -> list[OwnerEffect]:
         del self._sessions[session.key.node]
-        gone: list[OwnerEffect] = [TurnGiven(session.key, who) for who in session.queue]
+        waiting = (*session.queue, *session.draining)
+        gone: list[OwnerEffect] = [TurnGiven(session.key, who) for who in waiting]
         return gone + [Departed(RemoteKey(session.key, one)) for one in sorted(session.connections)]
 
     def has(self, key: SessionKey) -> bool:
@@ -269,9 +279,9 @@ class Owner:
                 session.items += items
 
     def tell(self, remote: RemoteKey, data: bytes) -> None:
-        """Tell one connection something."""
+        """Tell one connection something, unless it is gone."""
         session = self._of(remote.key)
-        if session is not None:
+        if session is not None and remote.connection in session.connections:
             session.items.append(TellOne(remote.connection, data))
             session.telling += len(data)
 
@@ -281,6 +291,17 @@ class Owner:
         if session is not None:
             session.end_turn(who)
             session.queue[who] = amount
+
+    def ask_welcome(self, remote: RemoteKey) -> None:
+        """A connection is to be welcomed: one that has left already needs no turn for it."""
+        session = self._of(remote.key)
+        if session is not None and remote.connection in session.connections:
+            self.ask_turn(remote.key, remote.connection, WELCOME_BYTES)
+
+    def waits(self, key: SessionKey, who: int) -> bool:
+        """Whether `TurnGiven` is still to come for a connection or a call."""
+        session = self._of(key)
+        return session is not None and session.waits(who)
 
     def end_turn(self, key: SessionKey, who: int) -> None:
         """A connection or a call has told what it had to tell."""

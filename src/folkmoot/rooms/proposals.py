@@ -19,10 +19,10 @@ from folkmoot.core import strict
 from folkmoot.core.capability import Rights, Source, capability
 from folkmoot.core.errors import (
     ArgumentInvalid,
+    FolkmootError,
     PolicyError,
     ProposalClosed,
     ProposalUnknown,
-    RoomUnavailable,
 )
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
@@ -171,7 +171,7 @@ class ProposalFinder:
             try:
                 room = await self._live.reach(room_id)
                 return None if room is None else await _of_live(room, who, Role(role))
-            except RoomUnavailable:
+            except FolkmootError:
                 return None
 
         found = await asyncio.gather(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -18,6 +19,8 @@ from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.model import Guest, MessagePage, Visitor
 from folkmoot.rooms.ports import RoomPort, RoomStatus, WaitingItems
 from folkmoot.rooms.spec import RoomPatch
+
+logger = logging.getLogger("folkmoot.rooms")
 
 
 class JoinBody(Struct, frozen=True, gc=False):
@@ -271,9 +274,19 @@ async def answer_call(room: RoomPort, change: ChangeRoom, asked: CallBody) -> by
         refused = RoomUnavailable("The node of the room does not know what was asked of it.")
         return encode(AnswerBody(b"", WireError.of(refused)))
     try:
-        return encode(AnswerBody(encode(await call.answer(room, *arguments))))
-    except FolkmootError as error:
-        return encode(AnswerBody(b"", WireError.of(error)))
+        try:
+            return encode(AnswerBody(encode(await call.answer(room, *arguments))))
+        except FolkmootError as error:
+            return encode(AnswerBody(b"", WireError.of(error)))
+    except Exception:
+        logger.exception("a call of another node failed", extra={"call": asked.name})
+        return encode_failure()
+
+
+def encode_failure() -> bytes:
+    """The answer to a call that failed here, as bytes."""
+    failed = InternalError("The node of the room failed to answer; its log says why.")
+    return encode(AnswerBody(b"", WireError.of(failed)))
 
 
 def read_answer(name: str, body: bytes) -> Any:

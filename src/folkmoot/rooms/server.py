@@ -6,6 +6,7 @@ What the room broadcasts leaves once for each node.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,8 +23,8 @@ from folkmoot.cluster import (
     SessionKey,
     TurnGiven,
 )
-from folkmoot.cluster.limits import PAGE_BYTES, WELCOME_BYTES
-from folkmoot.cluster.messages import AskOwner, JoinRoom, LeaveRoom, SendMessages
+from folkmoot.cluster.limits import PAGE_BYTES
+from folkmoot.cluster.messages import AskOwner, Command, JoinRoom, LeaveRoom, SendMessages
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import FolkmootError
@@ -34,12 +35,15 @@ from folkmoot.rooms.remote_calls import (
     ChangeRoom,
     JoinBody,
     answer_call,
+    encode_failure,
     read_call,
     read_refusal,
 )
 
 if TYPE_CHECKING:
     from folkmoot.rooms.live import LiveRoom
+
+logger = logging.getLogger("folkmoot.rooms")
 
 
 class RemoteOutlet:
@@ -158,6 +162,8 @@ class RoomServer:
         """The room closes a connection."""
         self._outlets.pop(outlet.key, None)
         self._give_turn(outlet.key)
+        # Its node says no more of it. Soon, as the end of a connection here is told.
+        asyncio.get_running_loop().call_soon(self.live.left, outlet)
         if not self.live.is_taken_over:
             self.owner.close(outlet.key, code)
             self.touch()
@@ -181,8 +187,8 @@ class RoomServer:
         await self._turn(remote)
 
     async def _turn(self, remote: RemoteKey) -> None:
-        """Wait for a turn that was asked for; there is none where the session is over."""
-        if not self.owner.has(remote.key):
+        """Wait for a turn that was asked for; whoever is gone needs none."""
+        if not self.owner.waits(*remote):
             return
         self.touch()
         given = self._turns[remote] = asyncio.get_running_loop().create_future()
@@ -210,30 +216,43 @@ class RoomServer:
             while commands:
                 one = commands.popleft()
                 command = one.command
-                if type(command) is SendMessages:
-                    outlet = self._outlets.get(RemoteKey(key, command.connection))
-                    if outlet is not None:
-                        self.live.receive(outlet, *command.messages)
-                elif type(command) is LeaveRoom:
-                    self._leave(RemoteKey(key, command.connection))
-                elif type(command) is JoinRoom:
-                    self._resolve_after(key, done)
-                    done = []
-                    await self._join(key, command)
-                elif type(command) is AskOwner and not self._refuse(key, command):
-                    self._spawn(self._answer(one, command))
-                    continue
+                try:
+                    if type(command) is SendMessages:
+                        outlet = self._outlets.get(RemoteKey(key, command.connection))
+                        if outlet is not None:
+                            self.live.receive(outlet, *command.messages)
+                    elif type(command) is LeaveRoom:
+                        self._leave(RemoteKey(key, command.connection))
+                    elif type(command) is JoinRoom:
+                        self._resolve_after(key, done)
+                        done = []
+                        await self._join(key, command)
+                    elif type(command) is AskOwner and not self._refuse(key, command):
+                        self._spawn(self._answer(one, command))
+                        continue
+                except Exception:
+                    logger.exception("a command of another node failed")
+                    self._failed(key, command)
                 done.append(one.number)
             self._resolve_after(key, done)
         finally:
             del self._commands[key]
+
+    def _failed(self, key: SessionKey, command: Command) -> None:
+        """Tell whom a command concerns that it failed; the others of its node go on."""
+        if isinstance(command, AskOwner):
+            self.owner.answer(key, command.call, encode_failure())
+        else:
+            remote = RemoteKey(key, command.connection)
+            outlet = self._outlets.get(remote) or RemoteOutlet(self, remote)
+            outlet.close(CloseCode.INTERNAL)
 
     async def _join(self, key: SessionKey, command: JoinRoom) -> None:
         remote = RemoteKey(key, command.connection)
         outlet = RemoteOutlet(self, remote)
         try:
             body = msgspec.msgpack.decode(command.body, type=JoinBody)
-            self.owner.ask_turn(key, command.connection, WELCOME_BYTES)
+            self.owner.ask_welcome(remote)
             await self._turn(remote)
             await self.live.prepare(body.visitor.principal.account_id)
             if not self.owner.has(key):

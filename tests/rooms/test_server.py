@@ -1,0 +1,154 @@
+"""The connections of other nodes at a room's owner: each comes, fails and leaves alone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.cluster.limits import BACKLOG_BYTES, WELCOME_BYTES
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import InternalError, RoomForbidden
+from folkmoot.rooms import read_spec
+from folkmoot.rooms.server import RoomServer
+from tests import nats, postgres
+from tests.rooms.gathering import Ear, chat
+from tests.rooms.test_nodes import WAIT_SECONDS, Hub, Member, hub, in_loop
+
+pytestmark = [*nats.NEEDED, *postgres.needs_own()]
+
+
+async def met(many: Hub) -> tuple[Any, Ear, Any, Any]:
+    """Let `ann` be in a room of the first node, and `bob` come to it from the second."""
+    ann, bob = await many.people("ann", "bob")
+    one, two = many.nodes
+    await one.rooms.create(ann, read_spec({"name": "square"}))
+    _, live = await one.join(ann)
+    ear, room = await two.join(bob)
+    return bob, ear, room, live
+
+
+def server_of(node: Member) -> RoomServer:
+    (server,) = node.rooms._nodes._servers.values()
+    return server
+
+
+@in_loop
+async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        bob, _, room, _ = await met(many)
+        one, two = many.nodes
+        server = server_of(one)
+        (session,) = server.owner._sessions.values()
+        # Others have all turns.
+        session.turns[-1] = BACKLOG_BYTES
+        early = Ear()
+        _, role = await two.rooms.enter(bob, "square")
+        room.join(early, bob, role)
+        await nats.until(lambda: server._turns)
+        room.left(early)
+        await nats.until(lambda: not server._turns and not server._commands)
+        del session.turns[-1]
+        await two.join(bob)
+        assert list(server.owner._sessions.values()) == [session]
+
+
+@in_loop
+async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        bob, ear, room, live = await met(many)
+        one, two = many.nodes
+        _, role = await two.rooms.enter(bob, "square")
+        for number in range(BACKLOG_BYTES // WELCOME_BYTES + 1):
+            brief = Ear()
+            room.join(brief, bob, role)
+            room.receive(brief, chat(f"brief {number}"))
+            room.left(brief)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await ear._until(lambda: f"brief {number}" in ear.texts)
+        await two.join(bob)
+        assert len(ear.texts) == number + 1
+        (session,) = server_of(one).owner._sessions.values()
+        await nats.until(lambda: not session.turns)
+        await nats.until(lambda: len(live.outlets) == 3)
+
+
+@pytest.mark.parametrize("code", [CloseCode.NOT_AUTHENTICATED, CloseCode.TOO_SLOW])
+def test_whom_the_owner_closes_at_another_node_has_left(tmp_path: Path, code: CloseCode) -> None:
+    @in_loop
+    async def closed(tmp_path: Path) -> None:
+        async with hub(tmp_path, 2) as many:
+            bob, ear, _, live = await met(many)
+            (outlet,) = [one for one, who in live.outlets.items() if who.principal == bob.principal]
+            outlet.close(code)
+            async with asyncio.timeout(WAIT_SECONDS):
+                assert await ear.until_closed() is code
+            await nats.until(lambda: len(live.outlets) == 1)
+            assert [each["id"] for each in await live.participants()] == ["ann"]
+            # It has left once, also where its node says so too.
+            live.left(outlet)
+            await live.flushed()
+            await many.nodes[1].join(bob)
+
+    closed(tmp_path)
+
+
+@in_loop
+async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        bob, ear, room, live = await met(many)
+        two = many.nodes[1]
+        receive, join = live.receive, live.join
+
+        def broken(*_: Any, **__: Any) -> None:
+            raise ValueError("This was not thought of.")
+
+        other, _ = await two.join(bob)
+        live.receive = broken
+        room.receive(other, chat("lost"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert await other.until_closed() is CloseCode.INTERNAL
+        live.receive, live.join = receive, broken
+        late = Ear()
+        _, role = await two.rooms.enter(bob, "square")
+        room.join(late, bob, role)
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert await late.until_closed() is CloseCode.INTERNAL
+        live.join = join
+        room.receive(ear, chat("still here"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await ear._until(lambda: ear.texts == ["still here"])
+        assert ear.is_open
+        await nats.until(lambda: server_of(many.nodes[0]).owner.is_resolved)
+
+
+@in_loop
+async def test_a_call_that_fails_is_answered_so(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        _, _, room, live = await met(many)
+        answers = live.participants
+
+        async def broken() -> Any:
+            raise ValueError("This was not thought of.")
+
+        async def unwritable() -> Any:
+            return [object()]
+
+        async def refused() -> Any:
+            raise RoomForbidden("You may not.", what=object())
+
+        for answer in (broken, unwritable, refused):
+            live.participants = answer
+            async with asyncio.timeout(WAIT_SECONDS):
+                with pytest.raises(InternalError, match="its log says why"):
+                    await room.participants()
+        live.participants = answers
+        assert len(await room.participants()) == 2
+        server = server_of(many.nodes[0])
+        await nats.until(lambda: server.owner.is_resolved)
+        (session,) = server.owner._sessions.values()
+        assert not session.turns
