@@ -127,6 +127,21 @@ def test_a_backend_is_asked_although_the_lease_lapsed(
 
 
 @pytest.mark.requirement("nodes.leases")
+def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            lease, has_held = hub.store._lease, hub.store.room_owners.lease()
+            async with hub.store._pool.acquire() as connection:
+                assert has_held()
+                await connection.execute("UPDATE nodes SET until = 1")
+                await lease.renew(connection)
+            assert lease.holds
+            assert not has_held()
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.leases")
 def test_what_a_durable_room_commits_proves_that_it_is_ours(tmp_path: Path) -> None:
     async def main() -> None:
         async with sole_hub(tmp_path) as hub:

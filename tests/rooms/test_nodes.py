@@ -24,6 +24,7 @@ from folkmoot.core.errors import (
     HubStopping,
     NodeDraining,
     RoomForbidden,
+    RoomNotFound,
     RoomUnavailable,
     RoomUnreachable,
 )
@@ -31,6 +32,7 @@ from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, v
 from folkmoot.rooms.limits import REMOTE_IDLE_SECONDS
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import RoomRecord
 from folkmoot.rooms.remote import RemoteRoom
 from folkmoot.vault import Vault
 from tests import nats, postgres
@@ -610,6 +612,7 @@ async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(tmp_pa
             ear_a, live = await one.join(ann)
             await one.rooms.create(ann, read_spec({"name": "brief", "durable": False}))
             ear_brief, _ = await one.join(ann, "brief")
+            late, go_on = await slowly_loaded(one, ann, "late")
             live.receive(ear_a, chat("before"))
             ear_b, _ = await two.join(bob)
             one_server.kill()
@@ -632,11 +635,92 @@ async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(tmp_pa
             assert again.code is CloseCode.RESTARTING
             # A room in memory would be lost.
             assert ear_brief.is_open
+            # What was being loaded meanwhile does not stay either.
+            go_on.set()
+            await nats.until(lambda: not one.rooms._live.is_loading(late.id))
+            await nats.until(lambda: one.rooms._live.get(late.id) is None)
             one_server.start()
             await nats.until(lambda: one.bus.is_connected and not one.rooms._nodes.is_alone)
             async with asyncio.timeout(60):
-                await one.rooms.post(ann, "square", chat("after"))
-                await ear_b._until(lambda: "after" in ear_b.texts)
+                while "after" not in ear_b.texts:
+                    with suppress(RoomUnreachable):
+                        await one.rooms.post(ann, "square", chat("after"))
+                        await ear_b._until(lambda: "after" in ear_b.texts)
+
+
+async def slowly_loaded(
+    node: Member, visitor: Visitor, name: str
+) -> tuple[RoomRecord, asyncio.Event]:
+    """A room that is loaded as soon as an event is set."""
+    await node.rooms.create(visitor, read_spec({"name": name}))
+    record, _ = await node.rooms.find(visitor, name)
+    live, go_on = node.rooms._live, asyncio.Event()
+    stored = live._stored
+
+    async def slowly(room_id: int, fence: Any) -> LiveRoom:
+        await go_on.wait()
+        return await stored(room_id, fence)
+
+    live._stored = slowly  # type: ignore[method-assign]
+    node.rooms._spawn(live.load(record))
+    await nats.until(lambda: live.is_loading(record.id))
+    return record, go_on
+
+
+@pytest.mark.requirement("nodes.alone")
+@in_loop
+async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(tmp_path: Path) -> None:
+    with two_servers() as (one_server, other):
+        async with hub(tmp_path, 2, {0: one_server.url, 1: other.url}) as many:
+            (ann,) = await many.people("ann")
+            one, two = many.nodes
+            await one.rooms.create(ann, read_spec({"name": "square"}))
+            one_server.kill()
+            look, looks = one.store.room_owners.is_bus_reached, 0
+
+            async def failing(seconds: float) -> bool:
+                nonlocal looks
+                looks += 1
+                if looks == 1:
+                    raise OSError("something unforeseen")
+                return await look(seconds)
+
+            one.store.room_owners.is_bus_reached = failing
+            await nats.until(lambda: one.rooms._nodes.is_alone)
+            with pytest.raises(RoomUnavailable):
+                await one.rooms.post(ann, "square", chat("refused"))
+            await two.die()
+            async with one.store._pool.acquire() as connection:
+                ended = "UPDATE nodes SET until = extract(epoch FROM clock_timestamp()) - 1"
+                await connection.execute(f"{ended} WHERE boot = $1", two.bus.node)
+            assert not await look(60.0)
+            await nats.until(lambda: not one.rooms._nodes.is_alone)
+            await one.rooms.post(ann, "square", chat("here again"))
+
+
+@in_loop
+async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob, cy = await many.people("ann", "bob", "cyd")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square", "access": "private"}))
+        for each in ("bob", "cyd"):
+            await one.rooms.invite(ann, "square", handle=each)
+        ear, live = await one.join(ann)
+        ear_b, _ = await two.join(bob)
+        # The owner is not heard.
+        two.bus.receive(lambda *_: None)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await two.rooms.depart(bob, "square")
+            assert await ear_b.until_closed() is CloseCode.NOT_ALLOWED
+        with pytest.raises(RoomNotFound):
+            await two.rooms.find(bob, "square")
+        live.left(ear)
+        await live.flushed()
+        one.rooms._live.dropped(live)
+        await one.rooms._live.release(live)
+        await one.rooms.depart(cy, "square")
+        assert one.rooms._live.get(live.room_id) is None
 
 
 @pytest.mark.requirement("nodes.alone")

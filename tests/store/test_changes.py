@@ -183,7 +183,10 @@ def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
 class Unreachable:
     """A pool whose server does not answer."""
 
+    was_asked = False
+
     def acquire(self) -> Any:
+        self.was_asked = True
         raise ConnectionRefusedError
 
 

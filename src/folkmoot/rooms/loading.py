@@ -120,7 +120,7 @@ class LiveRooms:
         if live is not None or self._nodes is None:
             return live
         record, _ = await self._store.read(lambda tx: _record(tx, room_id))
-        return await self._nodes.open(record)
+        return await self._nodes.reach(record)
 
     async def statuses(self, records: Sequence[RoomRecord]) -> dict[RoomId, RoomStatus]:
         """How far each of these rooms is that is in use, here or on another node."""

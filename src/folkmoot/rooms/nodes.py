@@ -72,6 +72,10 @@ class RoomNodes:
         """Whether no room is taken any more, since the node is about to be stopped."""
         self.is_alone = False
         """Whether this node does not reach the bus, and others do: it takes no room then."""
+        self._cut_at: float | None = None
+        """Since when it does not reach the bus."""
+        self._looks = 0
+        """How often in a row that it is alone, or is not, was found to be wrong."""
         self._released: set[RoomId] = set()
         """The rooms that were left to others since the hub stops."""
         self.traffic = NodeTraffic(
@@ -109,6 +113,22 @@ class RoomNodes:
             return await self.live.load(record)
         remote = self._remote_room(record)
         remote.found(place)
+        return remote
+
+    async def reach(self, record: RoomRecord) -> RoomPort | None:
+        """A room that is in use, here or on another node; none is loaded for this."""
+        remote = self._remote.get(record.id)
+        if remote is None or not remote.is_reachable:
+            owner = (await self._owners.owners_of([record.id])).get(record.id)
+            if owner is None or owner.process == self.traffic.node:
+                # It may have come here meanwhile, or lost its owner and have people here.
+                remote = self._remote.get(record.id)
+                return self.live.get(record.id) or (
+                    remote if remote and not remote.is_idle else None
+                )
+            remote = self._remote_room(record)
+            remote.found(Place(owner.process, owner.epoch))
+        remote.used_at = self.traffic.now()
         return remote
 
     async def statuses(self, records: Sequence[RoomRecord]) -> dict[RoomId, RoomStatus]:
@@ -205,23 +225,33 @@ class RoomNodes:
         A node that lost the bus with all others may not know yet that they did. Whoever came
         back to it first does not make the rest leave their rooms, which come back in a moment.
         """
-        cut_at: float | None = None
-        looks = 0
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            now = self.traffic.now()
-            if self.traffic.is_connected:
-                cut_at, looks, self.is_alone = None, 0, False
-                continue
-            cut_at = now if cut_at is None else cut_at
-            reached = False
-            with suppress(FolkmootError):
-                reached = await self._owners.is_bus_reached(now - cut_at - NOTICE_SECONDS)
-            looks = looks + 1 if reached else 0
-            if looks >= ALONE_LOOKS and not self.is_alone and not self.traffic.is_connected:
-                self.is_alone = True
+            try:
+                await self._look()
+            except Exception:
+                logger.exception("rooms were not left to others")
+
+    async def _look(self) -> None:
+        now = self.traffic.now()
+        if self.traffic.is_connected:
+            self._cut_at, self._looks, self.is_alone = None, 0, False
+            return
+        if self._cut_at is None:
+            self._cut_at = now
+        reached = False
+        with suppress(FolkmootError):
+            reached = await self._owners.is_bus_reached(now - self._cut_at - NOTICE_SECONDS)
+        self._looks = 0 if reached is self.is_alone else self._looks + 1
+        if self._looks >= ALONE_LOOKS and not self.traffic.is_connected:
+            self.is_alone, self._looks = reached, 0
+            if reached:
                 logger.warning("this node does not reach the bus; others go on with its rooms")
-                await asyncio.gather(*(self._leave_to_others(live) for live in self.live))
+            else:
+                logger.warning("no other node reaches the bus either; this one takes rooms again")
+        if self.is_alone:
+            # Also those that were being loaded before.
+            await asyncio.gather(*(self._leave_to_others(live) for live in self.live))
 
     async def _leave_to_others(self, live: LiveRoom) -> None:
         """Let a room go, once what was said is stored; one in memory would be lost, so it stays."""

@@ -431,13 +431,17 @@ class Rooms(Listing):
         """
         record, membership = await self.find(visitor, name)
         account = visitor.principal.account_id
-        room = await self._live.reach(record.id)
-        if room is not None:
-            await room.visits.end(account)
-        if membership is not None and membership.role is not Role.OWNER:
+        leaves = membership is not None and membership.role is not Role.OWNER
+        if leaves:
+            # First: who leaves need not wait for the node that has the room.
             await self._store.write(lambda tx: queries_members.leave(tx, record.id, account))
-            if room is not None and not STRANGERS_COME_IN[record.access]:
-                room.remove(account, CloseCode.NOT_ALLOWED)
+        room = await self._live.reach(record.id)
+        if room is None:
+            return
+        with suppress(FolkmootError):
+            await room.visits.end(account)
+        if leaves and not STRANGERS_COME_IN[record.access]:
+            room.remove(account, CloseCode.NOT_ALLOWED)
 
     @property
     def changes(self) -> int:

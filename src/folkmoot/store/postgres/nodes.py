@@ -172,6 +172,9 @@ class NodeLease:
         if not first and self.holds:
             # One statement: if this node is paused now, nobody waits for a lock of its.
             mine, other, now, draining = await self._ask(connection, first=False, locked=False)
+            if mine is None:
+                # By the database it has lapsed: its rooms may have been another's meanwhile.
+                self._lease.ended()
         if mine is None:
             async with connection.transaction():
                 await connection.execute(LOCK_LEASES)
@@ -360,9 +363,11 @@ class NodeRooms:
     async def is_bus_reached(self, seconds: float) -> bool:
         """Whether another process said within the last seconds that it reaches the bus."""
         lease_seconds = 0.0 if self._lease is None else self._lease.node.lease_seconds
+        # One whose lease is over says nothing any more.
+        left = max(lease_seconds - seconds, 0.0)
 
         async def query(tx: Tx) -> bool:
-            row = await tx.fetch_one(BUS_REACHED, (self.process, lease_seconds - seconds))
+            row = await tx.fetch_one(BUS_REACHED, (self.process, left))
             return row is not None and row[0] > 0
 
         return bool(await self._read(query))
