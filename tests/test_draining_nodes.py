@@ -12,6 +12,7 @@ from folkmoot.app import Hub
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.ports import ListedNode
+from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
 from tests.harness import ask, run
 from tests.interaction.room_client import ROOM, chat, joined, turned_away
@@ -99,5 +100,55 @@ def test_a_node_can_be_drained_while_everybody_talks_there(
                     await talking
                 # The connection stayed, and everything was said once and in its order.
                 assert places == sorted(set(places))
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.drain")
+def test_two_nodes_that_are_drained_at_once_are_not_both(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            owners = [each.store.room_owners for each in hubs]
+            assert owners[0] is not None
+            assert owners[1] is not None
+            drained = await asyncio.gather(
+                owners[0].drain(hubs[0].bus.node), owners[1].drain(hubs[1].bus.node)
+            )
+            assert sorted(drained) == [False, True]
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.drain")
+def test_rooms_that_wait_to_be_given_away_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr("folkmoot.rooms.nodes.DRAINED_AT_ONCE", 1)
+
+    async def main() -> None:
+        async with two_nodes(tmp_path) as hubs:
+            first, second = hubs
+            ann = await first.accounts.register("ann")
+            for name in ("one", "two", "three"):
+                await hubs.call(first, ann.token, "room/create", name=name)
+                await hubs.call(first, ann.token, "room/say", room=name, text="hello")
+            nodes = first.rooms._nodes
+            assert nodes is not None
+            stopping: list[int] = []
+            give_away = nodes._hand_over
+
+            async def note(live: LiveRoom) -> None:
+                stopping.append(sum(each.is_stopping for each in nodes.live))
+                await give_away(live)
+
+            monkeypatch.setattr(nodes, "_hand_over", note)
+            await hubs.operate("folkmoot/drain", node=first.bus.node)
+
+            async def drained() -> bool:
+                return (await listed(second))[first.bus.node].drained
+
+            await soon(drained)
+            assert stopping == [1, 1, 1]
 
     run(main())

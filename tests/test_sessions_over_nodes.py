@@ -20,8 +20,10 @@ from folkmoot.cluster.forwarding import ForwardedRequest, Marks, encode
 from folkmoot.core.errors import StoreOverloaded
 from folkmoot.core.events import EXCESS, OF_ONE_NODE, subject
 from folkmoot.core.ports import SessionHome
+from folkmoot.transports.limits import KNOWN_HOME_SECONDS
 from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH, PROBE
 from folkmoot.transports.mcp.notices import INBOX
+from folkmoot.transports.mcp.session_ids import full_hash
 from tests import nats, postgres
 from tests.harness import run
 from tests.mcp_harness import Meeting, settings, until
@@ -471,7 +473,7 @@ def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None
             for one, other in ((1, 2), (2, 1)):
                 address = hub[other].hub.base_url
                 home = SessionHome(hub[other].hub.bus.node, address)
-                homes[one]._known[wire.session] = home  # type: ignore[union-attr]
+                homes[one]._known[wire.session] = home, hub[one].hub.clock.monotonic()  # type: ignore[union-attr]
             assert await whoami(at(wire, hub[1])) == "ann"
             assert [forwarded(there) for there in hub] == [0, 2, 0]
 
@@ -498,13 +500,91 @@ def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> 
             wire = await wired(hub[0], ann.token)
             home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
             for _ in answers:
-                hub[1].hub.mcp._homes._known[wire.session] = home  # type: ignore[union-attr]
+                now = hub[1].hub.clock.monotonic()
+                hub[1].hub.mcp._homes._known[wire.session] = home, now  # type: ignore[union-attr]
                 ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
                 told = await at(wire, hub[1]).post(ping)
                 assert told.status == 502
                 assert "may have been done" in told.json()["error"]["message"]
             assert asked == len(answers)
             server.close()
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.forwarding-marked")
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
+def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
+    tmp_path: Path, status: str
+) -> None:
+    asked = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        writer.write(b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status.encode())
+        writer.close()
+
+    async def main() -> None:
+        async with nodes(tmp_path) as hub:
+            server = await asyncio.start_server(answer, "127.0.0.1", 0)
+            port = server.sockets[0].getsockname()[1]
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
+            homes: Any = hub[1].hub.mcp._homes
+            clock = hub[1].hub.clock
+            # After a while it is not even asked.
+            homes._known[wire.session] = home, clock.monotonic() - KNOWN_HOME_SECONDS - 1
+            assert await whoami(at(wire, hub[1])) == "ann"
+            assert (asked, held(hub[1])) == (0, 0)
+            homes._known[wire.session] = home, clock.monotonic()
+            assert await whoami(at(wire, hub[1])) == "ann"
+            assert (asked, held(hub[1])) == (1, 1)
+            server.close()
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.sessions-taken-over")
+def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_elsewhere(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with nodes(tmp_path, 2, Demo(talk=talker)) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            async with calling(wire) as said:
+                assert (await said.message())[1]["params"]["progress"] == 1
+                hub[0].hub.mcp.stop()
+                shared = hub[1].hub.store.session_homes
+                home = hub[0].hub.bus.node
+                assert shared is not None
+                assert await shared.take(full_hash(wire.session), home, home)
+
+                async def gone() -> bool:
+                    return held(hub[0]) == 0
+
+                await soon(gone)
+                talker.go_on.set()
+                assert (await said.rest())[-1]["result"]["content"][0]["text"] == "done"
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.sessions-taken-over")
+def test_a_session_that_was_closed_is_not_taken_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            one, other = [await wired(hub[0], ann.token) for _ in range(2)]
+            assert (await hub[0].ask("DELETE", headers=one.headers({}))).status == 200
+            shared, home = hub[1].hub.store.session_homes, hub[0].hub.bus.node
+            assert shared is not None
+            assert not await shared.take(full_hash(one.session), home, home)
+            assert await shared.take(full_hash(other.session), home, home)
 
     run(main())
 

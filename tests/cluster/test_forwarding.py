@@ -35,6 +35,16 @@ def test_a_mark_is_accepted_once_and_tells_the_body() -> None:
     assert receiver.check(mark, NOW) is None
 
 
+def test_whoever_has_the_key_alone_proves_that_a_mark_was_accepted() -> None:
+    sender = Marks(KEY, ONE)
+    mark, other = (sender.make(TWO, b"body", NOW) for _ in range(2))
+    proof = Marks(KEY, TWO).prove(mark.encode())
+    assert sender.is_proven(mark, proof)
+    for wrong in ("", "\xff", Marks(OTHER_KEY, TWO).prove(mark.encode()), mark):
+        assert not sender.is_proven(mark, wrong)
+    assert not sender.is_proven(other, proof)
+
+
 def test_a_mark_for_another_process_says_so_and_is_worth_nothing() -> None:
     receiver = Marks(KEY, THREE)
     assert receiver.check(made(), NOW) == (False, digest_of(b"body"))

@@ -2,7 +2,8 @@
 
 A forwarded request is one POST. A *mark* in its head, made with a key that only nodes of the hub
 have, names its sender, the process it is for, a counter, the time and the digest of its body. So it
-is checked before the body is read, holds for one process, and is accepted once.
+is checked before the body is read, holds for one process, and is accepted once. A node that accepts
+one proves it in its answer: whatever else has come to its address does not have the key.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _MARKED: Final = struct.Struct(">B16s16sQd32s")
 LENGTH: Final = 4 * -(-(_MARKED.size + DIGEST_BYTES) // 3)
 """Of a mark, in characters."""
 PERSON: Final = b"folkmoot fwd v1"
+PROOF_PERSON: Final = b"folkmoot ans v1"
 
 
 class ForwardedRequest(Struct, array_like=True, frozen=True):
@@ -144,6 +146,16 @@ class Marks:
         if not counted.take(counter):
             return None
         return ValidMark(for_us=True, digest=digest)
+
+    def prove(self, mark: bytes) -> str:
+        """What shows whoever made a mark that a node has accepted it."""
+        return blake2b(
+            mark, digest_size=DIGEST_BYTES, key=self._key, person=PROOF_PERSON
+        ).hexdigest()
+
+    def is_proven(self, mark: str, proof: str) -> bool:
+        """Whether a node has accepted a mark of this process."""
+        return compare_digest(self.prove(mark.encode()).encode(), proof.encode())
 
     def _mark(self, said: bytes) -> bytes:
         return blake2b(said, digest_size=DIGEST_BYTES, key=self._key, person=PERSON).digest()

@@ -305,8 +305,11 @@ class RoomOwners(Protocol):
         """Leave every room of this process to whoever takes it first."""
         ...
 
-    async def drain(self, process: str) -> None:
-        """Have a process give its rooms away; it notices when it renews its lease."""
+    async def drain(self, process: str) -> bool:
+        """Have a process give its rooms away; it notices when it renews its lease.
+
+        False if there is no other that could take them.
+        """
         ...
 
     async def until_draining(self) -> None:

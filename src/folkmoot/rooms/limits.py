@@ -146,6 +146,8 @@ ALONE_LOOKS: Final = 3
 """How often a node finds that others reach the bus and it does not, before it lets its rooms go."""
 HAND_OVER_SECONDS: Final = 2.0
 """How long a node that stops waits until other nodes know that its rooms are free."""
+DRAINED_AT_ONCE: Final = 16
+"""Rooms that a node that is drained gives away at once; those that wait go on."""
 STATUS_SECONDS: Final = 1.0
 """How long the node of a room may take to tell how many are in it."""
 TOUCH_SECONDS: Final = 10.0

@@ -400,6 +400,11 @@ class LiveRoom(RoomStream):
         """Put someone out."""
         self.perform(self.machine.remove(account, code, self._now()))
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether nothing more is taken."""
+        return self._stopping
+
     def stop(self) -> None:
         """The hub stops: nothing more is taken, and whoever is disconnected now has not left."""
         self._stopping = True

@@ -23,6 +23,7 @@ from folkmoot.rooms.fence import RoomElsewhere
 from folkmoot.rooms.journal import Spawn
 from folkmoot.rooms.limits import (
     ALONE_LOOKS,
+    DRAINED_AT_ONCE,
     HAND_OVER_SECONDS,
     LOOK_SECONDS,
     NOTICE_SECONDS,
@@ -198,7 +199,7 @@ class RoomNodes:
             return None
         server = RoomServer(live, live.crowd, epoch, self.change)
         self._servers[room_id] = server
-        if self._stopping or self.is_draining:
+        if self._stopping or live.is_stopping:
             server.owner.stop_taking()
         if room_id in self._released:
             server.owner.hand_over()
@@ -267,7 +268,8 @@ class RoomNodes:
         """Give our rooms away and take none any more; whoever is connected here is closed."""
         self.is_draining = True
         while len(self.live) or self.live.has_loading:
-            await asyncio.gather(*(self._drain(live) for live in self.live))
+            some = list(self.live)[:DRAINED_AT_ONCE]
+            await asyncio.gather(*(self._drain(live) for live in some))
             await asyncio.sleep(0.01)
         self._leave_remote_rooms()
 

@@ -150,6 +150,8 @@ SESSION_RETRY_SECONDS: Final = 5
 """When to try again if there is no room for a session."""
 MAX_KNOWN_HOMES: Final = 10_000
 """Sessions at other nodes of which a node remembers where they are."""
+KNOWN_HOME_SECONDS: Final = 15.0
+"""How long it does: something else may come to the address of a node that died."""
 MAX_FORWARDED: Final = 4_096
 """Requests that a node has forwarded at once, and that it answers at once for others."""
 MAX_FORWARDED_HEAD_BYTES: Final = 262_144

@@ -211,9 +211,8 @@ async def drain(call: Call[DrainNode]) -> DrainedNode:
     found = [each for each in running if wanted in (each.address, each.name, each.process)]
     if len(found) != 1:
         raise CommandInvalid(f"No running node is called {wanted}.")
-    if all(each.draining for each in running if each is not found[0]):
+    if not await owners.drain(found[0].process):
         raise CommandInvalid("No other node could take its rooms. Stop it instead.")
-    await owners.drain(found[0].process)
     return DrainedNode(found[0])
 
 

@@ -60,6 +60,8 @@ other AS (
 FORGET_NODES: Final = """DELETE FROM nodes
     WHERE until < extract(epoch FROM clock_timestamp()) - $1"""
 DRAIN: Final = "UPDATE nodes SET draining = ? WHERE boot = ? AND draining < ?"
+TAKER: Final = """SELECT 1 FROM nodes WHERE boot <> ? AND draining = 0
+    AND until > extract(epoch FROM clock_timestamp()) LIMIT 1"""
 DRAINING, DRAINED = 1, 2
 END_LEASE: Final = "DELETE FROM nodes WHERE id = $1 AND boot = $2"
 
@@ -326,13 +328,20 @@ class NodeRooms:
 
         await self._write(unit)
 
-    async def drain(self, process: str) -> None:
-        """Have a process give its rooms away; it notices when it renews its lease."""
+    async def drain(self, process: str) -> bool:
+        """Have a process give its rooms away; it notices when it renews its lease.
 
-        async def unit(tx: Tx) -> int:
-            return await tx.execute(DRAIN, (DRAINING, process, DRAINING))
+        False if there is no other that could take them. Of two that are drained at once for each
+        other, the unit of one is run again, and finds the other draining.
+        """
 
-        await self._write(unit)
+        async def unit(tx: Tx) -> bool:
+            if await tx.fetch_one(TAKER, (process,)) is None:
+                return False
+            await tx.execute(DRAIN, (DRAINING, process, DRAINING))
+            return True
+
+        return bool(await self._write(unit))
 
     async def drained(self) -> None:
         """Say that this process has given its rooms away."""

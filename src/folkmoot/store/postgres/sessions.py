@@ -35,6 +35,7 @@ TAKE: Final = f"""INSERT INTO session_homes AS h (id_hash, process)
     SELECT ?, ? WHERE NOT EXISTS (
         SELECT 1 FROM nodes n WHERE n.boot = ? AND n.boot <> ? AND {_LIVES}
         AND NOT EXISTS (SELECT 1 FROM session_homes o WHERE o.id_hash = ?))
+    AND NOT EXISTS (SELECT 1 FROM mcp_sessions s WHERE s.id_hash = ? AND s.state = '')
     ON CONFLICT (id_hash) DO UPDATE SET process = excluded.process
         WHERE h.process = ? OR NOT EXISTS (
             SELECT 1 FROM nodes n WHERE n.boot = h.process AND {_LIVES})
@@ -89,11 +90,12 @@ class NodeSessions:
     async def take(self, id_hash: str, opened_by: str, gone: str = "") -> bool:
         """Take a session over, unless a living process has it that is not the one thought gone.
 
-        It is one statement, and whoever comes second sees the row of the first.
+        One that was closed meanwhile is not taken. It is one statement, and whoever comes second
+        sees the row of the first.
         """
 
         async def unit(tx: Tx) -> bool:
-            params = (id_hash, self.process, opened_by, gone, id_hash, gone)
+            params = (id_hash, self.process, opened_by, gone, id_hash, id_hash, gone)
             if await tx.fetch_one(TAKE, params) is None:
                 return False
             tx.publish(subject(SESSIONS, id_hash), {"process": self.process})

@@ -135,7 +135,9 @@ class McpEndpoint:
         )
         self._homes: Homes | None = None
         if session_homes is not None:
-            self._homes = Homes(session_homes, bus, self._sessions.drop)
+            self._homes = Homes(
+                session_homes, bus, clock, self._sessions.drop, self._sessions.forget
+            )
         self._forwarding = forwarding
         self._resumption = Resumption(
             store=store,
@@ -209,6 +211,8 @@ class McpEndpoint:
             why = HubStopping("The hub is stopping, and the backend did not answer in time.")
             loop.call_later(DRAIN_SHARE * self._drain_seconds, self._parts.calls.give_up, why)
         self._stopping = True
+        if self._homes is not None:
+            self._homes.is_stopping = True
         if self._server.streams is not None:
             self._server.streams.abandon()
         if self._forwarding is not None:

@@ -48,7 +48,7 @@ from folkmoot.transports.limits import (
 )
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from folkmoot.core.ports import Clock, SessionHome
     from folkmoot.mcp.client.connection import HttpAnswer
@@ -59,6 +59,9 @@ PATH: Final = FORWARD_PATH
 FORWARDED_TO: Final = "/mcp"
 MARK_HEADER: Final = "folkmoot-mark"
 MARK_NAME: Final = MARK_HEADER.encode()
+PROOF_HEADER: Final = "folkmoot-proof"
+"""In the answer of a node that has accepted the request."""
+PROOF_NAME: Final = PROOF_HEADER.encode()
 ELSEWHERE: Final = "folkmoot-elsewhere"
 """In the answer of a node that does not have the session."""
 NOT_HERE: Final = ((ELSEWHERE.encode(), b"1"),)
@@ -67,7 +70,16 @@ FORWARDED_KEY: Final = "folkmoot.forwarded"
 OF_THE_CONNECTION: Final = frozenset({PEER, CALLER, OPERATOR_KEY, "state"})
 """Members of a scope that are about the connection between the nodes."""
 OF_THE_HOP: Final = frozenset(
-    {"connection", "keep-alive", "transfer-encoding", "date", "server", "vary", "x-request-id"}
+    {
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "date",
+        "server",
+        "vary",
+        "x-request-id",
+        PROOF_HEADER,
+    }
 )
 """Headers of an answer that each node writes itself."""
 CORS: Final = "access-control-"
@@ -78,6 +90,7 @@ PROBE: Final = encode(ForwardedRequest(""))
 """Asks whether a node is there."""
 PROBE_DIGEST: Final = digest_of(PROBE)
 REDIRECTS: Final = range(300, 400)
+SERVER_ERRORS: Final = range(500, 600)
 UNANSWERED: Final = (
     "The node that has this session did not answer. The request may have been done; look before "
     "you send it again."
@@ -189,8 +202,6 @@ class Forwarding:
     async def _carry(self, passage: Passage, written: bytes, send: Send) -> ForwardOutcome:
         answer = await self._ask(passage.home, written)
         try:
-            if answer.status in REDIRECTS:
-                raise HttpFailure("it redirects")
             headers = answer.headers
             if answer.status == MISDIRECTED and headers.get(ELSEWHERE):
                 return ForwardOutcome.ELSEWHERE
@@ -228,6 +239,7 @@ class Forwarding:
         raise ServerUnreachable(UNANSWERED)
 
     async def _ask(self, home: SessionHome, written: bytes) -> HttpAnswer:
+        """What a node answers; that it is not the process that was meant, it need not prove."""
         url = URL(home.address).with_path(PATH)
         connections = self._nodes.get(home.address)
         if connections is None:
@@ -243,7 +255,16 @@ class Forwarding:
         mark = self._marks.make(home.process, written, self._clock.now())
         headers = ((MARK_HEADER, mark), ("content-type", "application/msgpack"))
         head = head_of("POST", url, headers, written)
-        return await connections.ask("POST", head, written, None)
+        answer = await connections.ask("POST", head, written, None)
+        status, told = answer.status, answer.headers
+        if not self._marks.is_proven(mark, told.get(PROOF_HEADER) or "") and not (
+            status == MISDIRECTED and told.get(ELSEWHERE)
+        ):
+            answer.close()
+            # A proxy between the nodes may answer so when it has passed the request on.
+            unsent = status not in REDIRECTS and status not in SERVER_ERRORS
+            raise HttpFailure("something else answers there", unsent=unsent)
+        return answer
 
     async def _watch(self) -> None:
         """Ask the nodes that are to answer whether they are there."""
@@ -278,9 +299,20 @@ class Forwarding:
                 await self._accept(app, scope, receive, send)
             except RequestError as error:
                 answer = JsonResponse(error.as_http(), error.http, retry_after(error))
-                await answer(scope, receive, send)
+                await answer(scope, receive, self._proving(scope, send))
 
         return receive_forwarded
+
+    def _proving(self, scope: Scope, send: Send) -> Send:
+        """Sends an answer that proves that its request was accepted."""
+        proof = self._marks.prove(dict(scope["headers"])[MARK_NAME]).encode()
+
+        async def prove(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (PROOF_NAME, proof)]}
+            await send(message)
+
+        return prove
 
     async def _accept(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -332,7 +364,7 @@ class Forwarding:
     ) -> None:
         request = decode(written) if compare_digest(digest_of(written), digest) else None
         if request is not None and not request.method:
-            await say(send, NO_CONTENT)
+            await say(self._proving(scope, send), NO_CONTENT)
             return
         if request is None or request.path != FORWARDED_TO:
             self.refused += 1
@@ -352,4 +384,4 @@ class Forwarding:
             "server": request.server,
             FORWARDED_KEY: True,
         }
-        await app(original, replaying(request.body, receive), send)
+        await app(original, replaying(request.body, receive), self._proving(scope, send))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from folkmoot.core.errors import SessionNotFound, StoreError
 from folkmoot.core.events import SESSIONS, about
-from folkmoot.transports.limits import MAX_KNOWN_HOMES
+from folkmoot.transports.limits import KNOWN_HOME_SECONDS, MAX_KNOWN_HOMES
 from folkmoot.transports.mcp.session_ids import full_hash
 from folkmoot.transports.mcp.sessions import SESSION_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from folkmoot.core.ports import Bus, Event, SessionHome, SessionHomes
+    from folkmoot.core.ports import Bus, Clock, Event, SessionHome, SessionHomes
     from folkmoot.transports.mcp.sessions import McpSession
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -33,13 +33,26 @@ class SessionElsewhere(Exception):
 class Homes:
     """Finds the node of a session, and takes sessions over whose node is gone.
 
-    What was found is remembered: a node that no longer has a session says so.
+    What was found is remembered for a while: a node that no longer has a session says so, but one
+    that died does not.
     """
 
-    def __init__(self, shared: SessionHomes, bus: Bus, lose: Callable[[McpSession], None]) -> None:
+    def __init__(
+        self,
+        shared: SessionHomes,
+        bus: Bus,
+        clock: Clock,
+        lose: Callable[[McpSession], None],
+        leave: Callable[[McpSession], None],
+    ) -> None:
         self._shared = shared
+        self._clock = clock
         self._lose = lose
-        self._known: OrderedDict[str, SessionHome] = OrderedDict()
+        self._leave = leave
+        self.is_stopping = False
+        """Whether the hub stops; a session that goes elsewhere leaves its running calls here."""
+        self._known: OrderedDict[str, tuple[SessionHome, float]] = OrderedDict()
+        """Where sessions are, and when that was found out."""
         self._here: dict[str, McpSession] = {}
         """The sessions of this node, by the hash of their ids."""
         bus.listen(SESSIONS, self._moved)
@@ -54,20 +67,24 @@ class Homes:
         self._known.pop(session.id, None)
         self._here[full_hash(session.id)] = session
 
-    async def ended(self, session: McpSession, *, taken: bool) -> None:
+    def ended(self, session: McpSession) -> None:
         """A session has ended here."""
-        key = full_hash(session.id)
-        self._here.pop(key, None)
-        if taken:
-            try:
-                await self._shared.leave(key)
-            except StoreError as error:
-                logger.warning("a session's node was not removed", extra={"error": error.code})
+        self._here.pop(full_hash(session.id), None)
+
+    async def leave(self, session: McpSession) -> None:
+        """A session that was taken over has ended here, and will not be adopted as what it was."""
+        try:
+            await self._shared.leave(full_hash(session.id))
+        except StoreError as error:
+            logger.warning("a session's node was not removed", extra={"error": error.code})
 
     def check_known(self, session_id: str) -> None:
         """Raise where a session is, if that was found out before."""
-        home = self._known.get(session_id)
+        home, found_at = self._known.get(session_id, (None, 0.0))
         if home is not None:
+            if self._clock.monotonic() - found_at > KNOWN_HOME_SECONDS:
+                del self._known[session_id]
+                return
             self._known.move_to_end(session_id)
             raise SessionElsewhere(session_id, home)
 
@@ -80,7 +97,7 @@ class Homes:
         if found is not None and found.process != gone:
             if found.process == self._shared.process or not found.address:
                 raise SessionNotFound(SESSION_ENDED)
-            self._known[session_id] = found
+            self._known[session_id] = found, self._clock.monotonic()
             if len(self._known) > MAX_KNOWN_HOMES:
                 self._known.popitem(last=False)
             raise SessionElsewhere(session_id, found)
@@ -101,5 +118,7 @@ class Homes:
         """Another node has taken a session over, or closed it for good."""
         if event.data["process"] != self._shared.process:
             session = self._here.pop(about(event), None)
-            if session is not None:
+            if session is not None and self.is_stopping and event.data["process"]:
+                self._leave(session)
+            elif session is not None:
                 self._lose(session)

@@ -158,7 +158,7 @@ class Resumption:
         try:
             self._sessions.drop(session)
             if self._homes is not None:
-                await self._homes.ended(session, taken=session.adopted)
+                self._homes.ended(session)
             if session.token_id:
                 await self._authentication.end(session.owner, session.credential_id)
             needs_row = session.stored or (by_client and is_somebodys(session))
@@ -166,6 +166,9 @@ class Resumption:
             if said is not None:
                 now, until = int(self._clock.now()), said.born + MAX_SESSION_SECONDS
                 await self._rows.close(session.id, session.owner, now, until)
+            if self._homes is not None and session.adopted:
+                # Last: whoever finds it nowhere adopts it, unless it is known to be closed.
+                await self._homes.leave(session)
         except StoreError as error:
             if by_client:
                 raise

@@ -234,8 +234,12 @@ class Sessions:
             self._strangers.move_to_end(session.id)
 
     def drop(self, session: McpSession) -> None:
-        """Forget a session that has ended."""
+        """End a session and forget it."""
         session.end()
+        self.forget(session)
+
+    def forget(self, session: McpSession) -> None:
+        """Forget a session that is here no more; its calls that are running go on."""
         self._strangers.pop(session.id, None)
         if self._sessions.pop(session.id, None) is not None:
             self._count(session, -1)
