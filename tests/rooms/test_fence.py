@@ -82,6 +82,11 @@ class Turns:
             except TimeoutError:
                 continue
         self.is_on = False
+        # What the actions left to tasks of their own, such as giving a room back, goes on freely.
+        for _, turn in self._waiting:
+            if not turn.done():
+                turn.set_result(None)
+        self._waiting.clear()
         return await both
 
     async def _gathered(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
