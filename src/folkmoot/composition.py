@@ -115,7 +115,7 @@ class HubServices:
         self._passing = HubInterception(settings, self.clock, self.bus, interceptors)
         given = GatewaySpec() if loaded is None else loaded.gateway
         self.behind = HubGateway(settings, self.clock, gateway or given, loaded)
-        self._marks: tuple[Loaded | None, str] = (None, "")
+        self._fingerprints: tuple[Loaded | None, str] = (None, "")
         self._is_draining = False
         self._users = 0
         self._traces: Traces | None = None
@@ -136,7 +136,7 @@ class HubServices:
                 self.bus,
                 clock=self.clock,
                 shared=self._node_bus,
-                marks=self._settings_fingerprints,
+                fingerprints=self._settings_fingerprints,
             )
             stack.push_async_callback(self.store.close)
         self._limits.shared = self.store.rates
@@ -146,10 +146,10 @@ class HubServices:
         following = self.behind.following
         if following is None:
             return ""
-        loaded, made = self._marks
+        loaded, made = self._fingerprints
         if loaded is not following.loaded:
             loaded, made = following.loaded, settings_fingerprints(self.settings, following.loaded)
-            self._marks = loaded, made
+            self._fingerprints = loaded, made
         return made
 
     async def _check_bus(self) -> None:

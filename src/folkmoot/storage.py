@@ -60,12 +60,12 @@ async def open_store(
     alone: bool = True,
     clock: Clock | None = None,
     shared: NodeBus | None = None,
-    marks: Callable[[], str] = str,
+    fingerprints: Callable[[], str] = str,
 ) -> Database:
     """Open the database; at a server, as the only hub that uses it unless not `alone`.
 
     A clock that is a server's follows that server. Where the database is `shared`, other nodes on
-    that bus may use it too, and compare the `marks` of their settings.
+    that bus may use it too, and compare the `fingerprints` of their settings.
     """
     store = settings.store
     if not is_networked(settings):
@@ -87,7 +87,7 @@ async def open_store(
         address=settings.cluster.address if shared is not None else "",
         shared=shared is not None,
         version=__version__,
-        settings=marks,
+        settings=fingerprints,
         lease_seconds=settings.cluster.lease_seconds,
     )
     return await PostgresStore.open(

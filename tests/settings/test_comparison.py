@@ -1,4 +1,4 @@
-"""Nodes compare their settings by marks."""
+"""Nodes compare their settings by fingerprints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from folkmoot.settings import load
 from folkmoot.settings.comparison import differing_settings, settings_fingerprints
 
 
-def marks(folder: Path, text: str = "", **environ: str) -> str:
+def fingerprints(folder: Path, text: str = "", **environ: str) -> str:
     file = folder / "folkmoot.toml"
     file.write_text(text)
     loaded = load(file, environ=environ)
@@ -26,7 +26,7 @@ def test_what_a_node_may_have_of_its_own_does_not_differ(tmp_path: Path) -> None
         http.trusted_proxies = ["10.0.0.1"]
         telemetry.service_name = "one"
     """
-    assert differing_settings(marks(tmp_path, own), marks(tmp_path)) == []
+    assert differing_settings(fingerprints(tmp_path, own), fingerprints(tmp_path)) == []
 
 
 def test_settings_backends_and_grants_that_differ_are_named(tmp_path: Path) -> None:
@@ -42,21 +42,21 @@ def test_settings_backends_and_grants_that_differ_are_named(tmp_path: Path) -> N
         [backends.notes]
         url = "https://other.example.org/mcp"
     """
-    assert differing_settings(marks(tmp_path, one), marks(tmp_path, other)) == [
+    assert differing_settings(fingerprints(tmp_path, one), fingerprints(tmp_path, other)) == [
         "backends.notes.url",
         "grants.ada",
         "rates.send_per_minute",
         "store.synchronous_replica",
     ]
-    assert differing_settings(marks(tmp_path, one), marks(tmp_path, one)) == []
+    assert differing_settings(fingerprints(tmp_path, one), fingerprints(tmp_path, one)) == []
 
 
 def test_who_may_register_differs_also_where_only_the_host_does(tmp_path: Path) -> None:
-    everyone, invited = marks(tmp_path), marks(tmp_path, 'host = "0.0.0.0"')
+    everyone, invited = fingerprints(tmp_path), fingerprints(tmp_path, 'host = "0.0.0.0"')
     assert differing_settings(everyone, invited) == ["registration"]
-    assert differing_settings(marks(tmp_path, 'registration = "open"'), everyone) == []
+    assert differing_settings(fingerprints(tmp_path, 'registration = "open"'), everyone) == []
 
 
 def test_marks_of_another_release_or_none_differ_in_nothing(tmp_path: Path) -> None:
-    assert differing_settings("", marks(tmp_path)) == []
-    assert differing_settings("[1]", marks(tmp_path)) == []
+    assert differing_settings("", fingerprints(tmp_path)) == []
+    assert differing_settings("[1]", fingerprints(tmp_path)) == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.settings.fields import FIELDS, gateway_in_effect, masked
-from folkmoot.settings.limits import MAX_MARKS
+from folkmoot.settings.limits import MAX_FINGERPRINTS
 
 if TYPE_CHECKING:
     from folkmoot.settings.load import Loaded
@@ -26,7 +26,7 @@ OWN: Final = frozenset(
 """Settings, and tables of them, that each node may have of its own."""
 SHARED: Final = frozenset({"store.synchronous_replica"})
 """Settings in those tables that should be the same everywhere even so."""
-_MARKS: Final = msgspec.json.Decoder(dict[str, str])
+_FINGERPRINTS: Final = msgspec.json.Decoder(dict[str, str])
 
 
 def settings_fingerprints(settings: Settings, loaded: Loaded) -> str:
@@ -38,7 +38,7 @@ def settings_fingerprints(settings: Settings, loaded: Loaded) -> str:
         if path not in values and is_shared(path, field.section) and value != field.default:
             values[path] = masked(field, value)
     told = ((path, value) for path, value, _ in gateway_in_effect(loaded))
-    values.update(islice(told, MAX_MARKS))
+    values.update(islice(told, MAX_FINGERPRINTS))
     return json.dumps({path: fingerprint(value) for path, value in values.items()}, sort_keys=True)
 
 
@@ -56,7 +56,7 @@ def fingerprint(value: Any) -> str:
 def differing_settings(one: str, other: str) -> list[str]:
     """The settings whose fingerprints differ; none where one of the nodes told none."""
     try:
-        first, second = _MARKS.decode(one), _MARKS.decode(other)
+        first, second = _FINGERPRINTS.decode(one), _FINGERPRINTS.decode(other)
     except msgspec.DecodeError:
         return []
     return sorted(path for path in first | second if first.get(path) != second.get(path))

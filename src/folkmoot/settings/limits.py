@@ -22,7 +22,7 @@ MAX_JSON_DEPTH: Final = 100
 """How deep objects and lists may be nested in the file of an MCP client."""
 MAX_PROBLEMS: Final = 50
 """Problems of one settings file that are listed."""
-MAX_MARKS: Final = 1_000
+MAX_FINGERPRINTS: Final = 1_000
 """Settings of backends and rights that nodes compare."""
 MAX_ARGUMENT: Final = 32_768
 """Characters of one argument of a command."""

@@ -111,7 +111,7 @@ class HubNode(Struct, frozen=True):
     """Whether it reaches other nodes over a bus."""
     version: str = ""
     settings: Callable[[], str] = str
-    """Gives marks of the settings that should not differ (`settings.comparison`)."""
+    """Gives fingerprints of the settings that should not differ (`settings.comparison`)."""
     lease_seconds: float = LEASE_SECONDS
 
 
