@@ -126,9 +126,11 @@ async def node(url: str = "", key: bytes = b"", **options: Any) -> AsyncIterator
 
 
 @asynccontextmanager
-async def two_nodes(url: str = "", **options: Any) -> AsyncIterator[tuple[NatsBus, NatsBus]]:
+async def two_nodes(
+    url: str = "", key: bytes = b"", **options: Any
+) -> AsyncIterator[tuple[NatsBus, NatsBus]]:
     """Two nodes of one hub that know each other."""
-    key = secrets.token_bytes(32)
+    key = key or secrets.token_bytes(32)
     async with node(url, key, **options) as one, node(url, key, **options) as two:
         await until(lambda: one.peers == two.peers == 1)
         # What was missed before they met is told by now.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from folkmoot.bus import limits
-from folkmoot.bus.frames import OVERHEAD
+from folkmoot.bus.frames import OVERHEAD, hub_name
 from folkmoot.core.errors import BusUnreachable, EventTooLarge, SettingsError
 from folkmoot.core.ports import Event, Missed
 from tests import nats
@@ -52,15 +52,15 @@ async def stranger(url: str = "") -> Any:
 
 
 @asynccontextmanager
-async def tapped(url: str = "") -> Any:
-    """Everything that passes a server, and a client there."""
+async def tapped(key: bytes, url: str = "") -> Any:
+    """What the nodes of one hub send through a server, which others may use too; and a client."""
     async with stranger(url) as client:
         seen: list[Any] = []
 
         async def record(message: Any) -> None:
             seen.append(message)
 
-        await client.subscribe("folkmoot.>", cb=record)
+        await client.subscribe(f"folkmoot.{hub_name(key)}.>", cb=record)
         await client.flush()
         yield seen, client
 
@@ -172,7 +172,9 @@ def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(tmp_pat
     server = NatsProcess("-c", str(tmp_path / "nats.conf"))
 
     async def body() -> None:
-        async with two_nodes(server.url) as (one, two), tapped(server.url) as (seen, attacker):
+        key = secrets.token_bytes(32)
+        tap = tapped(key, server.url)
+        async with two_nodes(server.url, key) as (one, two), tap as (seen, attacker):
             heard: list[Event] = []
             got: list[bytes] = []
             two.listen(">", heard.append)
@@ -207,7 +209,7 @@ def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(tmp_pat
 def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later() -> None:
     async def body() -> None:
         key = secrets.token_bytes(32)
-        async with tapped() as (seen, attacker):
+        async with tapped(key) as (seen, attacker):
             async with node(key=key) as ended:
                 ended.emit("a", 1)
                 await until(lambda: any(map(is_event, seen)))
@@ -239,7 +241,8 @@ def test_hubs_on_one_server_do_not_hear_each_other() -> None:
 @pytest.mark.requirement("bus.never-believed")
 def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> None:
     async def body() -> None:
-        async with two_nodes() as (one, two), tapped() as (seen, attacker):
+        key = secrets.token_bytes(32)
+        async with two_nodes(key=key) as (one, two), tapped(key) as (seen, attacker):
             subscription = await two.subscribe("a")
             one.emit("a", 0)
             assert await receive(subscription, 1) == [Event("a", 0)]
