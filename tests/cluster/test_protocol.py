@@ -518,3 +518,66 @@ def test_bytes_that_are_no_packet_are_dropped() -> None:
     assert decode(b"") is None
     assert decode(b"\x93\x01\x02\x03") is None
     assert decode(encode(NotOwner(7, 1, 1))[:-1]) is None
+
+
+def test_an_answer_that_comes_in_parts_is_given_whole() -> None:
+    pair = Pair().attach(1)
+    pair.do(pair.edge.ask(5, b"who is here?"))
+    pair.do(pair.edge.ask(6, b"what is proposed?"))
+    pair.run()
+    for call, part in ((5, b"ada, "), (6, b"to mow, "), (5, b"bob, ")):
+        pair.owner.answer(pair.key, call, part, more=True)
+    pair.run()
+    assert not of(CallAnswered, pair.seen)
+    pair.owner.answer(pair.key, 5, b"cyd")
+    pair.owner.answer(pair.key, 6, b"to bake")
+    pair.resolve()
+    pair.run()
+    answers = [CallAnswered(5, b"ada, bob, cyd"), CallAnswered(6, b"to mow, to bake")]
+    assert of(CallAnswered, pair.seen) == answers
+
+
+def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost() -> None:
+    pair = Pair().attach(1)
+    pair.do(pair.edge.ask(5, b"who is here?"))
+    pair.run()
+    pair.owner.answer(pair.key, 5, b"ada, ", more=True)
+    pair.run()
+    pair.cut = True
+    pair.run(2 * SILENCE_SECONDS)
+    assert of(CallAnswered, pair.seen) == [CallAnswered(5, None)]
+    pair.cut = False
+    pair.owner.answer(pair.key, 5, b"bob")
+    pair.run(2 * SILENCE_SECONDS)
+    assert of(CallAnswered, pair.seen) == [CallAnswered(5, None)]
+
+
+def test_a_node_whose_commands_cannot_be_resolved_begins_anew() -> None:
+    pair = Pair().attach(1, 2)
+    pair.do(pair.edge.send(1, [b"lost"]))
+    pair.do(pair.edge.ask(5, b"who is here?"))
+    pair.run()
+    pair.arrived.clear()
+    pair.do(pair.owner.end_session(pair.key))
+    assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
+    assert of(CallAnswered, pair.seen) == [CallAnswered(5, None)]
+    assert pair.departed
+    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+    pair.run()
+    assert [one.command for one in pair.arrived] == [JoinRoom(2, b"who", 0, True)]
+    assert pair.sessions == 2
+
+
+def test_what_is_too_large_to_be_sent_is_not_sent_for_ever() -> None:
+    pair = Pair().attach(1, 2)
+    pair.do(pair.edge.send(1, [b"too much"]))
+    pair.do(pair.edge.ask(5, b"too much"))
+    pair.do(pair.edge.too_large(pair.sessions, pair.now))
+    pair.do(pair.edge.too_large(pair.sessions, pair.now))
+    assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
+    assert of(CallAnswered, pair.seen) == [CallAnswered(5, None)]
+    assert not pair.owner.nodes
+    pair.arrived.clear()
+    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
+    pair.run()
+    assert [one.command for one in pair.arrived] == [JoinRoom(2, b"who", 0, True)]

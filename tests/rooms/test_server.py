@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from folkmoot.bus.limits import MAX_SENT_BYTES
 from folkmoot.cluster.limits import BACKLOG_BYTES, WELCOME_BYTES
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import InternalError, RoomForbidden
 from folkmoot.rooms import read_spec
+from folkmoot.rooms.journal import Barrier
 from folkmoot.rooms.server import RoomServer
 from tests import nats, postgres
 from tests.rooms.gathering import Ear, chat
@@ -152,3 +154,48 @@ async def test_a_call_that_fails_is_answered_so(tmp_path: Path) -> None:
         await nats.until(lambda: server.owner.is_resolved)
         (session,) = server.owner._sessions.values()
         assert not session.turns
+
+
+@in_loop
+async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        bob, ear, room, live = await met(many)
+        two = many.nodes[1]
+        perform = live.perform
+
+        def broken(effects: Any) -> None:
+            if [type(one) for one in effects] == [Barrier]:
+                raise ValueError("This was not thought of.")
+            perform(effects)
+
+        live.perform = broken
+        room.receive(ear, chat("of which nobody knows"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert await ear.until_closed() is CloseCode.RESTARTING
+        live.perform = perform
+        again, _ = await two.join(bob)
+        room.receive(again, chat("here again"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await again._until(lambda: again.texts == ["here again"])
+        await nats.until(lambda: server_of(many.nodes[0]).owner.is_resolved)
+
+
+@in_loop
+async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        _, ear, room, live = await met(many)
+        answer = [{"id": f"{number}", "told": 1_000 * "x"} for number in range(17_000)]
+        assert sum(len(str(one)) for one in answer) > MAX_SENT_BYTES
+
+        async def participants() -> Any:
+            return answer
+
+        live.participants = participants
+        traffic = many.nodes[1].rooms._nodes.traffic
+        before = traffic._sessions
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert await room.participants() == answer
+        assert traffic._sessions == before
+        room.receive(ear, chat("still here"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await ear._until(lambda: ear.texts == ["still here"])

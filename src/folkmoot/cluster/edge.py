@@ -174,6 +174,8 @@ class Edge:
         self._early: dict[int, Batch] = {}
         self._items: deque[Item | Batch] = deque()
         """What is to be done, each batch after its items."""
+        self._parts: dict[int, list[bytes]] = {}
+        """Of calls whose answers come in parts, those that came."""
         self._gap: FillGap | None = None
         self._ack_at = self._fill_at = self._resend_at = math.inf
         self._sent_at = self._gap_at = -math.inf
@@ -309,6 +311,7 @@ class Edge:
     def _lose_calls(self) -> list[EdgeEffect]:
         lost: list[EdgeEffect] = [CallAnswered(call, None) for call in sorted(self._calls)]
         self._calls.clear()
+        self._parts.clear()
         return lost
 
     def _hand_over(self, now: float) -> list[EdgeEffect]:
@@ -352,6 +355,12 @@ class Edge:
         self._heard_at = self._sent_at = now
         self._is_silent = False
         return self.poll(now)
+
+    def too_large(self, session: int, now: float) -> list[EdgeEffect]:
+        """A packet cannot be sent: whoever said or asked what is in it is told that it is lost."""
+        if self.owner is None or session != self._session:
+            return []
+        return [self._ending(self.owner, session), *self._let_go_of_owner(now)]
 
     def receive(self, sender: str, packet: ToEdge | NotOwner, now: float) -> list[EdgeEffect]:
         """A packet came from a node."""
@@ -405,14 +414,22 @@ class Edge:
                         effects.append(CallAnswered(done.call, None))
                 self._resolved = max(self._resolved, item.resolved)
             elif type(item) is OwnerAnswer:
-                if item.call in self._calls:
-                    self._calls.discard(item.call)
-                    effects.append(CallAnswered(item.call, item.body))
+                self._take_answer(item, effects)
             elif type(item) is HandedOver:
                 return effects + self._hand_over(now)
             elif isinstance(item, StartHearing | CloseOne | HoldOne | DrainOne):
                 self._do(item, effects)
         return effects
+
+    def _take_answer(self, item: OwnerAnswer, effects: list[EdgeEffect]) -> None:
+        if item.call not in self._calls:
+            return
+        if item.more:
+            self._parts.setdefault(item.call, []).append(item.body)
+            return
+        self._calls.discard(item.call)
+        body = b"".join((*self._parts.pop(item.call, ()), item.body))
+        effects.append(CallAnswered(item.call, body))
 
     def _speak(self, item: Spoken, effects: list[EdgeEffect]) -> None:
         """Messages of the room: some may be here already, or some before may be missing."""

@@ -106,10 +106,11 @@ class DrainOne(Wire, frozen=True, tag="D"):
 
 
 class OwnerAnswer(Wire, frozen=True, tag="A"):
-    """The answer to what was asked."""
+    """The answer to what was asked, or a part of it that more follows."""
 
     call: int
     body: bytes
+    more: bool = False
 
 
 class HandedOver(Wire, frozen=True, tag="X"):

@@ -25,7 +25,7 @@ from folkmoot.cluster.messages import (
     decode,
     encode,
 )
-from folkmoot.cluster.owner import Owner
+from folkmoot.cluster.owner import Owner, SessionKey
 from folkmoot.core.errors import EventTooLarge
 from folkmoot.core.ports import NodeBus
 
@@ -174,6 +174,14 @@ class NodeTraffic:
                 self._bus.send(effect.node, encode(effect.packet))
             except EventTooLarge:
                 logger.warning("a packet to a node is too large", extra={"node": effect.node})
+                self._too_large(effect.node, effect.packet)
+
+    def _too_large(self, node: str, packet: Packet) -> None:
+        """Have a machine give up what it would send again for ever."""
+        if type(packet) is ToOwner and (edge := self._edges.get(packet.room)) is not None:
+            edge.run(edge.machine.too_large(packet.session, self.now()))
+        elif type(packet) is ToEdge and (owner := self._owners.get(packet.room)) is not None:
+            owner.run(owner.machine.end_session(SessionKey(node, packet.session)))
 
     def _receive(self, sender: str, data: bytes) -> None:
         packet = decode(data)

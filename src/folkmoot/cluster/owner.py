@@ -257,6 +257,14 @@ class Owner:
         gone: list[OwnerEffect] = [TurnGiven(session.key, who) for who in waiting]
         return gone + [Departed(RemoteKey(session.key, one)) for one in sorted(session.connections)]
 
+    def end_session(self, key: SessionKey) -> list[OwnerEffect]:
+        """Have a node begin anew, since what it sent or is to be told cannot be carried out."""
+        session = self._of(key)
+        if session is None:
+            return []
+        ended = NotOwner(self.room, self.epoch, key.session)
+        return [*self._end(session), SendPacket(key.node, ended)]
+
     def has(self, key: SessionKey) -> bool:
         """Whether a session goes on."""
         return self._of(key) is not None
@@ -344,12 +352,12 @@ class Owner:
         """Have a connection not be read, or read again."""
         self._put(remote.key, HoldOne(remote.connection, held))
 
-    def answer(self, key: SessionKey, call: int, body: bytes) -> None:
-        """Answer what a node asked."""
+    def answer(self, key: SessionKey, call: int, body: bytes, *, more: bool = False) -> None:
+        """Answer what a node asked, or send a part of the answer."""
         session = self._of(key)
         if session is not None:
             session.end_turn(call)
-            session.items.append(OwnerAnswer(call, body))
+            session.items.append(OwnerAnswer(call, body, more))
             session.telling += len(body)
 
     def resolve(self, key: SessionKey, *numbers: int) -> None:

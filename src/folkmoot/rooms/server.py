@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -235,6 +234,9 @@ class RoomServer:
                     self._failed(key, command)
                 done.append(one.number)
             self._resolve_after(key, done)
+        except Exception:
+            logger.exception("what another node sent cannot be resolved; it begins anew")
+            self.driven.run(self.owner.end_session(key))
         finally:
             del self._commands[key]
 
@@ -288,13 +290,21 @@ class RoomServer:
 
     async def _answer(self, one: Arrived, command: AskOwner) -> None:
         asked = read_call(command.body)
+        remote = RemoteKey(one.key, command.call)
         if asked.name in LONG_CALLS:
-            self.owner.ask_turn(one.key, command.call, PAGE_BYTES)
-            await self._turn(RemoteKey(one.key, command.call))
+            await self._page_turn(remote)
         body = await answer_call(self.live, self._change, asked)
-        self.owner.answer(one.key, command.call, body)
+        last = max(len(body) - 1, 0) // PAGE_BYTES * PAGE_BYTES
+        for start in range(0, last, PAGE_BYTES):
+            self.owner.answer(*remote, body[start : start + PAGE_BYTES], more=True)
+            await self._page_turn(remote)
+        self.owner.answer(*remote, body[last:])
         self.owner.resolve(one.key, one.number)
         self.touch()
+
+    async def _page_turn(self, remote: RemoteKey) -> None:
+        self.owner.ask_turn(*remote, PAGE_BYTES)
+        await self._turn(remote)
 
     def _leave(self, remote: RemoteKey) -> None:
         outlet = self._outlets.pop(remote, None)
@@ -314,14 +324,21 @@ class RoomServer:
         if not numbers:
             return
         if self.live.has_lookups:
-            self._spawn(self._resolve_later(carried_out))
+            self._spawn(self._resolve_later(key, carried_out))
         else:
             self.live.perform([Barrier(carried_out)])
 
-    async def _resolve_later(self, carried_out: Callable[[FolkmootError | None], None]) -> None:
-        with suppress(FolkmootError):
+    async def _resolve_later(
+        self, key: SessionKey, carried_out: Callable[[FolkmootError | None], None]
+    ) -> None:
+        try:
             await self.live.flushed()
             carried_out(None)
+        except Exception as error:
+            if not self.live.is_ended:
+                if not isinstance(error, FolkmootError):
+                    logger.exception("what another node sent cannot be resolved; it begins anew")
+                self.driven.run(self.owner.end_session(key))
 
     async def finish(self) -> None:
         """Wait until all that was taken is resolved."""
