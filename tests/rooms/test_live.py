@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.ports import Tx
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.rooms import RoomOptions, Visitor, journal, stream
+from folkmoot.rooms.fence import taken_over
 from folkmoot.transports.operations import VISITOR
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
@@ -369,3 +371,22 @@ def test_a_memory_room_forgets_its_oldest_and_says_so(tmp_path: Path) -> None:
             assert json.loads(bytes(page.messages[-1]))["payload"] == {"text": "49"}
 
     run(main())
+
+
+def test_a_room_that_another_node_took_over_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with gathering(tmp_path) as hub:
+            (ann,) = await hub.people("ann")
+            for name, error in (("one", taken_over()), ("two", RoomUnavailable("The disk."))):
+                await hub.create(ann, name)
+                _, live = await hub.join(ann, name)
+                live.fail(error)
+
+    run(main())
+    logged = [one for one in caplog.records if hasattr(one, "room")]
+    assert [(one.room, one.levelno) for one in logged] == [
+        ("one", logging.WARNING),
+        ("two", logging.ERROR),
+    ]

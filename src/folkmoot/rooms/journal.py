@@ -107,6 +107,10 @@ class Journal(Protocol):
         """Someone was put out."""
         ...
 
+    async def expulsions(self) -> None:
+        """Wait until all who were put out are stored as such."""
+        ...
+
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """Make a change that no message tells of, and wait until it is so.
 
@@ -198,6 +202,9 @@ class StoredJournal:
 
     def expelled(self, account: str) -> None:
         """It was stored with the rest."""
+
+    async def expulsions(self) -> None:
+        """They were stored with the rest."""
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """Store a snapshot with it: the messages alone would not tell of the change."""
@@ -317,12 +324,12 @@ class MemoryJournal:
         self._items: list[Item] = []
         self._checking = False
         self._waiting_bytes = 0
-        self._storing = 0
+        self._storing: set[asyncio.Task[None]] = set()
 
     @property
     def waiting(self) -> int:
         """How many things wait to be carried out, or to be stored as put out."""
-        return len(self._items) + self._storing
+        return len(self._items) + len(self._storing)
 
     @property
     def is_full(self) -> bool:
@@ -389,13 +396,17 @@ class MemoryJournal:
             await queries_members.expel(tx, self._room_id, account)
 
         async def store() -> None:
-            try:
-                await self._store.write(guarded(self.fence, unit))
-            finally:
-                self._storing -= 1
+            await self._store.write(guarded(self.fence, unit))
 
-        self._storing += 1
-        self._spawn(store())
+        task = self._spawn(store())
+        if task is not None:
+            self._storing.add(task)
+            task.add_done_callback(self._storing.discard)
+
+    async def expulsions(self) -> None:
+        """Wait until all who were put out are stored as such."""
+        if self._storing:
+            await asyncio.wait(self._storing)
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """The room's record is stored first."""

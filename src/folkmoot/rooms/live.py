@@ -321,6 +321,9 @@ class LiveRoom(RoomStream):
                 self._audit_refused(principal, message, error)
                 raise
         await self.flushed(effects)
+        if any(type(one) in {Expel, Invite} for one in effects):
+            # An invitation that is stored before the kick would be undone by it.
+            await self.journal.expulsions()
         return effects
 
     async def flushed(self, effects: Sequence[Effect] = ()) -> None:
@@ -433,15 +436,13 @@ class LiveRoom(RoomStream):
         if self._ended is not None:
             # It was removed while this was on its way to the disk.
             return self._ended
-        logger.error(
-            "a room could not store a message; it is restarted",
-            extra={"room": self.name, "error": error.code},
-        )
-        told: FolkmootError = RoomUnavailable(
-            "The message could not be stored. Reconnect and resume."
-        )
+        told: FolkmootError = error
+        about = {"room": self.name, "error": error.code}
         if isinstance(error, RoomTakenOver):
-            told = error
+            logger.warning("a room goes on at another node", extra=about)
+        else:
+            logger.error("a room could not store a message; it is restarted", extra=about)
+            told = RoomUnavailable("The message could not be stored. Reconnect and resume.")
         self.end(told)
         self._around.dropped(self)
         return told
@@ -527,6 +528,7 @@ class LiveRoom(RoomStream):
             self._around.spawn(self._answer(item))
 
     async def _answer(self, item: Invite) -> None:
+        await self.journal.expulsions()
         payload = await self._around.answer_invite(self, item)
         self.perform(self.machine.answer_invite(item.connection, item.id, payload, self._now()))
 
