@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.msgpack import encode
 
 from folkmoot.accounts import Accounts
 from folkmoot.bus.limits import MAX_SENT_BYTES
-from folkmoot.cluster import CallAnswered, Place
+from folkmoot.cluster import CallAnswered, Place, decode
+from folkmoot.cluster.messages import AskNode
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     HubStopping,
@@ -29,7 +31,7 @@ from folkmoot.core.errors import (
     RoomUnreachable,
 )
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, visitor_of
-from folkmoot.rooms.limits import REMOTE_IDLE_SECONDS
+from folkmoot.rooms.limits import MAX_STATUSES, REMOTE_IDLE_SECONDS
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomRecord
@@ -893,3 +895,55 @@ async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(tmp_path: 
             await asyncio.gather(kicking, inviting)
             await nats.until(lambda: not live.is_busy)
             await two.join(bob)
+
+
+@in_loop
+async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_session(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        for name in ("east", "west", "nobody"):
+            await one.rooms.create(ann, read_spec({"name": name}))
+        for name in ("east", "west"):
+            await one.join(ann, name)
+        await one.join(bob, "west")
+        ids = [(await one.rooms.find(ann, name))[0].id for name in ("east", "west", "nobody")]
+        here = {ids[0]: 1, ids[1]: 2}
+        for node in (one, two):
+            async with asyncio.timeout(WAIT_SECONDS):
+                # A node that does not answer in time is left out.
+                while {k: v for k, v in (await node.rooms.present(ids)).items() if v} != here:
+                    pass
+        sent: list[bytes] = []
+        send = two.bus.send
+
+        def noted(node: str, message: bytes) -> bool:
+            sent.append(message)
+            return send(node, message)
+
+        two.bus.send = noted
+        async with asyncio.timeout(WAIT_SECONDS):
+            counted: list[int] = []
+            while counted != [1, 0, 2]:
+                counted = [each.participants for each in (await two.rooms.list(bob)).rooms]
+        await two.rooms.get(bob, "west")
+        assert not two.rooms._nodes.rooms
+        assert not one.rooms._nodes._servers
+        assert all(isinstance(decode(each), AskNode) for each in sent)
+        one.bus.receive(lambda *_: None)
+        assert await two.rooms.present(ids) == {}
+        assert not two.rooms._nodes.traffic._asked
+
+
+@pytest.mark.parametrize("body", [b"", b"nothing", encode([*range(MAX_STATUSES + 1)])])
+def test_a_question_of_a_node_that_cannot_be_read_is_answered_with_nothing(
+    tmp_path: Path, body: bytes
+) -> None:
+    @in_loop
+    async def asked(tmp_path: Path) -> None:
+        async with hub(tmp_path, 1) as many:
+            assert many.nodes[0].rooms._nodes._own_statuses(body) == encode({})
+
+    asked(tmp_path)

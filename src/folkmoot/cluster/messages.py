@@ -172,7 +172,21 @@ class EndSession(Wire, frozen=True, tag=4):
     session: int
 
 
-Packet: TypeAlias = ToOwner | ToEdge | NotOwner | EndSession
+class AskNode(Wire, frozen=True, tag=5):
+    """A node is asked something, perhaps again."""
+
+    call: int
+    body: bytes
+
+
+class NodeAnswer(Wire, frozen=True, tag=6):
+    """What a node answers that was asked."""
+
+    call: int
+    body: bytes
+
+
+Packet: TypeAlias = ToOwner | ToEdge | NotOwner | EndSession | AskNode | NodeAnswer
 
 
 class SendPacket(Struct, frozen=True, gc=False):

@@ -15,8 +15,11 @@ from typing import Any, Generic, TypeVar
 
 from folkmoot.cluster.edge import Edge
 from folkmoot.cluster.lease import boot_time
+from folkmoot.cluster.limits import RESEND_SECONDS
 from folkmoot.cluster.messages import (
+    AskNode,
     EndSession,
+    NodeAnswer,
     NotOwner,
     Packet,
     SendPacket,
@@ -113,6 +116,7 @@ class NodeTraffic:
         serve: Callable[[int, int], Driven[Owner] | None],
         is_loading: Callable[[int], bool],
         give_back: Callable[[int, int], None],
+        answer: Callable[[bytes], bytes],
         now: Callable[[], float] = boot_time,
     ) -> None:
         self.node = bus.node
@@ -123,9 +127,12 @@ class NodeTraffic:
         self._is_loading = is_loading
         self._give_back = give_back
         """Lets a room go, in an epoch, that others think is here."""
+        self._answer = answer
+        """Answers what another node asks of this one."""
+        self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._edges: dict[int, Driven[Edge]] = {}
         self._owners: dict[int, Driven[Owner]] = {}
-        self._sessions = 0
+        self._sessions = self._calls = 0
         bus.receive(self._receive)
 
     @property
@@ -161,6 +168,21 @@ class NodeTraffic:
             driven.end()
             del self._owners[room]
 
+    async def ask(self, node: str, body: bytes) -> bytes:
+        """Ask another node something that changes nothing; whoever asks sets a time limit."""
+        self._calls += 1
+        question = AskNode(self._calls, body)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._asked[question.call] = answer
+        try:
+            while True:
+                self._send(SendPacket(node, question))
+                await asyncio.wait((answer,), timeout=RESEND_SECONDS)
+                if answer.done():
+                    return answer.result()
+        finally:
+            del self._asked[question.call]
+
     def _new_session(self) -> int:
         self._sessions += 1
         return self._sessions
@@ -191,6 +213,14 @@ class NodeTraffic:
             self._take(sender, packet)
 
     def _take(self, sender: str, packet: Packet) -> None:
+        if isinstance(packet, AskNode):
+            self._send(SendPacket(sender, NodeAnswer(packet.call, self._answer(packet.body))))
+            return
+        if isinstance(packet, NodeAnswer):
+            asked = self._asked.get(packet.call)
+            if asked is not None and not asked.done():
+                asked.set_result(packet.body)
+            return
         if isinstance(packet, ToEdge | NotOwner):
             edge = self._edges.get(packet.room)
             if edge is not None:

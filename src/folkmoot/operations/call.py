@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -99,6 +99,10 @@ ABSENT: Any = None
 """In place of a service that is not here."""
 
 
+async def _nobody(_rooms: Sequence[int]) -> dict[int, int]:
+    return {}
+
+
 class Services(Struct, frozen=True, kw_only=True):
     """What the handlers work with.
 
@@ -121,8 +125,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """Whether no hub runs: this process has no log, so the next hub logs the audit lines."""
     permits: Callable[[Principal, str], bool] = lambda _principal, _operation: False
     """Whether someone may do an operation, by its name: for what is shown of several at once."""
-    present: Callable[[], dict[str, int]] = dict
-    """How many participants are in each room that is in use."""
+    present: Callable[[Sequence[int]], Awaitable[dict[int, int]]] = _nobody
+    """How many participants are in each of some rooms that is in use."""
     status: Callable[[], HubStatus] = ABSENT
     settings: Callable[[], ShownSettings] | None = None
     granting: Granting = ABSENT

@@ -138,7 +138,7 @@ class Directory:
             return seen, owners, await queries.backends_by_room(tx, ids)
 
         seen, owners, backends = await self._store.read(query)
-        statuses = await self._live.statuses([room for room, _ in seen[:limit]])
+        statuses = await self._live.statuses([room.id for room, _ in seen[:limit]])
         views = [
             self._view(
                 room,
@@ -354,7 +354,7 @@ class Directory:
             return owners, handles, await queries.backends_of_room(tx, record.id)
 
         owners, handles, backends = await self._store.read(query)
-        status = (await self._live.statuses([record])).get(record.id)
+        status = (await self._live.statuses([record.id])).get(record.id)
         return self._view(record, status, owners, role, handles, backends, enter=enter)
 
     def _view(

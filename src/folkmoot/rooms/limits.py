@@ -150,6 +150,8 @@ DRAINED_AT_ONCE: Final = 16
 """Rooms that a node that is drained gives away at once; those that wait go on."""
 STATUS_SECONDS: Final = 1.0
 """How long the node of a room may take to tell how many are in it."""
+MAX_STATUSES: Final = 1_000
+"""Rooms that a node is asked of at once, how many are in each."""
 TOUCH_SECONDS: Final = 10.0
 """How often the owner of a room is told at most that someone is active at another node."""
 MAX_TOUCHED: Final = 1_024

@@ -122,12 +122,12 @@ class LiveRooms:
         record, _ = await self._store.read(lambda tx: _record(tx, room_id))
         return await self._nodes.reach(record)
 
-    async def statuses(self, records: Sequence[RoomRecord]) -> dict[RoomId, RoomStatus]:
+    async def statuses(self, room_ids: Sequence[RoomId]) -> dict[RoomId, RoomStatus]:
         """How far each of these rooms is that is in use, here or on another node."""
-        here = {one.id: self._live[one.id].status for one in records if one.id in self._live}
+        here = {one: self._live[one].status for one in room_ids if one in self._live}
         if self._nodes is None:
             return here
-        return here | await self._nodes.statuses([one for one in records if one.id not in here])
+        return here | await self._nodes.statuses([one for one in room_ids if one not in here])
 
     def leave(self, room_id: RoomId, error: FolkmootError) -> None:
         """Put everyone here out of a room that is gone, also if another node had it."""

@@ -11,14 +11,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta
 
 from folkmoot.cluster import Owner, Place
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import FolkmootError, NodeDraining, RoomTakenOver
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import NodeBus, RoomOwner, RoomOwners, Store
+from folkmoot.core.ports import NodeBus, RoomOwners, Store
 from folkmoot.rooms.fence import RoomElsewhere
 from folkmoot.rooms.journal import Spawn
 from folkmoot.rooms.limits import (
@@ -26,6 +29,7 @@ from folkmoot.rooms.limits import (
     DRAINED_AT_ONCE,
     HAND_OVER_SECONDS,
     LOOK_SECONDS,
+    MAX_STATUSES,
     NOTICE_SECONDS,
     REMOTE_IDLE_SECONDS,
     STATUS_SECONDS,
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
     from folkmoot.rooms.loading import LiveRooms
 
 logger = logging.getLogger("folkmoot.rooms")
+
+_read_ids: Final = msgspec.msgpack.Decoder(Annotated[list[RoomId], Meta(max_length=MAX_STATUSES)])
+_read_statuses: Final = msgspec.msgpack.Decoder(dict[RoomId, RoomStatus])
 
 
 class RoomNodes:
@@ -84,6 +91,7 @@ class RoomNodes:
             self._serve,
             lambda room: self.live.is_loading(room),
             lambda room, epoch: self.live.give_back(room, epoch),
+            self._own_statuses,
         )
 
     @property
@@ -132,25 +140,34 @@ class RoomNodes:
         remote.used_at = self.traffic.now()
         return remote
 
-    async def statuses(self, records: Sequence[RoomRecord]) -> dict[RoomId, RoomStatus]:
+    async def statuses(self, room_ids: Sequence[RoomId]) -> dict[RoomId, RoomStatus]:
         """How far rooms are that other nodes have, as far as those answer soon."""
         found: dict[RoomId, RoomStatus] = {}
 
-        async def ask(record: RoomRecord, owner: RoomOwner) -> None:
-            remote = self._remote_room(record)
-            if not remote.is_reachable:
-                remote.found(Place(owner.process, owner.epoch))
-            with suppress(FolkmootError):
-                found[record.id] = await remote.ask_status()
+        async def ask(node: str, its: list[RoomId]) -> None:
+            answer = await self.traffic.ask(node, msgspec.msgpack.encode(its))
+            with suppress(msgspec.DecodeError):
+                found.update(_read_statuses.decode(answer))
 
+        if not self.traffic.is_connected:
+            return found
         with suppress(FolkmootError, TimeoutError):
-            owners = await self._owners.owners_of([one.id for one in records])
+            by_node: dict[str, list[RoomId]] = {}
+            for room_id, owner in (await self._owners.owners_of(room_ids)).items():
+                by_node.setdefault(owner.process, []).append(room_id)
+            by_node.pop(self.traffic.node, None)
             async with asyncio.timeout(STATUS_SECONDS), asyncio.TaskGroup() as asking:
-                for record in records:
-                    owner = owners.get(record.id)
-                    if owner is not None and owner.process != self.traffic.node:
-                        asking.create_task(ask(record, owner))
+                for node, its in by_node.items():
+                    asking.create_task(ask(node, its))
         return found
+
+    def _own_statuses(self, body: bytes) -> bytes:
+        """Answer another node how far those of some rooms are that this one has."""
+        asked: list[RoomId] = []
+        with suppress(msgspec.DecodeError):
+            asked = _read_ids.decode(body)
+        here = ((room_id, self.live.get(room_id)) for room_id in asked)
+        return msgspec.msgpack.encode({id_: live.status for id_, live in here if live is not None})
 
     def _remote_room(self, record: RoomRecord) -> RemoteRoom:
         remote = self._remote.get(record.id)

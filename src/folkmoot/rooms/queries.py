@@ -326,10 +326,13 @@ class RoomRow(Struct, frozen=True):
     """When the last stored message came."""
 
 
-async def rooms_overview(tx: Tx, after: str, limit: int) -> list[RoomRow]:
-    """Some rooms by name. The cost grows with the rooms and those who wrote in them."""
+async def rooms_overview(tx: Tx, after: str, limit: int) -> dict[RoomId, RoomRow]:
+    """Some rooms by id, in the order of their names.
+
+    The cost grows with the rooms and those who wrote in them.
+    """
     rows = await tx.fetch(
-        "SELECT r.name, (SELECT u.handle FROM room_members m CROSS JOIN users u "
+        "SELECT r.id, r.name, (SELECT u.handle FROM room_members m CROSS JOIN users u "
         "WHERE m.room_id = r.id AND m.role = 'owner' AND u.id = m.account_id "
         "ORDER BY u.handle LIMIT 1), r.access, r.durable, "
         "(SELECT COUNT(*) FROM room_members m WHERE m.room_id = r.id AND m.state = 'member'), "
@@ -339,7 +342,7 @@ async def rooms_overview(tx: Tx, after: str, limit: int) -> list[RoomRow]:
         "ORDER BY x.seq DESC LIMIT 1) FROM rooms r WHERE r.name > ? ORDER BY r.name LIMIT ?",
         (after, limit),
     )
-    return [
-        RoomRow(name, owner, access, bool(durable), members, messages, size, made, last)
-        for name, owner, access, durable, members, messages, size, made, last in rows
-    ]
+    return {
+        room_id: RoomRow(name, owner, access, bool(durable), *counts)
+        for room_id, name, owner, access, durable, *counts in rows
+    }

@@ -52,6 +52,7 @@ from folkmoot.rooms.model import (
     Invitation,
     MessagePage,
     OpenInvitation,
+    RoomId,
     RoomView,
     Visitor,
 )
@@ -162,9 +163,10 @@ class Rooms(Listing):
         """How many rooms are in use."""
         return len(self._live)
 
-    def present(self) -> dict[str, int]:
-        """How many participants are in each room that is in use."""
-        return {live.name: len(live.machine.participants()) for live in self._live}
+    async def present(self, room_ids: Sequence[RoomId]) -> dict[RoomId, int]:
+        """How many participants are in each of these rooms that is in use, at whatever node."""
+        found = await self._live.statuses(room_ids)
+        return {room_id: status.participants for room_id, status in found.items()}
 
     @property
     def memory(self) -> MemoryBudget:

@@ -188,11 +188,12 @@ async def rooms(call: Call[ListAllRooms]) -> RoomRows:
     found = await services.store.read(
         lambda tx: rooms_overview(tx, after, MAX_OPERATOR_PAGE), long=True
     )
-    here = services.present()
+    here = await services.present(list(found))
     rows = [
-        RoomOfHub(**msgspec.structs.asdict(room), present=here.get(room.name, 0)) for room in found
+        RoomOfHub(**msgspec.structs.asdict(room), present=here.get(room_id, 0))
+        for room_id, room in found.items()
     ]
-    return RoomRows(rows, found[-1].name if len(found) == MAX_OPERATOR_PAGE else None)
+    return RoomRows(rows, rows[-1].name if len(rows) == MAX_OPERATOR_PAGE else None)
 
 
 async def nodes(call: Call[Nothing]) -> HubNodes:
