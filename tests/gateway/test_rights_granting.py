@@ -23,6 +23,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import MAX_CAPABILITIES
+from folkmoot.core.ports import Tx
 from folkmoot.gateway import grants
 from folkmoot.gateway import grants as granting
 from folkmoot.gateway.configured_rights import compiled, fault_at
@@ -397,3 +398,34 @@ def test_the_table_of_everyone_comes_in_pages(
         "grants": {"ivy": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
     }
     office(body, tmp_path, spec(FILES, GITHUB, **tables))
+
+
+@pytest.mark.requirement("nodes.revocation")
+def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
+    tmp_path: Path,
+) -> None:
+    async def body(hub: Office) -> None:
+        made = await hub.accounts.register("gina")
+        gina, bus = made.account, hub.here.store.bus
+        await hub.granting.grant("gina", [READ_FILES])
+        read = f"{CALL}:files:read_me"
+
+        async def unheard(tx: Tx) -> None:
+            await tx.execute("DELETE FROM hub_grants")
+
+        await hub.here.store.write(unheard)
+        assert await hub.accounts.authenticate(made.token) == gina
+        assert hub.may(gina, read) == [True]
+        for listener in bus._doubt_listeners.values():
+            listener()
+        # Nobody is refused because of a doubt, but whoever asks is read again first.
+        assert await hub.accounts.authenticate(made.token) == gina
+        assert hub.may(gina, read) == [False]
+        await hub.granting.grant("gina", [READ_FILES])
+        assert hub.may(gina, read) == [True]
+        for listener in bus._doubt_listeners.values():
+            listener()
+        assert await hub.accounts.authenticate(made.token) == gina
+        assert hub.may(gina, read) == [True]
+
+    office(body, tmp_path, spec(FILES))

@@ -42,6 +42,8 @@ from folkmoot.core.scopes import scope as scope_of
 from folkmoot.telemetry.logs import REQUEST, request_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from folkmoot.core.capability import Rights
     from folkmoot.core.ports import Clock, Event, RoomOwners, Store, Tx
     from folkmoot.quotas import Quotas
@@ -150,6 +152,8 @@ class Authentication:
         self._times = times or SessionTimes()
         self.known = KnownIdentities()
         """The one table of those who were authenticated, and of what they may do."""
+        self.renew: Callable[[str], Awaitable[None]] | None = None
+        """Awaited with each account that was not remembered: reads what it was granted again."""
         self._used: set[str] = set()
         self._browsers: dict[str, str | None] = {}
         """Browser sessions that were used, and whose they are."""
@@ -171,7 +175,7 @@ class Authentication:
             row = await self._store.look_up(queries.BY_HASH, hashed)
             identity = queries.identity_of(row, hashed)
             if identity is not None:
-                self.known.put(hashed, identity, read_at=moment)
+                await self._remember(hashed, identity, moment)
         identity = self._checked(identity)
         info = REQUEST.get()
         if info is not None and identity is not None:
@@ -192,8 +196,13 @@ class Authentication:
             found = await self._store.read(lambda tx: queries.by_id(tx, credential_id))
             if found is not None:
                 hashed, identity = found
-                self.known.put(hashed, identity, read_at=moment)
+                await self._remember(hashed, identity, moment)
         return self._checked(identity)
+
+    async def _remember(self, hashed: str, identity: Identity, moment: int) -> None:
+        if self.renew is not None and identity.account is not None:
+            await self.renew(identity.account.id)
+        self.known.put(hashed, identity, read_at=moment)
 
     def _checked(self, identity: Identity | None) -> Identity | None:
         if identity is None:

@@ -15,6 +15,7 @@ from folkmoot.accounts import RESERVED
 from folkmoot.accounts.authentication import Ready
 from folkmoot.accounts.invites import why_taken
 from folkmoot.accounts.model import principal_of, read_change
+from folkmoot.accounts.queries import redirects_of
 from folkmoot.core.capability import Rights, capability
 from folkmoot.core.errors import CapabilityError
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
@@ -35,7 +36,7 @@ from folkmoot.settings.backends import GatewaySpec
 if TYPE_CHECKING:
     from folkmoot.accounts import Account, Accounts
     from folkmoot.core.capability import Capability, Source
-    from folkmoot.core.ports import Clock, Event, Store, Unit
+    from folkmoot.core.ports import Clock, Event, Store, Tx, Unit
     from folkmoot.core.scopes import Scope
 
 logger = logging.getLogger("folkmoot.gateway")
@@ -113,6 +114,7 @@ class HubRights:
         rights = cls(store, clock, accounts, needs)
         store.bus.listen(ACCOUNTS, rights._account_changed)
         store.bus.listen(GRANTS, rights._grants_changed)
+        store.bus.listen_doubt(rights._doubt)
         rights._granted = await rights._read(queries.all_grants)
         await rights.configure(spec or GatewaySpec())
         return rights
@@ -195,6 +197,28 @@ class HubRights:
             found = await self._store.read(query, long=True)
             if moment == self._moment:
                 return found
+
+    def _doubt(self) -> None:
+        """Changes may have been missed: whoever is authenticated from now on is read again."""
+        self._accounts.authentication.renew = self._renew
+
+    async def _renew(self, account_id: str) -> None:
+        """Go by what is stored of an account."""
+        now = int(self._clock.now())
+
+        async def query(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
+            leading = await redirects_of(tx, account_id, now)
+            return await queries.grants_of(tx, account_id), leading
+
+        while True:
+            moment = self._moment
+            granted, leading = await self._store.read(query)
+            if moment == self._moment:
+                break
+        named = self._settled.named
+        leading = {handle: until for handle, until in leading.items() if handle in named}
+        self._change(account_id, self._granted, granted)
+        self._change(account_id, self._redirects, leading)
 
     def _account_changed(self, event: Event) -> None:
         changed = read_change(event)
