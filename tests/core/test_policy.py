@@ -197,3 +197,21 @@ def test_a_plain_message_is_judged_by_the_same_rights() -> None:
     assert refused.decision is Decision.DENY
     assert decide(ALICE, rights, Notification(method="notifications/x")).decision is Decision.ALLOW
     assert decide(ALICE, Rights(), Response(id=1, result={})).decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"kind": "mcp.request.tools/call:rm", "payload": {"params": {"name": "rm"}}},
+        {"kind": "!mcp.request.tools/call", "payload": {"params": {"arguments": {"path": "*"}}}},
+    ],
+)
+def test_a_request_is_judged_by_its_payload_where_a_capability_speaks_of_that(
+    limit: dict[str, Any],
+) -> None:
+    rights = Rights(["chat.*", *(["mcp.request.*"] if "!" in limit["kind"] else []), limit])
+    assert not rights.by_kind_alone
+    said = {"name": "rm", "arguments": {"path": "/"} if "!" in limit["kind"] else {}}
+    decision = decide(ALICE, rights, Request(id=1, method="tools/call", params=said)).decision
+    assert decision is (Decision.DENY if "!" in limit["kind"] else Decision.ALLOW)
+    assert Rights(["chat.*", "mcp.*"]).by_kind_alone

@@ -185,7 +185,10 @@ class Rights:
     Rights never change: other rights are another object.
     """
 
-    __slots__ = ("_cache", "_chat_denies", "_denying", "_index", "capabilities")
+    __slots__ = ("_cache", "_chat_denies", "_denying", "_index", "by_kind_alone", "capabilities")
+
+    by_kind_alone: bool
+    """Whether verdicts depend on the kind of a message alone, and not on its payload."""
 
     def __init__(self, sources: Iterable[Source | Capability] = ()) -> None:
         compiled: list[Capability] = []
@@ -207,6 +210,7 @@ class Rights:
             for held in self.capabilities
             if held.denies and any(held.intersects(spelling) for spelling in CHAT[:2])
         )
+        self.by_kind_alone = not constrained and not self._chat_denies
         self._cache: dict[str, bool | _Undecided] = {}
         self._index: dict[str, list[Capability]] = {}
         for held in self.capabilities:

@@ -87,6 +87,8 @@ def decide(principal: Principal, rights: Rights, message: ProtocolMessage | Mcpx
     effective = kind_of(message)
     if effective is None:
         return ALLOWED
+    if rights.by_kind_alone and rights.allows(effective):
+        return Verdict(_ALLOW, effective)
     return judge(principal, rights, effective, members(message))
 
 

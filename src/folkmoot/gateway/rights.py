@@ -315,6 +315,7 @@ class Scoped(Rights):
         self.scope = scope
         self._needs = needs
         self._narrow = not scope.is_whole
+        self.by_kind_alone = self.by_kind_alone and not self._narrow
         self._operating = operating(needs)
 
     @property

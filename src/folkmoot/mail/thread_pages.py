@@ -54,7 +54,8 @@ class ThreadPages:
 
     def _mailbox_changed(self, event: Event) -> None:
         self.changes += 1
-        self._kept.pop(about(event), None)
+        if self._kept:
+            self._kept.pop(about(event), None)
 
     def _account_changed(self, _: Event) -> None:
         """Forget everything: anyone's list may show the account."""
