@@ -135,3 +135,14 @@ def test_a_name_is_canonical_before_limits_and_log_see_it(
 
 def test_a_name_that_is_nobodys_is_not_found() -> None:
     assert dispatcher().catalogue.find("msg/shout") is None
+
+
+@pytest.mark.parametrize("waited_before", [True, False])
+def test_whoever_waits_for_a_caller_to_leave_hears_of_it_at_any_time(
+    waited_before: bool,
+) -> None:
+    caller = Caller()
+    if waited_before:
+        assert not caller.leaving.is_set()
+    caller.leave()
+    assert caller.leaving.is_set()

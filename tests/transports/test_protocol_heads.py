@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import pytest
+
 from folkmoot.transports.limits import MAX_JOINED_BYTES
-from folkmoot.transports.protocol import JoinedWrites
+from folkmoot.transports.protocol import HeadLines, JoinedWrites
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -83,3 +85,34 @@ def test_what_was_taken_leaves_before_the_connection_closes() -> None:
     answer.close()
     assert answer.is_closing()
     assert connection.written == [HEAD]
+
+
+@pytest.mark.parametrize(
+    ("own", "added"),
+    [
+        (b"", b"x-frame-options: DENY\r\nreferrer-policy: no-referrer\r\n"),
+        (b"referrer-policy: origin\r\n", b"x-frame-options: DENY\r\n"),
+        (b"x-frame-options: DENY\r\nreferrer-policy: origin\r\n", b""),
+        (
+            b"x-other: referrer-policy:\r\n",
+            b"x-frame-options: DENY\r\nreferrer-policy: no-referrer\r\n",
+        ),
+    ],
+)
+def test_a_head_is_given_the_lines_that_it_has_not(own: bytes, added: bytes) -> None:
+    answer, connection = joined()
+    answer.lines = HeadLines((b"x-frame-options", b"DENY"), (b"referrer-policy", b"no-referrer"))
+    answer.last = b"x-request-id: 1\r\n"
+    first = b"HTTP/1.1 404 Not Found\r\n"
+    answer.write(first + own + b"\r\n")
+    assert connection.written == [first + own + added + b"x-request-id: 1\r\n\r\n"]
+    assert answer.status == 404
+
+
+def test_the_status_is_that_of_the_answer() -> None:
+    answer, _ = joined()
+    assert answer.status == 0
+    answer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert answer.status == 0
+    answer.write(HEAD)
+    assert answer.status == 200

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct
 
 from folkmoot.core.errors import ArgumentInvalid, TokenInvalid
 from folkmoot.core.policy import NOBODY, Principal
@@ -179,10 +179,26 @@ class Caller(Struct, kw_only=True):
     """Whether the running session became the account's by registering or recovering in it."""
     find: Callable[[str, int], Awaitable[dict[str, Any]]] | None = None
     """Finds the tools that fit some words best, of those the caller may call."""
-    leaving: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the client has left or the hub is stopping: nobody waits for an answer any more."""
+    has_left: bool = False
+    """Whether nobody waits for an answer any more."""
     progress: Callable[[Struct], None] | None = None
     """Told how far a long call is, where someone wants to know."""
+    _leaving: asyncio.Event | None = None
+
+    @property
+    def leaving(self) -> asyncio.Event:
+        """Set when the client has left or the hub is stopping; made when first asked for."""
+        if self._leaving is None:
+            self._leaving = asyncio.Event()
+            if self.has_left:
+                self._leaving.set()
+        return self._leaving
+
+    def leave(self) -> None:
+        """The client has left, or is answered."""
+        self.has_left = True
+        if self._leaving is not None:
+            self._leaving.set()
 
 
 class Bind(Struct, frozen=True):

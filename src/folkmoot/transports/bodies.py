@@ -24,6 +24,7 @@ from folkmoot.core.errors import (
     HubFull,
     RateLimited,
 )
+from folkmoot.mcp.server.heads import head_of
 from folkmoot.ratelimits import AccountRates, Rate
 from folkmoot.taskgroups import Eager
 from folkmoot.transports.limits import (
@@ -120,6 +121,8 @@ class BodyLimit:
         values = [most for most in (bounds.values, bounds.anonymous_values) if most]
         self.short = min(LONG - 1, *(2 * most for most in values)) if values else sys.maxsize
         """A body of so many bytes cannot have too many values, nor an overlong number."""
+        self.at_once = min(self.small, self.short)
+        """Of a body of so many bytes there is nothing to check while there is room."""
         if metrics is not None:
             metrics.watch_bodies(lambda: self.total)
 
@@ -128,16 +131,16 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced = 0
-        for name, value in scope["headers"]:
-            if name == b"content-length":
-                if not value.isdigit() or int(value) > self.bounds.body_bytes:
-                    error = self.refused("bytes", too_large(self.bounds.body_bytes))
-                    await self._answers.error(scope, error)(scope, receive, send)
-                    return
-                announced = int(value)
-            elif name == b"transfer-encoding":
-                announced = announced or -1
+        announced, headers = 0, head_of(scope).first
+        length = headers.get(b"content-length")
+        if length is not None:
+            if not length.isdigit() or int(length) > self.bounds.body_bytes:
+                error = self.refused("bytes", too_large(self.bounds.body_bytes))
+                await self._answers.error(scope, error)(scope, receive, send)
+                return
+            announced = int(length)
+        if not announced and b"transfer-encoding" in headers:
+            announced = -1
         app = self._endpoints.get(scope["path"], self._app)
         if not announced:
             await app(scope, receive, send)
@@ -188,6 +191,21 @@ class _Body(Struct, eq=False):
     _held: int = 0
     _taken: int = 0
     """Bytes that count against its account's rate."""
+
+    def at_once(self) -> bytes | None:
+        """The whole body, if it is short and here already; else it must be received."""
+        limit, size = self._limit, self._announced
+        cycle = getattr(self._receive, "__self__", None)
+        take_body = getattr(getattr(cycle, "transport", None), "take_body", None)
+        is_short = 0 < size <= limit.at_once and limit.total + size <= limit.most
+        if take_body is None or self._read or not is_short:
+            return None
+        body: bytes | None = take_body(cycle)
+        if body is not None:
+            self._read = True
+            self._held = len(body)
+            limit.hold("", len(body))
+        return body
 
     async def receive(self) -> Message:
         """The whole body as one message, then later messages."""
@@ -378,6 +396,12 @@ def too_large(most: int) -> BodyTooLarge:
     """The refusal of a body that is larger than any may be."""
     why = f"The request's body is larger than {most:,} bytes. Setting: http.max_body_bytes."
     return BodyTooLarge(why, limit=most)
+
+
+def body_at_once(receive: Receive) -> bytes | None:
+    """The whole body if it is short and here already, and nothing stands between; else None."""
+    at_once = getattr(getattr(receive, "__self__", None), "at_once", None)
+    return None if at_once is None else at_once()
 
 
 async def read_body(receive: Receive) -> bytes | None:

@@ -154,7 +154,7 @@ class WaitingConnection(Protocol):
 class ConnectionPeer:
     """The other end of one open connection."""
 
-    __slots__ = ("account", "address", "connection", "connections")
+    __slots__ = ("account", "address", "connection", "connections", "shown")
 
     def __init__(
         self, connections: OpenConnections, address: str, connection: WaitingConnection
@@ -165,6 +165,8 @@ class ConnectionPeer:
         self.account = ""
         """Whose requests came on it last; empty for a stranger's."""
         self.connection: WaitingConnection | None = connection
+        self.shown: Any = None
+        """What its last request showed, for whoever reads that; the connection keeps it anyway."""
 
 
 class OpenConnections:

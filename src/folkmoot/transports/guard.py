@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from folkmoot.core.errors import HostNotAllowed, OriginNotAllowed, RequestError
+from folkmoot.mcp.server.heads import head_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
@@ -136,16 +137,12 @@ def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
 
     A host that is not ours is refused always; a foreign origin where something would change.
     """
-    named, from_a_page = [], False
-    for name, value in scope["headers"]:
-        if name == b"host":
-            named.append(value)
-        elif name == b"origin":
-            from_a_page = True
+    head = head_of(scope)
+    named = None if b"host" in head.twice else head.first.get(b"host")
     server = scope.get("server")
-    if len(named) != 1 or not hosts.answers_to(named[0], server[0] if server else ""):
+    if named is None or not hosts.answers_to(named, server[0] if server else ""):
         return HostNotAllowed(hosts.advice)
-    if not from_a_page or (scope["type"] == "http" and scope["method"] in SAFE_METHODS):
+    if b"origin" not in head.first or (scope["type"] == "http" and scope["method"] in SAFE_METHODS):
         return None
     return foreign_origin(hosts, scope)
 

@@ -22,13 +22,13 @@ from folkmoot.telemetry.logs import REQUEST, RequestInfo
 from folkmoot.transports.bodies import BodyBounds, BodyLimit, Identify, Locate, nobody, nowhere
 from folkmoot.transports.guard import HostGuard, Hosts
 from folkmoot.transports.limits import MAX_LOGGED_PATH
-from folkmoot.transports.protocol import HEAD
+from folkmoot.transports.protocol import HEAD, HeadLines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from folkmoot.core.ports import Clock
     from folkmoot.telemetry.metrics import Metrics
@@ -47,26 +47,13 @@ LOGGED_FROM: dict[RequestLines, int] = {"all": 0, "failed": 400, "none": 1000}
 """From which status on a request has its line in the log."""
 
 
-REQUEST_ID = b"x-request-id"
 ID_BYTES = 8
-PRECAUTIONS = (
+PRECAUTIONS = HeadLines(
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 """What every answer tells browsers, unless it says something else itself."""
-OURS = frozenset({REQUEST_ID, *(name for name, _ in PRECAUTIONS)})
-LINES = b"".join(b"%b: %b\r\n" % header for header in PRECAUTIONS)
-
-
-def with_precautions(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer, with those that all have."""
-    own = message.get("headers", ())
-    names = {name for name, _ in own}
-    told = [(name, value) for name, value in own if name != REQUEST_ID]
-    told += [header for header in PRECAUTIONS if header[0] not in names]
-    told.append((REQUEST_ID, request_id.encode()))
-    return told
 
 
 def shortened(path: str) -> str:
@@ -133,47 +120,34 @@ class Observe:
         request_id = urandom(ID_BYTES).hex()
         scope.setdefault("state", {})["request_id"] = request_id
         REQUEST.set(RequestInfo(request_id))
-        status = 0
-        head: JoinedWrites | None = scope.get(HEAD)
-
-        async def answer(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                names = [name for name, _ in message.get("headers", ())]
-                if head is not None and OURS.isdisjoint(names):
-                    # They are known to be written rightly, which the server would look at.
-                    head.lines = b"%b%b: %b\r\n" % (LINES, REQUEST_ID, request_id.encode())
-                else:
-                    message = {**message, "headers": with_precautions(message, request_id)}
-            await send(message)
-
+        head: JoinedWrites = scope[HEAD]
+        head.lines, head.last = PRECAUTIONS, b"x-request-id: %b\r\n" % request_id.encode()
         method: str = scope["method"]
         span = None if self._traces is None else span_of(self._traces, scope, method)
         self._metrics.in_flight += 1
         try:
             if span is None:
-                await self._app(scope, receive, answer)
+                await self._app(scope, receive, send)
             else:
                 with span.current():
-                    await self._app(scope, receive, answer)
+                    await self._app(scope, receive, send)
         except ClientDisconnect:
-            status = status or GONE
+            pass
         except asyncio.CancelledError:
             # Only a stopping server cancels a request, and nobody waits for the task but it.
-            if not status:
+            if not head.status:
                 error = HubStopping("The hub is stopping; try again in a moment.")
-                await self._answers.error(scope, error)(scope, receive, answer)
+                await self._answers.error(scope, error)(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - told to the client, and what is not ours logged
-            refused = isinstance(error, FolkmootError) and not status
+            refused = isinstance(error, FolkmootError) and not head.status
             if not refused:
                 access.exception("request failed", extra={"id": request_id})
-            if not status:
+            if not head.status:
                 told = error if isinstance(error, FolkmootError) else failure(request_id)
-                await self._answers.error(scope, told)(scope, receive, answer)
+                await self._answers.error(scope, told)(scope, receive, send)
         finally:
             self._metrics.in_flight -= 1
-            status = status or GONE
+            status = head.status or GONE
             path, templates = scope["path"], self._templates
             route = path if path in templates.endpoints else templates.of(scope)
             seconds = self._clock.monotonic() - started

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from httptools import HttpRequestParser
 from msgspec import Struct
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from folkmoot.transports.connections import PEER, Metered
 from folkmoot.transports.limits import (
@@ -51,6 +51,24 @@ _TOO_LARGE = (
 BLANKS: Final = (b" ", b"\t")
 CONTINUE: Final = b"HTTP/1.1 100 "
 LENGTH: Final = b"\r\ncontent-length: "
+STATUS: Final = slice(9, 12)
+"""Where the status is in the first line of a head."""
+SWITCHED: Final = 101
+
+
+class HeadLines:
+    """Lines that every head has at its end, unless it says something else of the same."""
+
+    def __init__(self, *headers: tuple[bytes, bytes]) -> None:
+        self._lines = [(b"\r\n%b:" % name, b"%b: %b\r\n" % (name, it)) for name, it in headers]
+        self.all = self.missing_in(b"")
+
+    def missing_in(self, head: bytes) -> bytes:
+        """Those that a head has not itself."""
+        return b"".join([line for begins, line in self._lines if begins not in head])
+
+
+NO_LINES: Final = HeadLines()
 
 
 class JoinedWrites(Struct, eq=False):
@@ -62,15 +80,17 @@ class JoinedWrites(Struct, eq=False):
     """
 
     transport: asyncio.Transport
-    lines: bytes = b""
-    """What is put at the end of the head, each line with its end."""
+    lines: HeadLines = NO_LINES
+    last: bytes = b""
+    """The last line of the head."""
     head: bytes = b""
     """The head, until it has left."""
-    begun: bool = False
+    status: int = 0
+    """That of the answer, once it has begun."""
 
     def write(self, data: bytes) -> None:
         """Take the head, or a part of the body."""
-        if self.begun:
+        if self.status:
             if self.head:
                 if len(data) <= MAX_JOINED_BYTES:
                     data, self.head = self.head + data, b""
@@ -80,9 +100,9 @@ class JoinedWrites(Struct, eq=False):
         elif data.startswith(CONTINUE):
             self.transport.write(data)
         else:
-            self.begun = True
-            if self.lines:
-                data = data[:-2] + self.lines + data[-2:]
+            self.status = int(data[STATUS])
+            if self.last:
+                data = b"%b%b%b\r\n" % (data[:-2], self.lines.missing_in(data), self.last)
             if LENGTH in data:
                 self.head = data
             else:
@@ -93,6 +113,39 @@ class JoinedWrites(Struct, eq=False):
         if self.head:
             head, self.head = self.head, b""
             self.transport.write(head)
+
+    @staticmethod
+    def take_body(cycle: RequestResponseCycle) -> bytes | None:
+        """The body of the request, if all of it is here already."""
+        if cycle.more_body or cycle.disconnected:
+            return None
+        body, cycle.body = bytes(cycle.body), bytearray()
+        cycle.message_event.clear()
+        return body
+
+    def write_whole(
+        self, cycle: RequestResponseCycle, status: int, headers: bytes, body: bytes
+    ) -> bool:
+        """Write an answer at once and end it, as sending its head and its body would.
+
+        False where it must be sent: its client is gone or reads slowly, or the connection ends
+        with it. The headers are whole lines, known to be right, and have neither the length nor
+        what is added to every head.
+        """
+        if cycle.response_started or cycle.disconnected or not cycle.keep_alive:
+            return False
+        if cycle.flow.write_paused or len(body) > MAX_JOINED_BYTES:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        self.status = status
+        for header in cycle.default_headers:
+            headers += b"%b: %b\r\n" % header
+        parts = (STATUS_LINE[status], headers, len(body), self.lines.all, self.last, body)
+        self.transport.write(b"%b%bcontent-length: %d\r\n%b%b\r\n%b" % parts)
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def is_closing(self) -> bool:
         """Whether nothing can be written any more."""
@@ -349,13 +402,13 @@ class HubProtocol(HttpToolsProtocol):
         unfinished: Unfinished,
         opened: Callable[[WebSocketConnection], None],
         left: Callable[[WebSocketConnection], None],
-    ) -> bool:
-        """Answer the handshake and give the connection to a link; False when the client left.
+    ) -> None:
+        """Answer the handshake and give the connection to a link, unless the client has left.
 
         `opened` gets the link before anything that the client sent.
         """
         if self.transport.is_closing():
-            return False
+            return
         # From here on uvicorn has nothing to answer, and no time limit of its own.
         self.cycle.disconnected = True
         self._relax()
@@ -383,6 +436,9 @@ class HubProtocol(HttpToolsProtocol):
         peer.connection = link
         self.transport.set_protocol(link)
         self.transport.write(answer)
+        if self._joining is not None:
+            # For whoever counts and logs requests.
+            self._joining.status = SWITCHED
         opened(link)
         if self._after_head:
             link.data_received(self._after_head)
@@ -390,7 +446,6 @@ class HubProtocol(HttpToolsProtocol):
             link.resume_reading()
         if self._stopping:
             link.shutdown()
-        return True
 
     def _should_upgrade(self) -> bool:
         return self._upgrading

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from folkmoot.core.errors import QueryInvalid, TokensDiffer
+from folkmoot.mcp.server.heads import head_of
+from folkmoot.transports.accept import TurnedAway
+from folkmoot.transports.connections import ConnectionPeer, OpenConnections
 from folkmoot.transports.credentials import read_token
-from folkmoot.transports.mcp.arrivals import hash_shown, read_query
+from folkmoot.transports.mcp.arrivals import hash_shown, read_query, read_shown
 
 TOKEN = "sk_" + "a" * 64
 
@@ -71,3 +76,38 @@ def test_the_query_chooses_names_and_tools() -> None:
 def test_a_query_that_means_nothing_is_refused(query: str) -> None:
     with pytest.raises(QueryInvalid):
         read_query(scope(query))
+
+
+def shown_on(peer: ConnectionPeer | None, query: str = "", *authorization: str) -> tuple[str, Any]:
+    asked = scope(query, *authorization)
+    shown = read_shown(asked, head_of(asked), peer)
+    return shown.token_hash, shown.query.names
+
+
+@pytest.mark.requirement("auth.query-token", "auth.bearer-token")
+def test_on_one_connection_each_request_shows_its_own_token() -> None:
+    peer = ConnectionPeer(OpenConnections(10, TurnedAway()), "", cast("Any", None))
+    requests: list[tuple[str, ...]] = [
+        (f"token={TOKEN}",),
+        (f"token={TOKEN}",),
+        ("token=other",),
+        ("",),
+        ("", f"Bearer {TOKEN}"),
+        ("", f"Bearer {TOKEN}"),
+        ("", "Bearer other"),
+        (f"token={TOKEN}&names=canonical",),
+        (f"token={TOKEN}", f"Bearer {TOKEN}"),
+        (f"token={TOKEN}",),
+        ("token=",),
+    ]
+    for each in (*requests, *reversed(requests)):
+        assert shown_on(peer, *each) == shown_on(None, *each)
+
+
+@pytest.mark.parametrize("last", [("", "Bearer one"), (f"token={TOKEN}",)])
+def test_two_different_tokens_are_refused_whatever_came_before(last: tuple[str, ...]) -> None:
+    peer = ConnectionPeer(OpenConnections(10, TurnedAway()), "", cast("Any", None))
+    shown_on(peer, *last)
+    for _ in range(2):
+        with pytest.raises(TokensDiffer):
+            shown_on(peer, last[0], "Bearer one", "Bearer other")

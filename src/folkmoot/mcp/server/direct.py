@@ -287,16 +287,28 @@ class DirectServer:
             asked.reply.abandon()
             raise
 
-    async def answer(
+    def answer(
         self, asked: McpRequest, answer: McpAnswer, result: Any, receive: Receive, status: int = OK
-    ) -> None:
+    ) -> Awaitable[None]:
         """Write an answer, and run what follows its delivery."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.request.id}
         if answer.error is UNSET:
             message["result"] = result
         else:
             message["error"] = error_members(answer.error)
-        reply, after = asked.reply, answer.after
+        if asked.reply.stream is None and answer.after is None:
+            return asked.reply.answer(message, status)
+        return self._answer(asked, message, answer.after, receive, status)
+
+    async def _answer(
+        self,
+        asked: McpRequest,
+        message: dict[str, Any],
+        after: After | None,
+        receive: Receive,
+        status: int,
+    ) -> None:
+        reply = asked.reply
         if reply.stream is not None:
             if after is not None:
                 reply.stream.delivered = partial(self.host.deliver, asked.caller, after)

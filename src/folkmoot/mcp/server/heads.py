@@ -68,6 +68,8 @@ REPEATING: Final = frozenset({VERSION_BYTES, METHOD_BYTES, NAME_BYTES})
 ONCE: Final = frozenset({SESSION, EVENT_ID, b"authorization"}) | REPEATING
 """Headers of which two could be read as either."""
 NONE: Final[frozenset[bytes]] = frozenset()
+HEAD_KEY: Final = "folkmoot.headers"
+"""The member of a request's scope that is its `Head`, once that was read."""
 EITHER: Final = frozenset({wire.ACCEPT_BOTH.encode(), wire.ACCEPT_BOTH.replace(" ", "").encode()})
 """How most clients say that they take an answer in either form."""
 EXPERIMENTAL: Final = "experimental"
@@ -129,6 +131,15 @@ def read_head(pairs: Sequence[tuple[bytes, bytes]]) -> Head:
     return Head(pairs, first, frozenset(name for name in names if names.count(name) > 1))
 
 
+def head_of(scope: Scope) -> Head:
+    """The headers of a request, which many ask for and the first reads."""
+    head: Head | None = scope.get(HEAD_KEY)
+    # An interceptor may have given the request other headers.
+    if head is None or head.pairs is not scope["headers"]:
+        head = scope[HEAD_KEY] = read_head(scope["headers"])
+    return head
+
+
 class CarriedHead(Head, frozen=True):
     """The head, with the headers that are passed on."""
 
@@ -144,7 +155,7 @@ class CarriedHead(Head, frozen=True):
 
 def read_carried(scope: Scope, extra: Sequence[str] = ()) -> CarriedHead:
     """Read the head of a request; what no version of the protocol has is refused."""
-    head = read_head(scope["headers"])
+    head = head_of(scope)
     check_once(head)
     named = head.text(VERSION_BYTES)
     version = ProtocolVersion(ASSUMED if named is None else named)

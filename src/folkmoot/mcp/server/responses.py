@@ -49,6 +49,7 @@ WATCH_SECONDS: Final = 0.05
 PIECE: Final = 256 * 1024
 COMMENT: Final = b": still here\n\n"
 JSON_TYPE: Final = (b"content-type", b"application/json")
+JSON_LINE: Final = b"%b: %b\r\n" % JSON_TYPE
 EVENT_HEADERS: Final = (
     (b"content-type", EVENT_STREAM.encode()),
     (b"cache-control", b"no-cache, no-transform"),
@@ -182,10 +183,16 @@ class HttpReply(Struct, eq=False):
             self.stream.put(body, last=True)
             await self._written()
             return
-        # All of it is here: with its length it leaves in one piece.
-        headers = [JSON_TYPE, (b"content-length", b"%d" % len(body))]
-        if self._headers:
-            headers += self._headers
+        # Where nothing stands between, the server takes all of it at once.
+        cycle = getattr(self._send, "__self__", None)
+        write_whole = getattr(getattr(cycle, "transport", None), "write_whole", None)
+        if write_whole is not None:
+            lines = JSON_LINE
+            for header in self._headers or ():
+                lines += b"%b: %b\r\n" % header
+            if write_whole(cycle, status, lines, body):
+                return
+        headers = [JSON_TYPE, (b"content-length", b"%d" % len(body)), *(self._headers or ())]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from functools import partial
 from hashlib import sha256
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
-from weakref import ref
 
 from msgspec import Struct
 
 from folkmoot.core.errors import QueryInvalid, SessionNotFound
 from folkmoot.core.policy import NOBODY
-from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, read_head
+from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, head_of
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
 from folkmoot.operations.call import Caller
 from folkmoot.transports.connections import PEER, sign_in
@@ -27,8 +27,6 @@ from folkmoot.transports.mcp.homes import SessionElsewhere
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
-    from weakref import ReferenceType
 
     from starlette.types import Scope
 
@@ -55,7 +53,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 """Query parameters besides the token, and the values they take."""
 
 
-class Exchange(Struct, kw_only=True, eq=False, weakref=True):
+class Exchange(Struct, kw_only=True, eq=False):
     """The state of one request."""
 
     caller: Caller
@@ -140,6 +138,37 @@ def read_query(scope: Scope) -> Query:
     return Query(tokens, given.get("names"), tools == "all", tools == "search")
 
 
+class ShownToken(Struct, frozen=True, gc=False):
+    """What the URL and the `Authorization` header of a request say."""
+
+    written: bytes
+    """The two, as they were written."""
+    query: Query
+    token_hash: str
+    """The hash of the token, valid or not; empty for none."""
+
+
+def read_shown(scope: Scope, head: Head, peer: ConnectionPeer | None) -> ShownToken:
+    """What a request shows: on most connections the same each time, so the last is remembered."""
+    authorization = head.first.get(b"authorization")
+    written: bytes = scope["query_string"]
+    if authorization is not None:
+        written = b"%b\n%b" % (written, authorization)
+    last: ShownToken | None = None if peer is None else peer.shown
+    # Others may use the connection too, through a proxy: how long it takes tells them nothing.
+    if last is not None and compare_digest(last.written, written) and not head.twice:
+        return last
+    query = read_query(scope)
+    if authorization is not None or len(query.tokens) > 1:
+        token = read_token(scope, query.tokens)
+    else:
+        token = next(iter(query.tokens), "")
+    shown = ShownToken(written, query, hash_shown(token))
+    if peer is not None and not head.twice:
+        peer.shown = shown
+    return shown
+
+
 def hash_shown(token: str) -> str:
     """The SHA-256 of the token that a request shows, valid or not; nothing for no token."""
     return sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""
@@ -157,7 +186,6 @@ class Arrivals:
         addresses: Addresses,
         names: NameStyle,
         public_url: str,
-        find: Callable[[Exchange, str, int], Awaitable[dict[str, Any]]],
         resumption: Resumption,
     ) -> None:
         self._accounts = accounts
@@ -168,7 +196,6 @@ class Arrivals:
         self._names: NameStyle = names
         self._public_url = public_url.rstrip("/")
         self._may_be_direct = not public_url and not addresses.believes_proxies
-        self._find = find
         self._resumption = resumption
         self.counts: SessionCounts | None = None
         """The sessions of other nodes, where there can be any."""
@@ -183,12 +210,10 @@ class Arrivals:
         foreign = foreign_origin(self._hosts, scope) if scope["method"] in SAFE_METHODS else None
         if foreign is not None:
             raise foreign
-        head, query = read_head(scope["headers"]), read_query(scope)
-        if b"authorization" in head.first or len(query.tokens) > 1:
-            token = read_token(scope, query.tokens)
-        else:
-            token = next(iter(query.tokens), "")
-        shown_hash = hash_shown(token)
+        head = head_of(scope)
+        peer: ConnectionPeer | None = scope.get(PEER)
+        shown = read_shown(scope, head, peer)
+        query, shown_hash = shown.query, shown.token_hash
         identity = await self._authentication.by_hash(shown_hash) if shown_hash else None
         shown_id = "" if identity is None else identity.credential.id
         session_id, version = head.first.get(SESSION), head.first.get(VERSION_BYTES)
@@ -196,7 +221,6 @@ class Arrivals:
         handshake = version is None or version in HANDSHAKE
         session: McpSession | None = None
         subscribed: tuple[str, ...] = ()
-        peer: ConnectionPeer | None = scope.get(PEER)
         address = (peer.address if peer is not None else "") or self._addresses.of(scope)
         if session_id is not None and handshake:
             named = session_id.decode("latin-1")
@@ -248,7 +272,7 @@ class Arrivals:
             session.owner = account.id if account is not None else ""
             # A session whose own token was valid until now ends with that token.
             caller.binds = account is None or bool(session.token_id)
-        exchange = Exchange(
+        return Exchange(
             caller=caller,
             scope=scope,
             head=head,
@@ -263,18 +287,9 @@ class Arrivals:
             all_tools=query.all_tools,
             search=query.search,
         )
-        # A plain reference would be a circle, left to the collector of garbage at every request.
-        caller.find = partial(self._find_for, ref(exchange))
-        return exchange
 
     async def _confirm(self, credential_id: str) -> bool:
         return await self._accounts.still_valid(credential_id) is not None
-
-    async def _find_for(
-        self, whose: ReferenceType[Exchange], words: str, limit: int
-    ) -> dict[str, Any]:
-        asking = whose()
-        return {"tools": []} if asking is None else await self._find(asking, words, limit)
 
     async def in_session(self, scope: Scope, token: str) -> str:
         """The id of the account that the session of a request is bound to; empty for none."""

@@ -26,7 +26,7 @@ from folkmoot.mcp.server.resumable import StreamBudget
 from folkmoot.operations.concealment import conceal_call
 from folkmoot.taskgroups import aside
 from folkmoot.transports.answers import JsonResponse, retry_after
-from folkmoot.transports.bodies import read_body, replaying
+from folkmoot.transports.bodies import body_at_once, read_body, replaying
 from folkmoot.transports.limits import (
     DRAIN_SHARE,
     FORWARD_ATTEMPTS,
@@ -157,7 +157,6 @@ class McpEndpoint:
             addresses=addresses,
             names=options.names,
             public_url=public_url,
-            find=self._parts.lists.find,
             resumption=self._resumption,
         )
         if session_homes is not None:
@@ -236,7 +235,9 @@ class McpEndpoint:
         try:
             if scope["method"] == "POST":
                 # First of all: a body may take its time, and a token be void then.
-                body = await read_body(receive)
+                body = body_at_once(receive)
+                if body is None:
+                    body = await read_body(receive)
                 if body is None:
                     return
             changes = self._changes
@@ -345,7 +346,7 @@ class McpEndpoint:
                     await self._parts.resubscribe(exchange)
                 await self._server.serve(exchange, body, receive, send)
         finally:
-            exchange.caller.leaving.set()
+            exchange.caller.leave()
             self._exchanges.discard(exchange)
             if self._stopping:
                 self._let_listeners_go()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -44,7 +45,7 @@ from folkmoot.mcp.wire import ELICIT, INPUT_REQUIRED, members_of
 from folkmoot.operations.arguments import shown
 from folkmoot.operations.call import encode_payload
 from folkmoot.operations.dispatch import failure
-from folkmoot.operations.finder import CALL_TOOL, inner_call
+from folkmoot.operations.finder import CALL_TOOL, FIND_TOOL, inner_call
 from folkmoot.operations.mail import APP_TYPES
 from folkmoot.taskgroups import group
 from folkmoot.transports.limits import DELIVERY_SECONDS
@@ -319,6 +320,8 @@ class HubService:
                 if wish is not None:
                     return McpAnswer(wish)
                 arguments = answered(asked, tool, arguments)
+        if tool.name == FIND_TOOL:
+            exchange.caller.find = partial(self._lists.find, exchange)
         result = await self._calls.call(asked, tool, arguments)
         bind, session = result.bind, exchange.session
         if bind is not None and (session is None or not await self._sign_in(session, bind)):

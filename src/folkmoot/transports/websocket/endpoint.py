@@ -111,9 +111,7 @@ class WebSocketEndpoint:
         def opened(link: WebSocketConnection) -> None:
             self._enter(link, outcome)
 
-        if protocol.switch(answer, self._limits, self._unfinished, opened, self._left):
-            # Written already; this is for whoever counts and logs requests.
-            await send({"type": "http.response.start", "status": 101, "headers": []})
+        protocol.switch(answer, self._limits, self._unfinished, opened, self._left)
 
     def _enter(self, link: WebSocketConnection, outcome: Entrance | Refusal) -> None:
         self._links.add(link)
