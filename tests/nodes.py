@@ -22,6 +22,7 @@ from folkmoot.core.ports import Clock, Interceptor
 from folkmoot.settings import GatewaySpec, Settings
 from folkmoot.settings.model import BusSettings, ClusterSettings
 from tests import nats, postgres
+from tests.ports import free_port
 from tests.stores import NODES, ON_POSTGRES
 
 SEED = int(os.environ.get("TEST_SEED") or 1)
@@ -66,7 +67,7 @@ async def running(
 
 def settings_of(given: Settings, number: int) -> Settings:
     """The settings of a node, with a lease that does not lapse on a busy machine."""
-    port = nats.free_port()
+    port = free_port()
     cluster = {"address": f"http://127.0.0.1:{port}", "lease_seconds": LEASE_SECONDS}
     return msgspec.structs.replace(
         given,

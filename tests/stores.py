@@ -45,6 +45,8 @@ async def held_writes(store: Any) -> AsyncIterator[None]:
     if ON_POSTGRES:
         async with store._pool.acquire() as connection, connection.transaction():
             found = [row[0] for row in await connection.fetch(TABLES)]
+            # The server would end a session that asks nothing for a while.
+            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             # Reading a room takes it, and a lease is renewed whatever else is written.
             tables = ", ".join(each for each in found if each not in {"nodes", "room_owners"})
             await connection.execute(f"LOCK TABLE {tables} IN EXCLUSIVE MODE")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import postgres
+from tests.ports import free_port
 from tests.process import Process
 
 pytestmark = postgres.NEEDED
@@ -42,11 +43,11 @@ def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path: Path) -> None
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
 
-    with Process(data) as hub:
+    port = free_port()
+    with Process(data, port=port) as hub:
         as_person(hub, "register", "ada")
         as_person(hub, "register", "bob")
         as_person(hub, "send", "bob", "The boat is ready.", "--as", "ada")
-        port = hub.port
         hub.stop()
     copied = folkmoot("store", "copy", "--to", url, "--data", str(data))
     assert copied.returncode == 0, copied.stderr

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT, Page, pages
+from tests.ports import free_port
 
 MOST_LINES = 60
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.pyc", "node_modules")
@@ -90,9 +90,7 @@ class Clone:
     @contextmanager
     def hub(self) -> Iterator[str]:
         """A hub that runs the copy."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
+        port = str(free_port())
         serving = subprocess.Popen(
             [sys.executable, "-m", "folkmoot", "serve", "--port", port],
             cwd=self.folder,

@@ -7,7 +7,6 @@ packages that these tests have.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ import pytest
 
 from tests.docs.following import compared, fits, on_terminal
 from tests.docs.pages import Block, pages
+from tests.ports import free_port
 from tests.process import Process, environment
 
 PAGE = "docs/tutorials/server.md"
@@ -61,9 +61,7 @@ class Author:
         )  # fmt: skip
         self._state = folder / "state"
         self._state.write_text("")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = str(free.getsockname()[1])
+        self._port = str(free_port())
         self._server: subprocess.Popen[bytes] | None = None
         self._added = ""
 

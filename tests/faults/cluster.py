@@ -12,7 +12,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeAlias
 
-from tests.nats import NatsProcess, free_port
+from tests.nats import NatsProcess
+from tests.ports import free_port
 from tests.postgres import PostgresServer
 from tests.process import Process
 

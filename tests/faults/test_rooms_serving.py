@@ -25,6 +25,7 @@ from tests.client.support import SOON
 from tests.faults.letters import line
 from tests.harness import run
 from tests.interaction.room_client import rest
+from tests.ports import free_port
 from tests.transports.rooms.support import ROOM, town
 
 MOMENT: Final = 0.03
@@ -202,16 +203,14 @@ def _end(outcome: Outcome) -> str:
 def races(folder: Path, seed: int) -> Iterator[Races]:
     """A hub with a room in it, where it can be found again after each kill."""
 
-    async def people() -> tuple[dict[str, str], int]:
+    async def people() -> dict[str, str]:
         async with town(folder) as hub:
             made = {name: await hub.person(name) for name in ("ann", "bob")}
             made["rob"] = await hub.person("rob", account_type="agent")
             await hub.room(made["ann"], capabilities=None)
-            tokens = {name: person.token for name, person in made.items()}
-            return tokens, int(hub.hub.base_url.rpartition(":")[2])
+            return {name: person.token for name, person in made.items()}
 
-    tokens, port = run(people())
-    there = Races(folder, port, tokens, seed)
+    there = Races(folder, free_port(), run(people()), seed)
     there.start()
     try:
         yield there

@@ -19,6 +19,7 @@ from tests.harness import Answer, reached, run
 from tests.interaction.test_mail_sessions import WHOAMI, call, not_found, open_session, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
 from tests.nodes import running
+from tests.ports import free_port
 from tests.stores import OneHeld
 
 YEARS = 400 * 24 * 3600.0
@@ -78,10 +79,9 @@ def test_a_session_in_which_someone_registered_goes_on_after_a_restart(tmp_path:
 @pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            port = there.port
+        port = free_port()
         async with meeting(tmp_path, port=port) as there:
+            made = await there.hub.accounts.register("alice")
             alice = await there.returning(made.token)
             there._people.clear()
             assert (await alice.call("msg_whoami"))["handle"] == "alice"

@@ -22,6 +22,7 @@ from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import SecretReference
 from tests.harness import run, serving
 from tests.mcp.client.places import Asked, Place, event, sdk_sse, told
+from tests.ports import free_port
 from tests.relay.upstream.scripted import CLOCK, Told, call, resumed, running, spec
 
 TOOLS = {"tools": [{"name": "echo", "inputSchema": {}}]}
@@ -208,8 +209,8 @@ def test_a_server_that_comes_back_on_its_port_is_used_again(
 
     async def test() -> None:
         server, again = Sessions(), Sessions()
-        async with server.place.open() as place:
-            port = place.port
+        port = free_port()
+        async with server.place.open(port=port) as place:
             backend = running(spec(url=place.url))
             there = await backend.__aenter__()
         # Whether the call had left when the connection broke, nobody can know.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 
 from folkmoot.core.errors import GatewayError
 from tests.harness import run
+from tests.ports import free_port
 from tests.relay.upstream.scripted import call, running, spec
 
 SERVER = """
@@ -34,14 +34,6 @@ else:
 """
 
 pytestmark = [pytest.mark.long, pytest.mark.requirement("gateway.restarted-backend")]
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        found = taken.getsockname()[1]
-        assert isinstance(found, int)
-        return found
 
 
 def test_a_server_on_pipes_is_started_again_whenever_it_is_killed() -> None:
