@@ -128,7 +128,7 @@ def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path) ->
             "FOLKMOOT_BUS_URL": "nats://hub:hush@127.0.0.1:1",
             "FOLKMOOT_CLUSTER_ADDRESS": HERE,
         },
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert (ran.returncode, ran.stdout) == (4, "")

@@ -232,7 +232,7 @@ def test_a_hub_that_is_killed_in_a_burst_loses_nothing_and_repeats_nothing(
             return started[0]
 
         try:
-            run(main(hub, again), 90)
+            run(main(hub, again), 250)
         finally:
             for other in started:
                 other.__exit__()

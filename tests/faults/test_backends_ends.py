@@ -143,7 +143,7 @@ def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
             assert echoed.content[0].text == "Echo: again"
 
     with restartable() as server:
-        run(main(server), 120)
+        run(main(server), 250)
 
 
 @pytest.mark.long
@@ -161,7 +161,7 @@ def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_ca
             assert too_large["code"] == "backend_failed"
             assert await at.echo() == process
 
-    run(main(), 120)
+    run(main(), 250)
 
 
 @pytest.mark.requirement("gateway.one-alone")

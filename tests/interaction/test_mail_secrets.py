@@ -250,7 +250,7 @@ def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(
                 held.append(await asyncio.to_thread(files, folder))
         return secrets, held, said
 
-    secrets, held, said = run(main(), 100)
+    secrets, held, said = run(main(), 250)
     assert "msg/send" in said
     assert not secrets.found_in(said)
     assert SPOKEN not in said

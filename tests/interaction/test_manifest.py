@@ -52,13 +52,16 @@ def entry(id_: str = "kind.one", part: str = "foundation") -> str:
     return ENTRY.format(id=id_, part=part)
 
 
+COPIED = ("__init__", "amounts", "conftest", "nats", "ports", "postgres", "stores", "workers")
+
+
 class Project:
     """A project with this suite's checker, and tests and requirements of its own."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.write("pytest.ini", INI)
-        for name in ("__init__", "amounts", "conftest", "nats", "postgres", "stores", "workers"):
+        for name in COPIED:
             self.copy(f"{name}.py")
         for name in ("__init__", "manifest", "marks", "test_requirements"):
             self.copy(f"interaction/{name}.py")
@@ -84,7 +87,7 @@ class Project:
             env={**_clean_environment(), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=250,
             check=False,
         )
         return done.returncode, done.stdout + done.stderr

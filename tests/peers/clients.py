@@ -25,7 +25,7 @@ from tests.process import environment
 
 LEGACY: Final = "legacy"
 MODERN: Final = "2026-07-28"
-SECONDS: Final = 30.0
+SECONDS: Final = 60.0
 MOST: Final = 64 * 1024 * 1024
 OURS: Final = "folkmoot"
 

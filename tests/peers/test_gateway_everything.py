@@ -143,7 +143,7 @@ def check_everything(transport: Transport, folder: Path) -> None:
                 await check_rest(there, era, token)
 
     with everything(transport) as server:
-        run(main(server), 150)
+        run(main(server), 280)
 
 
 @pytest.mark.requirement(

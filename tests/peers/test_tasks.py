@@ -109,7 +109,7 @@ def test_a_task_is_recorded_and_served_again(tmp_path: Path) -> None:
         120,
     )
     check(recorded)
-    served = run(done_at(command_of("tape", "serve", str(tape), forked=False), TOOL, tmp_path), 120)
+    served = run(done_at(command_of("tape", "serve", str(tape), forked=False), TOOL, tmp_path), 250)
     assert served == recorded
 
 

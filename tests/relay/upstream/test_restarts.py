@@ -51,7 +51,7 @@ def test_a_server_on_pipes_is_started_again_whenever_it_is_killed() -> None:
             assert len(seen) == 3
             assert there.backend.view().restarts == 3
 
-    run(test(), 120)
+    run(test(), 250)
 
 
 def test_a_server_on_a_port_is_used_again_after_it_was_killed_and_started() -> None:
@@ -73,7 +73,7 @@ def test_a_server_on_a_port_is_used_again_after_it_was_killed_and_started() -> N
                             await asyncio.sleep(0.1)
                     assert answer.result["structuredContent"]["result"] == second.pid
 
-    run(test(), 120)
+    run(test(), 250)
 
 
 @contextmanager
