@@ -15,7 +15,7 @@ from tests.faults.backends import is_there, operator, trouble
 from tests.harness import ask, run
 from tests.mcp_harness import until
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 both_kinds = pytest.mark.parametrize(
     "era", ["handshake", pytest.param("stateless", marks=pytest.mark.long)]

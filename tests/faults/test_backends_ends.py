@@ -24,7 +24,7 @@ from tests.peers.script import refusal
 from tests.peers.servers import ANY_PORT, EVERYTHING, Place
 from tests.process import Process, environment
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 class Restartable:

@@ -27,7 +27,7 @@ from tests.peers.servers import Place, Transport, everything
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
     pytest.mark.long,
 ]
 

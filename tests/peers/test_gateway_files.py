@@ -41,7 +41,7 @@ def emptied(folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement(
     "gateway.routes-by-namespace", "gateway.backends-own-name", "gateway.tools-aggregated"
 )
@@ -71,7 +71,7 @@ def test_clients_of_both_eras_get_of_server_filesystem_what_they_get_without_the
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
 def test_someone_who_may_only_read_files_cannot_write_any(tmp_path: Path) -> None:
     folder = tmp_path / "files"

@@ -28,7 +28,7 @@ from tests.transports.mcp.gateway_support import wired
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(600),
 ]
 
 FORM = {"message": "Your secret?", "requestedSchema": {"type": "object", "properties": {}}}

@@ -19,7 +19,7 @@ from tests.peers.servers import Place
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 CHANGED = "notifications/tools/list_changed"

@@ -67,7 +67,7 @@ def check_pair(front: Transport, back: Transport, *, forked: bool = True) -> Non
         run(main(server))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), COVERING)
 def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
@@ -85,7 +85,7 @@ def test_a_client_gets_the_same_through_every_other_pair_of_transports(
     check_pair(front, back, forked=False)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("mcp.eras-bridged", "proxy.passes-everything")
 def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake() -> None:
     async def main(server: Place) -> None:

@@ -25,7 +25,7 @@ from tests.process import environment
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
     pytest.mark.long,
 ]
 
