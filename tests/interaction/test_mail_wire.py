@@ -461,12 +461,12 @@ def held(folder: Path) -> Iterator[Callable[[Sent], Answer]]:
 
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(run, hold(), 600)
-        line, loop, done = ready.result(30)
+        line, loop, done = ready.result(250)
         try:
-            yield lambda sent: asyncio.run_coroutine_threadsafe(line.send(sent), loop).result(30)
+            yield lambda sent: asyncio.run_coroutine_threadsafe(line.send(sent), loop).result(250)
         finally:
             loop.call_soon_threadsafe(done.set)
-            running.result(30)
+            running.result(250)
 
 
 @pytest.mark.long
