@@ -56,7 +56,7 @@ class Someone:
         async def confirm() -> bool:
             return self.good
 
-        caller = Caller(account=self.account, _leaving=self.leaving, confirm=confirm)
+        caller = Caller(account=self.account, awaited=self.leaving, confirm=confirm)
         row = CATALOGUE.named(tool)
         assert row is not None
         result = await self.office.tools.call(row, arguments, caller)

@@ -183,22 +183,17 @@ class Caller(Struct, kw_only=True):
     """Whether nobody waits for an answer any more."""
     progress: Callable[[Struct], None] | None = None
     """Told how far a long call is, where someone wants to know."""
-    _leaving: asyncio.Event | None = None
+    awaited: asyncio.Event | None = None
+    """What `leaving` answers, once somebody has asked for it."""
 
     @property
     def leaving(self) -> asyncio.Event:
         """Set when the client has left or the hub is stopping; made when first asked for."""
-        if self._leaving is None:
-            self._leaving = asyncio.Event()
+        if self.awaited is None:
+            self.awaited = asyncio.Event()
             if self.has_left:
-                self._leaving.set()
-        return self._leaving
-
-    def leave(self) -> None:
-        """The client has left, or is answered."""
-        self.has_left = True
-        if self._leaving is not None:
-            self._leaving.set()
+                self.awaited.set()
+        return self.awaited
 
 
 class Bind(Struct, frozen=True):

@@ -346,7 +346,10 @@ class McpEndpoint:
                     await self._parts.resubscribe(exchange)
                 await self._server.serve(exchange, body, receive, send)
         finally:
-            exchange.caller.leave()
+            caller = exchange.caller
+            caller.has_left = True
+            if caller.awaited is not None:
+                caller.awaited.set()
             self._exchanges.discard(exchange)
             if self._stopping:
                 self._let_listeners_go()
