@@ -14,11 +14,10 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import TapeUnwritable, TransportClosed
 from folkmoot.core.message import ProtocolMessage, decode_message
-from folkmoot.core.ports import Holding, Interceptor
+from folkmoot.core.ports import Carried, Holding, Interceptor
 from folkmoot.core.transport import TransportContext
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.sessions import SessionManager
 from folkmoot.relay.pump import carry
 from folkmoot.relay.steps import Steps

@@ -11,12 +11,11 @@ from typing import Any
 import httpx2
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.ports import Interceptor
+from folkmoot.core.ports import Carried, Interceptor
 from folkmoot.mcp.client.http import HttpLink
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.proxy.chain import Chain
-from folkmoot.proxy.ports import Carried
 from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
 from folkmoot.relay.steps import Steps
 from tests.mcp.client.places import Asked, Place

@@ -10,10 +10,10 @@ import pytest
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor, TapeUnwritable
 from folkmoot.core.message import Request, replace
+from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
-from folkmoot.proxy.ports import Carried
 from folkmoot.relay import pump
 from tests.harness import run
 from tests.relay.carriers import TO_CLIENT, TO_SERVER, MemoryCarrier, MemoryTape, Scene, bytes_of

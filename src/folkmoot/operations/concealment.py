@@ -30,7 +30,7 @@ from folkmoot.proxy.chain import Concealed
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.proxy.ports import Carried, Recorder
+    from folkmoot.core.ports import Carried, Recorder
 
 MASK: Final = "[secret]"
 NOTE: Final = "folkmoot/secret"

@@ -19,8 +19,7 @@ from folkmoot.proxy.tape.file import numbered
 if TYPE_CHECKING:
     import asyncio
 
-    from folkmoot.core.ports import Clock
-    from folkmoot.proxy.ports import Carried
+    from folkmoot.core.ports import Carried, Clock
 
 logger = logging.getLogger("folkmoot.proxy")
 

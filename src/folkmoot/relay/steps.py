@@ -18,14 +18,13 @@ from folkmoot.core.message import (
     Response,
 )
 from folkmoot.core.policy import NOBODY
-from folkmoot.core.ports import Admitted, Clock
+from folkmoot.core.ports import Admitted, Carried, Clock, Recorder
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock, Modify
 from folkmoot.mcp.client.headers import stateless_version
 from folkmoot.mcp.wire import cancelled_id, refusal
 from folkmoot.pipeline import Aside, Pipeline
 from folkmoot.proxy.chain import Chain, Ruling
-from folkmoot.proxy.ports import Carried, Recorder
 from folkmoot.relay.conversation import ProxyConversation
 
 TO_SERVER: Final = MessageDirection.CLIENT_TO_SERVER

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import decode_message
+from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import Headers, HttpMetadata, SseMetadata, TransportContext
 from folkmoot.core.verdict import Block
-from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.redaction import PLACEHOLDER
 from folkmoot.proxy.tape import read_tape
 from tests.core.strategies import OBJECTS

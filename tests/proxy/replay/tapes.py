@@ -8,10 +8,10 @@ from typing import Any
 from folkmoot.clock import SystemClock
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import ProtocolMessage, message_from
+from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, TransportContext
-from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.tape import Header, Tape, TapeEntry, TapeRecorder, TapeSide
 
 SIDES = {

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import ProtocolMessage, decode_message, message_from
+from folkmoot.core.ports import Carried
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import (
@@ -28,7 +29,6 @@ from folkmoot.core.transport import (
     WebSocketMetadata,
 )
 from folkmoot.core.verdict import Block, Delay, Mock, Modify
-from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
 from tests.core.strategies import IDS, JSON, OBJECTS, TEXT

@@ -11,11 +11,11 @@ from typing import Any
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import decode_message
+from folkmoot.core.ports import Carried
 from folkmoot.core.session import ANONYMOUS, SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import Block, Modify
-from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
 

@@ -8,10 +8,10 @@ import msgspec
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import decode_message
+from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import ConnectionInfo, Headers, HttpMetadata, TransportContext
-from folkmoot.proxy.ports import Carried
 
 TO_SERVER = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT = MessageDirection.SERVER_TO_CLIENT

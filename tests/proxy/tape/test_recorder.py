@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from folkmoot.core.errors import TapeUnwritable
+from folkmoot.core.ports import Recorder
 from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, SessionId
-from folkmoot.proxy.ports import Recorder
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
 from tests.proxy.tape.strategies import Watch, record

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from folkmoot.core.message import encode_message
+from folkmoot.core.ports import Carried
 from folkmoot.core.verdict import Block
-from folkmoot.proxy.ports import Carried
 from folkmoot.proxy.tape import TapeEntry, read_tape
 from tests.proxy.tape.strategies import conversations, plain, record
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from folkmoot.core.message import ProtocolMessage, Request
+    from folkmoot.core.ports import Carried
     from folkmoot.core.session import SessionContext
     from folkmoot.core.transport import TransportContext
     from folkmoot.core.verdict import Verdict
-    from folkmoot.proxy.ports import Carried
     from folkmoot.proxy.redaction import TapeRedactor
     from folkmoot.proxy.redaction.text import Secrets
 

@@ -32,8 +32,7 @@ from folkmoot.proxy.tape.lines import (
 )
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Clock
-    from folkmoot.proxy.ports import Carried
+    from folkmoot.core.ports import Carried, Clock
     from folkmoot.proxy.redaction import TapeRedactor
 
 MOST_OPEN: Final = 65_536

@@ -1,0 +1,30 @@
+"""Protocols that other parts implement: what the core needs from outside.
+
+Here is the `Clock`; the files beside this one have the others, and the values they speak of.
+
+- `messages`: a message's way: transports, interceptors, services, recorders
+- `store`: transactions and the database
+- `bus`: events of committed changes, and messages between nodes
+- `nodes`: which node owns a room, and which has a client's session
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from folkmoot.core.ports.bus import *
+from folkmoot.core.ports.messages import *
+from folkmoot.core.ports.nodes import *
+from folkmoot.core.ports.store import *
+
+
+class Clock(Protocol):
+    """The two times: one for people, one for durations."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start that never run backwards."""
+        ...
