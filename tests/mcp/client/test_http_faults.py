@@ -16,8 +16,8 @@ from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout,
 from folkmoot.core.message import ErrorObject, ProtocolMessage, Response
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers, HttpMetadata
-from folkmoot.mcp.client.connection import Asking
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
+from folkmoot.mcp.client.target import Asking
 from tests.harness import run
 from tests.mcp.client.places import Asked, Place, event, result, told
 from tests.mcp.client.saying import at_rest, failure, notice, request

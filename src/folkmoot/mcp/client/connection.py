@@ -1,4 +1,4 @@
-"""HTTP/1.1 to one server: the connections that are kept open, and the answers they bring.
+"""HTTP/1.1 over one connection to a server, and the answers that it brings.
 
 A connection carries one exchange at a time, and is used again only after an answer that was whole.
 What a server says unasked, or beyond its answer, ends the connection.
@@ -7,49 +7,33 @@ What a server says unasked, or beyond its answer, ends the connection.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-import aiohappyeyeballs
 from httptools import HttpParserError, HttpResponseParser
 from msgspec import Struct
 
-from folkmoot.core.errors import ServerAnswerInvalid, ServerUnreachable
+from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.transport import ConnectionInfo, Headers
 from folkmoot.mcp.client.headers import text_of
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from yarl import URL
 
-    from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.pool import HttpConnections
 
-KEEP_ALIVE_SECONDS: Final = 4.0
-"""Shorter than the five seconds after which common servers hang up, perhaps on our next request."""
 HEAD_BYTES: Final = 65_536
 """Of a head, and of whatever else is no body."""
 MOST_HELD: Final = 262_144
 """Bytes of an answer that wait to be read before the server has to wait."""
 PIECE: Final = 262_144
 """A longer body is written in such pieces, so that others have their turn."""
-NEXT_ADDRESS_SECONDS: Final = 0.25
-"""How long one address of a host is tried before the next one is tried too."""
 MOST_NAMES: Final = 1_024
-MOST_REDIRECTS: Final = 5
-KEEP_METHOD: Final = frozenset({307, 308})
-REDIRECTS: Final = KEEP_METHOD | {301, 302, 303}
 NO_TYPE: Final = "application/octet-stream"
 FINAL: Final = 200
 """The least status of an answer that no other follows."""
-
-Said: TypeAlias = Headers | dict[str, str]
-"""The headers of a request, their names in lower case."""
 
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
@@ -348,135 +332,6 @@ class HttpConnection(asyncio.Protocol):
             self._silence = None
 
 
-class HttpConnections:
-    """The connections to one origin, the last one used first; as many as are needed at once."""
-
-    def __init__(
-        self,
-        url: URL,
-        *,
-        tls: ssl.SSLContext | None,
-        seconds: float,
-        describe: Callable[[asyncio.BaseTransport], ConnectionInfo] | None,
-    ) -> None:
-        self._host = url.raw_host or ""
-        self._port = url.port or 0
-        self._tls = tls
-        self._seconds = seconds
-        self._describe = describe
-        self._all: set[HttpConnection] = set()
-        self.idle: list[HttpConnection] = []
-        """Those that can be used again, the last one used last."""
-        self.sweep: asyncio.TimerHandle | None = None
-
-    def ask(
-        self, method: str, head: bytes, body: bytes | None, patience: float | None
-    ) -> Awaitable[HttpAnswer]:
-        """One exchange over an idle or a new connection."""
-        if not self.ready:
-            return self._newly(head, body, patience)
-        connection = self.idle.pop()
-        if method != "POST":
-            return self._twice(connection, head, patience)
-        return connection.ask(head, body, patience)
-
-    @property
-    def ready(self) -> bool:
-        """Whether a connection is open that can be used again."""
-        while self.idle:
-            if self.idle[-1].usable and not self.idle[-1].transport.is_closing():
-                return True
-            self.idle.pop()
-        return False
-
-    async def _newly(self, head: bytes, body: bytes | None, patience: float | None) -> HttpAnswer:
-        connection = await self._open()
-        return await connection.ask(head, body, patience)
-
-    async def _twice(
-        self, connection: HttpConnection, head: bytes, patience: float | None
-    ) -> HttpAnswer:
-        """What may be done twice is asked again where the server may have hung up just then."""
-        try:
-            return await connection.ask(head, None, patience)
-        except HttpFailure as error:
-            if type(error) is not HttpFailure:
-                raise
-        return await self._newly(head, None, patience)
-
-    def look_soon(self) -> None:
-        """Close those that were idle for too long, from now on and while there are any."""
-        loop = asyncio.get_running_loop()
-        self.sweep = loop.call_later(KEEP_ALIVE_SECONDS / 2, self._close_idle)
-
-    def lost(self, connection: HttpConnection) -> None:
-        """A connection is gone."""
-        self._all.discard(connection)
-        if connection in self.idle:
-            self.idle.remove(connection)
-
-    def close(self) -> None:
-        """Close all connections."""
-        if self.sweep is not None:
-            self.sweep.cancel()
-            self.sweep = None
-        self.idle.clear()
-        for connection in tuple(self._all):
-            connection.close()
-
-    def _close_idle(self) -> None:
-        self.sweep = None
-        latest = asyncio.get_running_loop().time() - KEEP_ALIVE_SECONDS / 2
-        idle, self.idle = self.idle, []
-        for connection in idle:
-            if connection.idle_since <= latest:
-                connection.close()
-            else:
-                self.idle.append(connection)
-        if self.idle:
-            self.look_soon()
-
-    async def _open(self) -> HttpConnection:
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await self._connect()
-        except TimeoutError:
-            words = "it takes no connection in time"
-        except ssl.SSLCertVerificationError as error:
-            words = f"its certificate is not trusted ({error.verify_message})"
-        except ssl.SSLError as error:
-            reason = error.reason or error.strerror or "unknown"
-            words = f"no TLS could be agreed on ({reason.lower().replace('_', ' ')})"
-        except socket.gaierror:
-            words = "its name is not known"
-        except OSError as error:
-            words = os.strerror(error.errno).lower() if error.errno else "it does not answer"
-        except ValueError:
-            words = "its name is not known"
-        raise HttpFailure(words, unsent=True)
-
-    async def _connect(self) -> HttpConnection:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-        reached = await aiohappyeyeballs.start_connection(
-            found, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1
-        )
-        try:
-            transport, connection = await loop.create_connection(
-                lambda: HttpConnection(self),
-                sock=reached,
-                ssl=self._tls,
-                server_hostname=self._host if self._tls is not None else None,
-            )
-        except BaseException:
-            reached.close()
-            raise
-        if self._describe is not None:
-            connection.info = self._describe(transport)
-        self._all.add(connection)
-        return connection
-
-
 def head_of(method: str, url: URL, headers: Sequence[tuple[str, str]], body: bytes | None) -> bytes:
     """The head of a request; raises where a header cannot be written."""
     first = f"{method} {url.raw_path_qs} HTTP/1.1\r\nhost: {url.host_port_subcomponent}"
@@ -504,56 +359,6 @@ def _checked(headers: Sequence[tuple[str, str]]) -> bool:
     if len(_written) < MOST_NAMES:
         _written.update(names)
     return True
-
-
-class Asking(Struct, eq=False):
-    """One request on its way."""
-
-    _target: HttpTarget
-    _method: str
-    _headers: Said
-    _body: bytes | None
-    _url: URL
-    _patience: float | None
-    _answer: HttpAnswer | None = None
-
-    async def __aenter__(self) -> HttpAnswer:
-        """The head of the answer, after the redirects within this origin."""
-        target, method, body, url = self._target, self._method, self._body, self._url
-        connections, headers = target.connections, self._headers
-        if connections is None:
-            raise ServerUnreachable("The connections to the server are closed.")
-        own = headers if isinstance(headers, dict) else dict(headers.pairs)
-        told = list((target.defaults | own).items())
-        if len(own) < len(headers):
-            # One stands there twice.
-            told = [*(pair for pair in target.defaults.items() if pair[0] not in own), *headers]
-        try:
-            for _ in range(MOST_REDIRECTS + 1):
-                head = head_of(method, url, told, body)
-                answer = await connections.ask(method, head, body, self._patience)
-                place = answer.headers.get("location") if answer.status in REDIRECTS else None
-                if place is None:
-                    self._answer = answer
-                    return answer
-                answer.close()
-                url = target.redirected(method, url, answer.status, place)
-        except HttpFailure as error:
-            raise target.failure_of(error) from None
-        raise ServerAnswerInvalid(f"The server at {target.shown} redirects in circles.")
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        answer = self._answer
-        if answer is not None and answer.connection is not None:
-            # Only a connection whose answer came to its end is used again.
-            answer.close()
-        if isinstance(error, HttpFailure):
-            raise self._target.failure_of(error) from None
 
 
 async def read_whole(answer: HttpAnswer, most: int) -> bytes:

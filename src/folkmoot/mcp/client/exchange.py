@@ -32,8 +32,8 @@ from folkmoot.core.message import (
     same_id,
 )
 from folkmoot.core.transport import SseMetadata, TransportContext
-from folkmoot.mcp.client.connection import Asking, HttpAnswer, read_whole
-from folkmoot.mcp.client.target import may_recover, refusal_of
+from folkmoot.mcp.client.connection import HttpAnswer, read_whole
+from folkmoot.mcp.client.target import Asking, may_recover, refusal_of
 from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER

@@ -9,8 +9,9 @@ import base64
 import ssl
 import uuid
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+from msgspec import Struct
 from yarl import URL
 
 from folkmoot import __version__
@@ -23,24 +24,26 @@ from folkmoot.core.errors import (
     SessionNotFound,
 )
 from folkmoot.core.transport import ConnectionInfo, Headers, SocketAddress, TlsInfo
-from folkmoot.mcp.client.connection import (
-    KEEP_METHOD,
-    Asking,
-    HttpConnections,
-    HttpFailure,
-    NotHttp,
-    Said,
-    ServerSilent,
-)
+from folkmoot.mcp.client.connection import HttpFailure, NotHttp, ServerSilent, head_of
+from folkmoot.mcp.client.pool import HttpConnections
 
 if TYPE_CHECKING:
     import asyncio
+    from types import TracebackType
+
+    from folkmoot.mcp.client.connection import HttpAnswer
 
 CONNECT_SECONDS: Final = 10.0
 DEFAULTS: Final = (
     ("user-agent", f"folkmoot/{__version__}"),
     ("accept-encoding", "identity"),
 )
+MOST_REDIRECTS: Final = 5
+KEEP_METHOD: Final = frozenset({307, 308})
+REDIRECTS: Final = KEEP_METHOD | {301, 302, 303}
+
+Said: TypeAlias = Headers | dict[str, str]
+"""The headers of a request, their names in lower case."""
 
 
 class HttpTarget:
@@ -141,6 +144,56 @@ class HttpTarget:
             f"The server at {self.shown} redirects to {shown(there)}, which is not followed.",
             status=status,
         )
+
+
+class Asking(Struct, eq=False):
+    """One request on its way."""
+
+    _target: HttpTarget
+    _method: str
+    _headers: Said
+    _body: bytes | None
+    _url: URL
+    _patience: float | None
+    _answer: HttpAnswer | None = None
+
+    async def __aenter__(self) -> HttpAnswer:
+        """The head of the answer, after the redirects within this origin."""
+        target, method, body, url = self._target, self._method, self._body, self._url
+        connections, headers = target.connections, self._headers
+        if connections is None:
+            raise ServerUnreachable("The connections to the server are closed.")
+        own = headers if isinstance(headers, dict) else dict(headers.pairs)
+        told = list((target.defaults | own).items())
+        if len(own) < len(headers):
+            # One stands there twice.
+            told = [*(pair for pair in target.defaults.items() if pair[0] not in own), *headers]
+        try:
+            for _ in range(MOST_REDIRECTS + 1):
+                head = head_of(method, url, told, body)
+                answer = await connections.ask(method, head, body, self._patience)
+                place = answer.headers.get("location") if answer.status in REDIRECTS else None
+                if place is None:
+                    self._answer = answer
+                    return answer
+                answer.close()
+                url = target.redirected(method, url, answer.status, place)
+        except HttpFailure as error:
+            raise target.failure_of(error) from None
+        raise ServerAnswerInvalid(f"The server at {target.shown} redirects in circles.")
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        answer = self._answer
+        if answer is not None and answer.connection is not None:
+            # Only a connection whose answer came to its end is used again.
+            answer.close()
+        if isinstance(error, HttpFailure):
+            raise self._target.failure_of(error) from None
 
 
 def shown(url: URL) -> str:

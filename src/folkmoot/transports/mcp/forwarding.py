@@ -27,7 +27,8 @@ from folkmoot.core.errors import (
     RequestError,
     ServerUnreachable,
 )
-from folkmoot.mcp.client.connection import HttpConnections, HttpFailure, head_of
+from folkmoot.mcp.client.connection import HttpFailure, head_of
+from folkmoot.mcp.client.pool import HttpConnections
 from folkmoot.mcp.client.target import usual_tls
 from folkmoot.mcp.server.responses import leave_with, say
 from folkmoot.mcp.wire import EVENT_STREAM
