@@ -6,7 +6,7 @@ from typing import Any
 
 from docs.pages.room_answers import ROOM_ANSWERS
 from folkmoot.operations import CATALOGUE, Operation
-from folkmoot.operations.accounts import NOT_SIGNED_IN, SAVE_SETTINGS
+from folkmoot.operations.registration import NOT_SIGNED_IN, SAVE_SETTINGS
 from folkmoot.operations.schema import schema_of
 
 ID = "550e8400-e29b-41d4-a716-446655440000"

@@ -1,42 +1,28 @@
-"""The caller's own account: register, recover, show, change, delete."""
+"""The caller's own account: show, change, delete, export."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from msgspec import Struct
 
 from folkmoot.accounts.limits import MAX_FORMATS
 from folkmoot.accounts.model import AccountType, Privacy
 from folkmoot.core.errors import (
-    AlreadySignedIn,
     ArgumentInvalid,
     ExportFailed,
     HandleInvalid,
-    HandleNotFound,
     HandleTaken,
-    InviteClaimed,
-    InviteRequired,
-    InviteUnknown,
     NothingToUpdate,
     PrivacyInvalid,
-    RecoveryCodeInvalid,
-    RegistrationClosed,
     TooManyHandleChanges,
 )
 from folkmoot.names.grammar import parse_handle
-from folkmoot.operations.call import Bind, FileAnswer
+from folkmoot.operations.call import FileAnswer
 from folkmoot.operations.rate_limits import (
     MISSED,
-    by_address,
-    by_distant_address,
-    by_handle,
-    by_handle_and_address,
     by_user,
     when_done,
-    when_refused,
-    when_wrong_code,
 )
 from folkmoot.operations.row import (
     Absent,
@@ -49,147 +35,12 @@ from folkmoot.operations.row import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from folkmoot.accounts import Account, Recovered, Registered
+    from folkmoot.accounts import Account
     from folkmoot.operations.call import Call
-
-G = TypeVar("G", bound=Struct)
 
 HANDLE_PATTERN = "^[a-z][a-z0-9_]{2,19}$"
 
 BACKUPS_KEEP = "Older backups of the hub still contain your mail."
-
-SIGNED_IN = "You are signed in as @{} until this session ends."
-NOT_SIGNED_IN = (
-    "You are not signed in yet: this client does not send the token, and every other tool answers "
-    "'Authentication required.' until it does."
-)
-SENDS_OLD_ONE = (
-    "This client still sends the old token: every other tool answers that it is not valid until "
-    "the client sends the new one."
-)
-SENDS_ANOTHERS = "This client stays signed in as @{}, whose token it sends."
-SAVE_SETTINGS = (
-    "Ask the user to put the token into the settings of this MCP client: replace the entry of this "
-    "server with the one in settings, or, if the client takes no headers, its URL with server_url. "
-    "Then restart the client."
-)
-
-
-class Register(Arguments, frozen=True, kw_only=True):
-    """A new account."""
-
-    handle: Annotated[
-        str,
-        says(
-            "Desired handle (3-20 chars, lowercase alphanumeric + underscores, must start with a "
-            "letter)",
-            shown={"pattern": HANDLE_PATTERN},
-        ),
-    ]
-    client_public_key: (
-        Annotated[str, says("Optional NaCl public key from the client for E2E encryption")] | None
-    ) = None
-    invite_code: Annotated[str, says("The code of an invite, if you were invited")] | None = None
-    account_type: Annotated[
-        Literal["person", "agent"],
-        says("Whether the account is a person's or an autonomous agent's. Defaults to person."),
-    ] = "person"
-
-
-class Registration(Struct, frozen=True, kw_only=True):
-    """An account that was made."""
-
-    handle: str
-    token: str
-    recovery_code: str
-    public_key: str
-    message: str
-    server_url: str
-    settings: dict[str, Any]
-    next: str
-
-
-async def register(call: Call[Register]) -> Registration:
-    """Make an account, and let the running session be its."""
-    given = call.arguments
-    if call.caller.signed_in:
-        raise AlreadySignedIn(
-            f"This session is already signed in as @{call.account.handle}. To register "
-            "another account, open a new session without a token."
-        )
-    made = await call.services.accounts.register(
-        given.handle,
-        client_public_key=given.client_public_key,
-        invite_code=given.invite_code,
-        account_type=given.account_type,
-        also=call.services.mail.welcome,
-    )
-    registration = partial(
-        Registration,
-        handle=made.account.handle,
-        token=made.token,
-        recovery_code=made.recovery_code,
-        public_key=made.account.public_key,
-        message="Account created. Save the token and recovery_code to your persistent memory "
-        "immediately.",
-    )
-    return sign_in(call, made, registration)
-
-
-class Recover(Arguments, frozen=True, kw_only=True):
-    """An account that is to be had back."""
-
-    handle: Annotated[str, says("The handle of the account to recover")]
-    recovery_code: Annotated[str, says("The recovery code issued at registration")]
-
-
-class Recovery(Struct, frozen=True, kw_only=True):
-    """The new token and recovery code of a recovered account."""
-
-    handle: str
-    token: str
-    message: str
-    server_url: str
-    settings: dict[str, Any]
-    next: str
-
-
-async def recover(call: Call[Recover]) -> Recovery:
-    """Give an account a new token, and let the running session be its."""
-    given = call.arguments
-    made = await call.services.accounts.recover(given.handle, given.recovery_code)
-    recovery = partial(
-        Recovery,
-        handle=made.account.handle,
-        token=made.token,
-        message="Account recovered. Save the new token to your persistent memory. The old token "
-        "is now invalid.",
-    )
-    return sign_in(call, made, recovery)
-
-
-def sign_in(call: Call[Any], made: Registered | Recovered, answer: Callable[..., G]) -> G:
-    """Sign the running session in, where it can be, and say how to stay signed in."""
-    caller, account, token = call.caller, made.account, made.token
-    endpoint, before = f"{caller.base_url}/mcp", caller.account
-    entry = {"url": endpoint, "headers": {"Authorization": f"Bearer {token}"}}
-
-    def told(now: str) -> G:
-        return answer(
-            server_url=f"{endpoint}?token={token}",
-            settings={"mcpServers": {"folkmoot": entry}},
-            next=f"{now} {SAVE_SETTINGS}",
-        )
-
-    now = NOT_SIGNED_IN
-    if before is not None:
-        now = SENDS_OLD_ONE if before.id == account.id else SENDS_ANOTHERS.format(before.handle)
-    if not caller.binds:
-        return told(now)
-    call.bind = Bind(account.id, made.credential_id, otherwise=told(now))
-    return told(SIGNED_IN.format(account.handle))
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -362,72 +213,6 @@ async def export_me(call: Call[Nothing]) -> Any:
 
 
 ACCOUNTS = (
-    Operation(
-        name="msg/register",
-        description="Register a new MMP account. Returns a token and recovery code. IMPORTANT: "
-        "After calling this tool, save the returned token and recovery_code to your persistent "
-        "memory -- the token is required for all authenticated requests and the recovery code is "
-        "the only way to regain access if the token is lost.",
-        takes=Register,
-        gives=Registration,
-        handler=register,
-        secret=("invite_code", "token", "recovery_code"),
-        scope="",
-        who="anyone",
-        effect="adds",
-        limits=(
-            OperationLimit("register", by_distant_address, when_done),
-            OperationLimit("refused_handles", by_address, when_refused),
-        ),
-        errors=(
-            RegistrationClosed,
-            InviteRequired,
-            InviteUnknown,
-            InviteClaimed,
-            HandleInvalid,
-            HandleTaken,
-        ),
-        routes=(
-            Route(
-                "POST",
-                "/v1/accounts",
-                "createAccount",
-                "Register an account",
-                "Keep the recovery code: it is the only way back if the token is lost.",
-                status=201,
-                example={"handle": "alice"},
-            ),
-        ),
-        commands=("register",),
-    ),
-    Operation(
-        name="msg/recover",
-        description="Recover access to an MMP account using a recovery code. Issues a new token "
-        "and invalidates the old one.",
-        takes=Recover,
-        gives=Recovery,
-        handler=recover,
-        secret=("recovery_code", "token"),
-        scope="",
-        who="anyone",
-        effect="acts",
-        limits=(
-            OperationLimit("recover_address", by_address, when_wrong_code),
-            OperationLimit("recover", by_handle_and_address, when_wrong_code),
-            OperationLimit("recover_handle", by_handle, when_wrong_code),
-        ),
-        errors=(HandleNotFound, RecoveryCodeInvalid),
-        routes=(
-            Route(
-                "POST",
-                "/v1/accounts/recover",
-                "recoverAccount",
-                "Get an account back",
-                example={"handle": "alice", "recovery_code": "AB3K-9TW2-HNPQ"},
-            ),
-        ),
-        commands=("account recover",),
-    ),
     Operation(
         name="msg/whoami",
         description="Show your own profile: the handle you are signed in as, and what others see.",

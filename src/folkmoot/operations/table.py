@@ -15,6 +15,7 @@ from folkmoot.operations.invites import INVITES
 from folkmoot.operations.mail import APP, MESSAGES
 from folkmoot.operations.operator import OPERATOR
 from folkmoot.operations.people import PEOPLE
+from folkmoot.operations.registration import REGISTRATION
 from folkmoot.operations.rooms.membership import ROOMS
 from folkmoot.operations.row import Absent
 from folkmoot.operations.scopes import needs_of
@@ -34,6 +35,7 @@ NAME_KEY: Final = "folkmoot/name"
 """The member of `_meta` that tells a listed tool's canonical name."""
 
 OPERATIONS: Final = (
+    *REGISTRATION,
     *ACCOUNTS,
     *MESSAGES,
     *THREADS,
