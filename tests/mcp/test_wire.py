@@ -19,7 +19,7 @@ NAMES = frozenset(
     value.lower()
     for name, value in vars(wire).items()
     if name.isupper() and type(value) is str and ("/" in value or value.startswith("mcp-"))
-) | {wire.INITIALIZE, wire.PING, wire.EVENT_ID_HEADER}
+) - {wire.JSON} | {wire.INITIALIZE, wire.PING, wire.EVENT_ID_HEADER}
 QUOTED = re.compile("[\"'](?:" + "|".join(map(re.escape, NAMES)) + ")", re.IGNORECASE)
 """What a module has in it that spells one of them."""
 

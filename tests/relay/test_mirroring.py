@@ -8,12 +8,13 @@ import pytest
 
 from folkmoot.core.message import Request
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.client.headers import VERSION_MEMBER, as_value
+from folkmoot.mcp.client.headers import as_value
+from folkmoot.mcp.wire import VERSION_KEY
 from folkmoot.relay.exchanges import mirrored
 
 
 def call(**arguments: Any) -> Request:
-    meta = {VERSION_MEMBER: "2026-07-28"}
+    meta = {VERSION_KEY: "2026-07-28"}
     params = {"name": "ship", "arguments": arguments, "_meta": meta}
     return Request(id=1, method="tools/call", params=params)
 

@@ -26,14 +26,13 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.strict import Limits
 from folkmoot.core.verdict import Block, Mock, Modify, Verdict
-from folkmoot.mcp.wire import EVENT_STREAM, TOOLS_CALL
+from folkmoot.mcp.wire import COMPLETE, EVENT_STREAM, RESULT_TYPE, TOOLS_CALL
 
 TEXT_LIMITS: Final = Limits(message_bytes=64 * 1024 * 1024, nesting=64)
 
 Envelope: TypeAlias = MessageEnvelope[Any]
 
 MAIL: Final = "msg"
-RESULT_TYPE: Final = "resultType"
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -141,7 +140,7 @@ def with_payload(response: Response, payload: dict[str, Any]) -> Response:
 def with_error(response: Response, error: FolkmootError) -> Response:
     """The answer to a call with an error in its place, of the type that its era names."""
     named = isinstance(response.result, dict) and RESULT_TYPE in response.result
-    kind = {RESULT_TYPE: "complete"} if named else {}
+    kind = {RESULT_TYPE: COMPLETE} if named else {}
     return replace(response, result={**kind, **error_result(error)}, error=msgspec.UNSET)
 
 

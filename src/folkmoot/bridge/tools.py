@@ -147,7 +147,6 @@ def check_sending(call: ToolCall) -> None:
 
 Annotator: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
-LIST: Final = TOOLS_LIST
 DESCRIPTIONS: Final = {
     "msg/send": "Send a message to another MMP user. The bridge on this computer encrypts it end "
     "to end if they have a key; `bridge.mode` in the answer says whether it did.",
@@ -194,14 +193,14 @@ class ToolDescriptions(CallInterceptor):
                 await self._marker.wait_marked()
             if call.tool in self._tellers:
                 notes[self] = call.tool
-        elif isinstance(message, Request) and message.method == LIST:
-            notes[self] = LIST
+        elif isinstance(message, Request) and message.method == TOOLS_LIST:
+            notes[self] = TOOLS_LIST
         response, about = answer_in(envelope), notes.get(self)
         if response is None or about is None:
             return CONTINUE
-        return (
-            self._list(response) if about == LIST else await self._rewrite_answer(response, about)
-        )
+        if about == TOOLS_LIST:
+            return self._list(response)
+        return await self._rewrite_answer(response, about)
 
     def _list(self, response: Response) -> Verdict:
         result = response.result

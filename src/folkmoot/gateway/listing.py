@@ -38,7 +38,7 @@ from folkmoot.gateway.model import (
 )
 from folkmoot.gateway.part import METHODS, BackendOffer, Entry, kind_of
 from folkmoot.gateway.rights import Scoped
-from folkmoot.mcp.wire import SERVER_KEY
+from folkmoot.mcp.wire import SERVER_KEY, UNCACHED
 from folkmoot.names import NameStyle
 from folkmoot.names.wire import without_combinators
 
@@ -230,7 +230,7 @@ class Listings:
             listed["nextCursor"] = following
         meta: dict[str, Any] = {}
         if stateless:
-            listed |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            listed |= UNCACHED
             meta[SERVER_KEY] = self._server_info
         if book.absent:
             meta[ABSENT_KEY] = book.absent

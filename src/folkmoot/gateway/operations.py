@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal, Verdict
     from folkmoot.gateway.rights import HubRights
 
-CALL: Final = TOOLS_CALL
 JOIN: Final = "room/join"
 READ: Final = "room/read"
 SAY: Final = "room/say"
@@ -65,7 +64,7 @@ OPERATIONS: Final[Mapping[str, str]] = {
 """The operation that a message in a room is, by its kind or the beginning of it."""
 
 KINDS: Final[Mapping[str, Kind]] = {
-    name: parse(f"mcp.request.{CALL}:{name}") for name in (*OPERATIONS.values(), POST)
+    name: parse(f"mcp.request.{TOOLS_CALL}:{name}") for name in (*OPERATIONS.values(), POST)
 }
 """What each of these operations is judged as."""
 EVERYONES: Final = "room/"
@@ -92,7 +91,7 @@ class HubPolicy:
         if principal.type is not _PERSON and principal.type is not _AGENT:
             return ALLOWED
         rights = self._rights.of_principal(principal)
-        if not rights.has_denies and type(message) is Request and message.method == CALL:
+        if not rights.has_denies and type(message) is Request and message.method == TOOLS_CALL:
             params: Any = message.params
             if type(params) is dict and str(params.get("name")).startswith(EVERYONES):
                 return ALLOWED
@@ -113,8 +112,8 @@ class HubPolicy:
         error = self.decide(principal, NO_RIGHTS, call_of(operation, arguments)).error
         if error is not None:
             if attempted:
-                about, room = f"mcp.request.{CALL}:{operation}", str(arguments.get("room", ""))
-                record_refusal(principal, about, error, room)
+                about = f"mcp.request.{TOOLS_CALL}:{operation}"
+                record_refusal(principal, about, error, str(arguments.get("room", "")))
             raise error
 
     def permits(
@@ -207,7 +206,7 @@ def denied(kind: Kind, attempted: Kind) -> CapabilityDenied:
 
 def call_of(operation: str, arguments: dict[str, Any]) -> Request:
     """An operation as a tool call, which the policy judges."""
-    return Request(id=0, method=CALL, params={"name": operation, "arguments": arguments})
+    return Request(id=0, method=TOOLS_CALL, params={"name": operation, "arguments": arguments})
 
 
 def call_in_room(room: str, message: McpxMessage) -> tuple[str, dict[str, Any]] | None:

@@ -15,7 +15,16 @@ from folkmoot.core.session import Era
 from folkmoot.gateway.limits import MAX_CACHED_SCHEMAS, MAX_NAME_SHOWN, MAX_REQUEST_STATE
 from folkmoot.gateway.model import Tell
 from folkmoot.jsonschemas import Fault, Schema, Schemas
-from folkmoot.mcp.wire import AS_TASK, COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
+from folkmoot.mcp.wire import (
+    AS_TASK,
+    COMPLETION,
+    INPUT_REQUIRED,
+    PROMPTS_GET,
+    REQUEST_STATE,
+    RESOURCES_READ,
+    RESULT_TYPE,
+    TOOLS_CALL,
+)
 
 if TYPE_CHECKING:
     from folkmoot.gateway.catalogue import Catalogue
@@ -23,9 +32,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.tasks import Task
 
 
-INPUT_REQUIRED: Final = "input_required"
-STATE: Final = "requestState"
-RESPONSES: Final = "inputResponses"
 MARK_BYTES: Final = 16
 
 
@@ -37,23 +43,23 @@ class Inputs:
 
     def mark(self, result: dict[str, Any], person: str, what: str) -> dict[str, Any]:
         """A result with its `requestState` signed for the caller; without one, unchanged."""
-        state = result.get(STATE)
-        if result.get("resultType") != INPUT_REQUIRED or type(state) is not str:
+        state = result.get(REQUEST_STATE)
+        if result.get(RESULT_TYPE) != INPUT_REQUIRED or type(state) is not str:
             return result
-        return {**result, STATE: f"{self._mark(state, person, what)}.{state}"}
+        return {**result, REQUEST_STATE: f"{self._mark(state, person, what)}.{state}"}
 
     def taken(self, params: dict[str, Any], person: str, what: str) -> dict[str, Any]:
         """The params of a repeated call with its `requestState` checked; any others unchanged."""
-        if STATE not in params:
+        if REQUEST_STATE not in params:
             return params
-        given = params[STATE]
+        given = params[REQUEST_STATE]
         mark, dot, state = given.partition(".") if type(given) is str else ("", "", "")
         known = len(state) <= MAX_REQUEST_STATE and hmac.compare_digest(
             mark.encode("utf-8", "replace"), self._mark(state, person, what).encode()
         )
         if not dot or not known:
             raise InputStateInvalid("This requestState is not valid for this call.")
-        return {**params, STATE: state}
+        return {**params, REQUEST_STATE: state}
 
     def _mark(self, state: str, person: str, what: str) -> str:
         said = "\0".join((person, what, state)).encode("utf-8", "surrogatepass")
@@ -62,11 +68,6 @@ class Inputs:
 
 GATEWAY_CALL: Final = "folkmoot/gateway-call"
 """The extension of an envelope's context that holds the `CallExtras`."""
-
-CALL: Final = TOOLS_CALL
-READ: Final = RESOURCES_READ
-GET: Final = PROMPTS_GET
-COMPLETE: Final = COMPLETION
 
 
 class TaskAction(Struct, frozen=True):
@@ -172,10 +173,10 @@ def shown(name: Any) -> str:
 
 
 ASKS: Final[Mapping[str, Callable[[Catalogue, dict[str, Any]], RoutedRequest]]] = {
-    CALL: of_tool,
-    GET: of_prompt,
-    READ: of_resource,
-    COMPLETE: of_completion,
+    TOOLS_CALL: of_tool,
+    PROMPTS_GET: of_prompt,
+    RESOURCES_READ: of_resource,
+    COMPLETION: of_completion,
 }
 """The methods that a backend answers."""
 

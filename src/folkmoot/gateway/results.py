@@ -11,7 +11,16 @@ from msgspec import UNSET
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.limits import MAX_CONTENT_DEPTH
 from folkmoot.gateway.mapping import exposed_uri, shown_uri
-from folkmoot.mcp.wire import AS_TASK, COMPLETION, PROMPTS_GET, RESOURCES_READ, TOOLS_CALL
+from folkmoot.mcp.wire import (
+    AS_TASK,
+    COMPLETE,
+    COMPLETION,
+    INPUT_REQUIRED,
+    PROMPTS_GET,
+    RESOURCES_READ,
+    RESULT_TYPE,
+    TOOLS_CALL,
+)
 
 Spell: TypeAlias = Callable[[str], str]
 """What a URI of a server's own is called here."""
@@ -25,7 +34,6 @@ NEEDED: Final[dict[str, tuple[str, type]]] = {
     COMPLETION: ("completion", dict),
 }
 """The member that the result of a method must have, and what it is."""
-COMPLETE: Final = "complete"
 STRUCTURED: Final = "structuredContent"
 TEXT: Final = "text"
 """The type of contents in which there is no URI; most are such."""
@@ -41,7 +49,7 @@ def map_result(
     and texts, is left alone.
     """
     spell = partial(exposed_uri if canonical else shown_uri, namespace)
-    asks = result.get("resultType") == "input_required"
+    asks = result.get(RESULT_TYPE) == INPUT_REQUIRED
     for member, mapper in QUESTIONS if asks else RESULTS.get(method, ()):
         if member in result:
             result = _member(result, member, mapper, spell)
@@ -55,7 +63,7 @@ def fault_of(method: str, result: Any) -> str | None:
     """
     if not isinstance(result, dict):
         return "it must be an object"
-    kind = result.get("resultType", COMPLETE)
+    kind = result.get(RESULT_TYPE, COMPLETE)
     if kind != COMPLETE or method not in NEEDED:
         no_task = kind == AS_TASK and (method != TOOLS_CALL or not is_task(result))
         return "it is no valid task" if no_task else None
@@ -78,7 +86,7 @@ def is_task(result: dict[str, Any]) -> bool:
     """
     if "content" in result or STRUCTURED in result:
         return False
-    kind = result.get("resultType", COMPLETE)
+    kind = result.get(RESULT_TYPE, COMPLETE)
     return kind == AS_TASK or (kind == COMPLETE and type(result.get(AS_TASK)) is dict)
 
 
@@ -98,7 +106,7 @@ def valid_outcome(method: str, response: Response) -> str:
         return "tool_error"
     if method == TOOLS_CALL and "content" not in result and is_task(result):
         return "task"
-    return "ok" if result.get("resultType", COMPLETE) == COMPLETE else "input_required"
+    return "ok" if result.get(RESULT_TYPE, COMPLETE) == COMPLETE else "input_required"
 
 
 def map_meta(meta: Any, spell: Spell) -> Any:

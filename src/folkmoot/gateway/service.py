@@ -18,16 +18,10 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.model import UpstreamRequest
-from folkmoot.gateway.requests import (
-    ASKS,
-    CALL,
-    GATEWAY_CALL,
-    STATE,
-    CallExtras,
-)
+from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, CallExtras
 from folkmoot.gateway.results import fault_of, map_result, outcome_of, valid_outcome
 from folkmoot.gateway.task_calls import NO_TASK, TaskCalls
-from folkmoot.mcp.wire import AS_TASK
+from folkmoot.mcp.wire import AS_TASK, REQUEST_STATE, TOOLS_CALL
 from folkmoot.telemetry.logs import AUDIT_TRAIL
 
 if TYPE_CHECKING:
@@ -89,7 +83,7 @@ class GatewayService:
                 outcome = outcome_of(method, response)
         except FolkmootError as error:
             outcome = error.code
-            if method != CALL or isinstance(error, OF_THE_PROTOCOL):
+            if method != TOOLS_CALL or isinstance(error, OF_THE_PROTOCOL):
                 raise
             response = Response(id=request.id, result=failed(error))
         except Exception:
@@ -150,10 +144,12 @@ class GatewayService:
         ):
             plan = await self.tasks.plan(tool, params, person, extras)
             given, capabilities = {**given, **plan.params}, plan.offered(capabilities)
+        if REQUEST_STATE in given:
+            given = self._inputs.taken(given, person, asked.what)
         response = await backend.request(
             UpstreamRequest(
                 method=method,
-                params=self._inputs.taken(given, person, asked.what) if STATE in given else given,
+                params=given,
                 person=person,
                 capabilities=capabilities,
                 log_level=extras.log_level,
@@ -178,7 +174,7 @@ class GatewayService:
                 return Response(id=request.id, result=made)
         in_room = bool(extras.room)
         told = map_result(method, response.result, asked.namespace, canonical=in_room)
-        if STATE in told:
+        if REQUEST_STATE in told:
             told = self._inputs.mark(told, person, asked.what)
         return Response(id=request.id, result=told)
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 DECLARED: Final[Mapping[str, Any]] = {"extensions": {wire.TASKS_EXTENSION: {}}}
 """What a client declares that can be answered with a task."""
 TASK_ID: Final = "taskId"
-ROUND: Final = ("inputResponses", "requestState")
+ROUND: Final = ("inputResponses", wire.REQUEST_STATE)
 OTHER_ERA: Final = "This task was created in the {} era and can only be used there."
 
 
@@ -127,7 +127,7 @@ class TaskCalls:
         None for one that wants input first, or is none and was to be none.
         """
         going_on = is_task(result)
-        if result.get("resultType") == wire.INPUT_REQUIRED or not (going_on or plan.wished):
+        if result.get(wire.RESULT_TYPE) == wire.INPUT_REQUIRED or not (going_on or plan.wished):
             return None
         wrapped = wire.AS_TASK in result
         if not going_on or wrapped is not plan.wished or not (plan.wished or plan.possible):
@@ -263,7 +263,7 @@ class TaskCalls:
             self._tasks.confirmed(task, result)
         shown = renamed(result, own, task.id)
         if "inputRequests" in shown:
-            asked = {"resultType": wire.INPUT_REQUIRED, "inputRequests": shown["inputRequests"]}
+            asked = {wire.RESULT_TYPE: wire.INPUT_REQUIRED, "inputRequests": shown["inputRequests"]}
             asked = map_result(wire.TOOLS_CALL, asked, namespace)["inputRequests"]
             shown = {**shown, "inputRequests": each_renamed(asked, own, task.id)}
         if method == wire.TASKS_RESULT:

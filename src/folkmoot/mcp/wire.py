@@ -26,6 +26,8 @@ STATELESS_VERSION: Final = FIRST_STATELESS
 """The version we speak with a server of the stateless era."""
 HANDSHAKE_VERSION: Final = "2025-11-25"
 """The version we offer a server of the handshake era."""
+ASSUMED_VERSION: Final = "2025-03-26"
+"""What a client speaks over HTTP that does not say, as the specification has it."""
 HANDSHAKE_VERSIONS: Final = frozenset(
     version for version in KNOWN_VERSIONS if ProtocolVersion(version).era is Era.HANDSHAKE
 )
@@ -76,7 +78,8 @@ PARAM_HEADERS: Final = "mcp-param-"
 """How the headers begin that repeat an argument of a call."""
 EVENT_ID_HEADER: Final = "last-event-id"
 EVENT_STREAM: Final = "text/event-stream"
-ACCEPT_BOTH: Final = "application/json, text/event-stream"
+JSON: Final = "application/json"
+ACCEPT_BOTH: Final = f"{JSON}, {EVENT_STREAM}"
 """What a client says that it accepts in answer to a POST."""
 
 PROTOCOL_KEYS: Final = "io.modelcontextprotocol/"
@@ -129,10 +132,14 @@ LEVELS: Final = (
     "emergency",
 )
 
+RESULT_TYPE: Final = "resultType"
 COMPLETE: Final = "complete"
 INPUT_REQUIRED: Final = "input_required"
 AS_TASK: Final = "task"
 """What a result says of itself that is a task, and the param that wishes for one before."""
+REQUEST_STATE: Final = "requestState"
+UNCACHED: Final = {RESULT_TYPE: COMPLETE, "ttlMs": 0, "cacheScope": "private"}
+"""What the stateless era adds to a result that nobody is to keep."""
 
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602

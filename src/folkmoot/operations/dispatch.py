@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.operations")
 
-METHOD: Final = TOOLS_CALL
 CALLER: Final = "folkmoot/caller"
 """The extension of an envelope's context that holds the `Caller`."""
 
@@ -215,7 +214,9 @@ class ToolService:
         """Call the tool; its `OperationResult` is the answer."""
         envelope = admitted.envelope
         request = envelope.message
-        params = request.params if type(request) is Request and request.method == METHOD else None
+        params = (
+            request.params if type(request) is Request and request.method == TOOLS_CALL else None
+        )
         if not isinstance(params, dict):
             raise RewriteRefused("An interceptor turned a tool call into something else.")
         tool = self._named(params["name"])

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 FIND_TOOL: Final = "folkmoot/find_tool"
 CALL_TOOL: Final = "folkmoot/call_tool"
-METHOD: Final = TOOLS_CALL
 
 NO_PROJECTION: Final = "It stands for other tools, where few are listed."
 
@@ -94,7 +93,7 @@ def taken_out(message: ProtocolMessage, canonical: Callable[[str], str]) -> Prot
 
     `canonical` is the one name of a tool, however it is spelled.
     """
-    params = message.params if type(message) is Request and message.method == METHOD else None
+    params = message.params if type(message) is Request and message.method == TOOLS_CALL else None
     if type(message) is not Request or not isinstance(params, dict):
         return message
     name, arguments = params.get("name"), params.get("arguments")

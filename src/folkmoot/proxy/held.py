@@ -24,7 +24,8 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.ports import Bus, Clock, Event
 from folkmoot.core.verdict import Hold
-from folkmoot.proxy.interceptors.base import CALL, TYPES, context_of, method_of, root_of
+from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.proxy.interceptors.base import TYPES, context_of, method_of, root_of
 
 MOST_HELD: Final = 256
 PREVIEW: Final = 200
@@ -180,7 +181,9 @@ def seen(number: int, now: float, envelope: MessageEnvelope[Any], by: str, hold:
         direction=context.direction.value,
         type=_TYPES.get(root, root),
         method=visible(method or hold.method),
-        tool=visible(context_of(CALL, _params(message), str) if method == CALL else hold.tool),
+        tool=visible(
+            context_of(TOOLS_CALL, _params(message), str) if method == TOOLS_CALL else hold.tool
+        ),
         session=visible(session_id.value[:8]) if session_id else "",
         rule=visible(by),
         reason=visible(hold.reason),
@@ -221,7 +224,7 @@ def preview(message: Any) -> str:
         said = body.get("result", body.get("error"))
     else:
         said = _params(message)
-        if isinstance(message, Request) and message.method == CALL and isinstance(said, dict):
+        if isinstance(message, Request) and message.method == TOOLS_CALL and isinstance(said, dict):
             said = said.get("arguments")
     text = msgspec.json.encode({} if said is None else said)[: PREVIEW * 8].decode(errors="ignore")
     return visible(text, PREVIEW)

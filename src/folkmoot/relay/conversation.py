@@ -21,7 +21,7 @@ from folkmoot.core.session import (
     SessionState,
 )
 from folkmoot.core.timing import TimingContext
-from folkmoot.mcp.wire import SESSION_HEADER, VERSION_HEADER
+from folkmoot.mcp.wire import ASSUMED_VERSION, SESSION_HEADER, VERSION_HEADER
 from folkmoot.proxy.sessions import ProxySession, SessionManager
 
 if TYPE_CHECKING:
@@ -162,8 +162,6 @@ class ProxyConversation:
         )
 
 
-ASSUMED_VERSION: Final = "2025-03-26"
-"""What a client speaks in a session that does not say, as the specification has it."""
 REFUSED: Final = 400
 NOT_FOUND: Final = 404
 

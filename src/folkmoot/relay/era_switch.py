@@ -24,10 +24,10 @@ from folkmoot.core.transport import Headers
 from folkmoot.mcp import wire
 from folkmoot.mcp.client.connect import PROBE as HANDSHAKE
 from folkmoot.mcp.client.connect import end_session
-from folkmoot.mcp.client.weblink import EVENTS, SAYS
+from folkmoot.mcp.client.weblink import SAYS
 from folkmoot.mcp.eras.openings import Evidence, answer_to_discover
 from folkmoot.mcp.framing import EventReader
-from folkmoot.mcp.wire import request_meta, speaks_stateless
+from folkmoot.mcp.wire import EVENT_STREAM, request_meta, speaks_stateless
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -154,7 +154,8 @@ async def heard(answer: HttpAnswer) -> bytes:
         said += chunk[: MOST_PROBED - len(said)]
         if len(said) == MOST_PROBED:
             break
-        if answer.content_type == EVENTS and any(read_answer(e.data) for e in events.feed(chunk)):
+        read = events.feed(chunk) if answer.content_type == EVENT_STREAM else ()
+        if any(read_answer(event.data) for event in read):
             break
     return bytes(said)
 

@@ -24,10 +24,6 @@ from folkmoot.core.transport import Headers, HttpMetadata, SseMetadata, Transpor
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.client.headers import (
     ANSWER_HEADERS,
-    METHOD,
-    NAME,
-    PARAM,
-    VERSION,
     Mirror,
     Path,
     allowed,
@@ -46,7 +42,16 @@ from folkmoot.mcp.server.heads import (
     unwrapped,
 )
 from folkmoot.mcp.server.responses import say
-from folkmoot.mcp.wire import EVENT_ID_HEADER, EVENT_STREAM, answered_id
+from folkmoot.mcp.wire import (
+    EVENT_ID_HEADER,
+    EVENT_STREAM,
+    JSON,
+    METHOD_HEADER,
+    NAME_HEADER,
+    PARAM_HEADERS,
+    VERSION_HEADER,
+    answered_id,
+)
 from folkmoot.relay.steps import TO_CLIENT, answer_of
 
 if TYPE_CHECKING:
@@ -131,7 +136,7 @@ class Contexts:
         self._known[key] = context
 
 
-REPEATED: Final = frozenset({METHOD, NAME, VERSION})
+REPEATED: Final = frozenset({METHOD_HEADER, NAME_HEADER, VERSION_HEADER})
 
 _mirror: Final = Mirror()
 
@@ -162,12 +167,12 @@ def _with_params(
     """
     known = list(_leaves(before))
     for name, value in headers:
-        if not name.startswith(PARAM):
+        if not name.startswith(PARAM_HEADERS):
             yield name, value
             continue
         paths = [path for path, leaf in known if leaf == unwrapped(value)]
         if len(paths) > 1:
-            paths = [path for path in paths if path[-1].lower() == name.removeprefix(PARAM)]
+            paths = [path for path in paths if path[-1].lower() == name.removeprefix(PARAM_HEADERS)]
         if len(paths) != 1:
             yield name, value
         elif (text := as_text(value_at(now, paths[0]))) is not None:
@@ -300,7 +305,6 @@ def unreadable(error: MessageError) -> ServerAnswerInvalid:
     return ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}")
 
 
-JSON: Final = "application/json"
 ACCEPTED: Final = 202
 
 

@@ -27,25 +27,21 @@ from folkmoot.gateway.configured_rights import may_use
 from folkmoot.gateway.listing import MEMBERS, is_app_only, make_cursor, read_cursor, tool_shown
 from folkmoot.gateway.model import PromptEntry, ToolEntry
 from folkmoot.gateway.part import TEMPLATE
-from folkmoot.gateway.requests import (
-    ASKS,
-    CALL,
-    COMPLETE,
-    GATEWAY_CALL,
-    GET,
-    INPUT_REQUIRED,
-    READ,
-    CallExtras,
-    shown,
-)
+from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, CallExtras, shown
 from folkmoot.mcp.wire import (
+    COMPLETION,
+    INPUT_REQUIRED,
     PING,
     PROGRESS,
+    PROMPTS_GET,
     PROMPTS_LIST,
     PROTOCOL_KEYS,
     RESOURCES_LIST,
+    RESOURCES_READ,
+    RESULT_TYPE,
     TEMPLATES_LIST,
     TOKEN_KEY,
+    TOOLS_CALL,
     TOOLS_LIST,
 )
 from folkmoot.pipeline import Pipeline, enveloped
@@ -124,7 +120,7 @@ def shown_here(entry: Entry) -> Definition:
 MOST_MESSAGE: Final = 1_000
 """Characters of a progress message that everyone in the room is told."""
 MOST_QUESTIONS: Final = 3
-FIELDS: Final = {CALL: "name", GET: "name", READ: "uri", COMPLETE: "ref"}
+FIELDS: Final = {TOOLS_CALL: "name", PROMPTS_GET: "name", RESOURCES_READ: "uri", COMPLETION: "ref"}
 """Where the name of what is asked for stands."""
 NEEDS: Final = "needs your own right at the hub; rights in a room do not open a backend."
 """The end of every refusal. Everyone in the room reads it, so it tells nothing of what one has."""
@@ -238,9 +234,9 @@ def extras_of(asked: Asked, tell: TellProgress | None) -> CallExtras:
 
 def canonical(catalogue: Catalogue, method: str, name: str) -> str | None:
     """What a name stands for, in whichever spelling; None where nothing has it."""
-    if method == READ or (method == COMPLETE and "://" in name):
+    if method == RESOURCES_READ or (method == COMPLETION and "://" in name):
         return catalogue.canonical_uri(name)
-    entry = catalogue.tool(name) if method == CALL else catalogue.prompt(name)
+    entry = catalogue.tool(name) if method == TOOLS_CALL else catalogue.prompt(name)
     return None if entry is None else entry.canonical
 
 
@@ -277,7 +273,7 @@ def progress_of(params: dict[str, Any]) -> dict[str, Any]:
 def check_complete(response: Response, what: str) -> None:
     """Refuse an answer that asks back: in a room there is nobody whom it could be put to."""
     result = response.result
-    if not isinstance(result, dict) or result.get("resultType") != INPUT_REQUIRED:
+    if not isinstance(result, dict) or result.get(RESULT_TYPE) != INPUT_REQUIRED:
         return
     questions = result.get("inputRequests")
     asks = list(questions.values()) if isinstance(questions, dict) else []

@@ -22,14 +22,13 @@ from folkmoot.core.ports import Admitted, Carried, Clock, Recorder
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.verdict import Block, Mock, Modify
 from folkmoot.mcp.client.headers import stateless_version
-from folkmoot.mcp.wire import cancelled_id, refusal
+from folkmoot.mcp.wire import COMPLETE, RESULT_TYPE, cancelled_id, refusal
 from folkmoot.pipeline import Aside, Pipeline
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.relay.conversation import ProxyConversation
 
 TO_SERVER: Final = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT: Final = MessageDirection.SERVER_TO_CLIENT
-RESULT_TYPE: Final = "resultType"
 
 Envelope: TypeAlias = MessageEnvelope[Any]
 
@@ -144,7 +143,7 @@ def in_era_of(request: Any, verdict: Block | Mock) -> Block | Mock:
         return verdict
     if RESULT_TYPE in verdict.result or stateless_version(request) is None:
         return verdict
-    return Mock({RESULT_TYPE: "complete", **verdict.result})
+    return Mock({RESULT_TYPE: COMPLETE, **verdict.result})
 
 
 def answer_of(verdict: Block | Mock, message_id: MessageId | None) -> Response:

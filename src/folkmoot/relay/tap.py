@@ -19,7 +19,7 @@ from folkmoot.core.transport import Headers
 from folkmoot.core.verdict import Block, Mock
 from folkmoot.mcp import wire
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, REQUEST_HEADERS, allowed
-from folkmoot.mcp.wire import readable_id
+from folkmoot.mcp.wire import JSON, readable_id
 from folkmoot.operations.concealment import ConcealingRecorder, conceal
 from folkmoot.operations.finder import taken_out
 from folkmoot.proxy.chain import Chain
@@ -29,7 +29,7 @@ from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import SessionLimits, SessionManager
 from folkmoot.proxy.tape import TapeSide
 from folkmoot.relay.conversation import HttpConversations
-from folkmoot.relay.exchanges import JSON, Contexts, Replies, mirrored, say_json, settle
+from folkmoot.relay.exchanges import Contexts, Replies, mirrored, say_json, settle
 from folkmoot.relay.recording import Recording
 from folkmoot.relay.steps import TO_SERVER, Steps, answer_of
 from folkmoot.taskgroups import aside

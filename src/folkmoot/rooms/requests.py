@@ -27,15 +27,13 @@ from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import PrincipalType
-from folkmoot.mcp.wire import CANCELLED, TOOLS_CALL, TOOLS_LIST
+from folkmoot.mcp.wire import CANCELLED, TOOLS_LIST
 from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_ASKED, MAX_TOOL_PAGES, MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from folkmoot.rooms.model import Visitor
     from folkmoot.rooms.rooms import Rooms
 
-LIST: Final = TOOLS_LIST
-CALL: Final = TOOLS_CALL
 OFFERING: Final = frozenset((PrincipalType.AGENT.value, PrincipalType.BACKEND.value))
 """Types of participants that are asked for their tools unless someone else is named."""
 
@@ -188,7 +186,7 @@ class Requester:
         refusal: FolkmootError | None = None
         for name, params in pages.items():
             try:
-                sent.append(await self.send(name, LIST, params))
+                sent.append(await self.send(name, TOOLS_LIST, params))
             except (PolicyError, RecipientUnknown) as error:
                 refusal = error
         return sent, refusal

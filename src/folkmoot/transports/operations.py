@@ -15,9 +15,9 @@ from folkmoot.core.errors import RewriteRefused
 from folkmoot.core.message import Request
 from folkmoot.core.session import ProtocolVersion, SessionContext
 from folkmoot.core.transport import UNKNOWN
-from folkmoot.gateway.operations import CALL, call_in_room
+from folkmoot.gateway.operations import call_in_room
 from folkmoot.gateway.requests import GATEWAY_CALL
-from folkmoot.mcp.wire import HANDSHAKE_VERSION, STATELESS_VERSION
+from folkmoot.mcp.wire import HANDSHAKE_VERSION, STATELESS_VERSION, TOOLS_CALL
 from folkmoot.operations.concealment import conceal_call
 from folkmoot.pipeline import Pipeline, enveloped, error_of, judged_by_the_service
 
@@ -73,7 +73,9 @@ class Operations:
 
         With `judged` off, policy is asked by whoever performs it.
         """
-        request = Request(id=0, method=CALL, params={"name": operation, "arguments": arguments})
+        request = Request(
+            id=0, method=TOOLS_CALL, params={"name": operation, "arguments": arguments}
+        )
 
         def stopped(_: MessageEnvelope[Any], ruling: Ruling) -> NoReturn:
             error = error_of(ruling)
@@ -119,7 +121,7 @@ class Operations:
         extras: CallExtras,
     ) -> Response:
         """The answer of a server's tool to someone who calls it by its canonical name over REST."""
-        request = Request(id=0, method=CALL, params={"name": name, "arguments": arguments})
+        request = Request(id=0, method=TOOLS_CALL, params={"name": name, "arguments": arguments})
         envelope = enveloped(
             self._clock, request, principal, session=SPOKEN[era], extensions={GATEWAY_CALL: extras}
         )
@@ -162,7 +164,7 @@ class Operations:
 def arguments_left(admitted: Admitted, operation: str) -> dict[str, Any]:
     """The arguments of an operation as the interceptors left them."""
     message = admitted.envelope.message
-    params = message.params if type(message) is Request and message.method == CALL else None
+    params = message.params if type(message) is Request and message.method == TOOLS_CALL else None
     if isinstance(params, dict) and params.get("name") == operation:
         arguments = params.get("arguments")
         if isinstance(arguments, dict):

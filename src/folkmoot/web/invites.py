@@ -15,8 +15,9 @@ from folkmoot.core.errors import FolkmootError, MediaTypeUnsupported
 from folkmoot.core.message import Request as McpRequest
 from folkmoot.core.ports import Clock
 from folkmoot.gateway.rights import HubRights
+from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.call import Caller, OperationResult
-from folkmoot.operations.dispatch import CALLER, METHOD, failure
+from folkmoot.operations.dispatch import CALLER, failure
 from folkmoot.pipeline import Pipeline, enveloped
 from folkmoot.web.limits import MAX_FORM_BYTES, MAX_FORM_FIELDS, MAX_INVITE_MESSAGE
 
@@ -181,7 +182,7 @@ class JoinForm:
         """Register with an invite, for someone who has no account yet, and sign them in."""
         arguments = {"handle": handle, "invite_code": code}
         message = McpRequest(
-            id=1, method=METHOD, params={"name": "msg/register", "arguments": arguments}
+            id=1, method=TOOLS_CALL, params={"name": "msg/register", "arguments": arguments}
         )
         caller = Caller(
             address=self._locate(request.scope),

@@ -274,7 +274,6 @@ def offered(holder: Holder) -> dict[str, Slash]:
     return {name: it for name, it in SLASHES.items() if not it.needs or any(map(may, it.needs))}
 
 
-LIST: Final = TOOLS_LIST
 SECONDS: Final = 5.0
 """How long a participant has to answer."""
 OFFERING: Final = frozenset(("agent", "backend"))
@@ -366,7 +365,7 @@ class Toolbox:
         params: dict[str, Any] = {}
         try:
             for _ in range(MAX_PAGES):
-                answer = await self._room.request(name, LIST, params, timeout=SECONDS)
+                answer = await self._room.request(name, TOOLS_LIST, params, timeout=SECONDS)
                 told = answer if isinstance(answer, dict) else {}
                 found += definitions(told.get("tools"))
                 if not isinstance(cursor := told.get("nextCursor"), str):

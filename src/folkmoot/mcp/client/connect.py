@@ -14,11 +14,10 @@ from folkmoot.core.message import Response, decode_message
 from folkmoot.core.strict import encode
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.connection import read_whole
-from folkmoot.mcp.client.http import SESSION
 from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS
-from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK, SAYS
+from folkmoot.mcp.client.weblink import LISTENS, OK, SAYS
 from folkmoot.mcp.framing import EventReader
-from folkmoot.mcp.wire import INITIALIZE
+from folkmoot.mcp.wire import EVENT_STREAM, HANDSHAKE_VERSION, INITIALIZE, JSON, SESSION_HEADER
 
 if TYPE_CHECKING:
     from folkmoot.mcp.client.connection import HttpAnswer
@@ -36,7 +35,7 @@ PROBE: Final = encode(
         "id": "folkmoot-probe",
         "method": INITIALIZE,
         "params": {
-            "protocolVersion": "2025-11-25",
+            "protocolVersion": HANDSHAKE_VERSION,
             "capabilities": {},
             "clientInfo": {"name": "folkmoot", "version": "1"},
         },
@@ -80,10 +79,10 @@ async def _speaks_jsonrpc(answer: HttpAnswer) -> bool:
 
 async def end_session(target: HttpTarget, answer: HttpAnswer, headers: Headers = Headers()) -> None:  # noqa: B008 - frozen
     """Leave nothing behind of a handshake that was only a question."""
-    session = answer.headers.get(SESSION)
+    session = answer.headers.get(SESSION_HEADER)
     if answer.status not in OK or session is None:
         return
-    told = Headers((*headers, (SESSION, session)))
+    told = Headers((*headers, (SESSION_HEADER, session)))
     try:
         async with asyncio.timeout(ENDPOINT_SECONDS), target.ask("DELETE", told):
             return
@@ -93,7 +92,7 @@ async def end_session(target: HttpTarget, answer: HttpAnswer, headers: Headers =
 
 async def _names_endpoint(answer: HttpAnswer) -> bool:
     """Whether an answer is the stream of the old transport, which its first event tells."""
-    if answer.status not in OK or answer.content_type != EVENTS:
+    if answer.status not in OK or answer.content_type != EVENT_STREAM:
         return False
     reader = EventReader(MOST_ANSWER)
     try:

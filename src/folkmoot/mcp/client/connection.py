@@ -18,6 +18,7 @@ from msgspec import Struct
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.transport import ConnectionInfo, Headers
 from folkmoot.mcp.client.headers import text_of
+from folkmoot.mcp.wire import JSON
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -83,7 +84,7 @@ class HttpAnswer(Struct, eq=False):
     @property
     def is_message(self) -> bool:
         """Whether it is one message, and all of it is here."""
-        return self.whole and self.content_type == "application/json"
+        return self.whole and self.content_type == JSON
 
     async def read(self) -> bytes:
         """The next part of the body, or nothing at its end."""

@@ -34,9 +34,16 @@ from folkmoot.core.message import (
 from folkmoot.core.transport import SseMetadata, TransportContext
 from folkmoot.mcp.client.connection import HttpAnswer, read_whole
 from folkmoot.mcp.client.target import Asking, may_recover, refusal_of
-from folkmoot.mcp.client.weblink import EVENTS, JSON, LISTENS, OK
+from folkmoot.mcp.client.weblink import LISTENS, OK
 from folkmoot.mcp.framing import EventReader, SseEvent
-from folkmoot.mcp.wire import EVENT_ID_HEADER, INITIALIZE, LISTEN, SESSION_HEADER
+from folkmoot.mcp.wire import (
+    EVENT_ID_HEADER,
+    EVENT_STREAM,
+    INITIALIZE,
+    JSON,
+    LISTEN,
+    SESSION_HEADER,
+)
 from folkmoot.taskgroups import Eager
 
 if TYPE_CHECKING:
@@ -148,7 +155,7 @@ class HttpExchange:
                     self.headed.set()
                 if answer.status not in OK:
                     await self._refused(answer)
-                elif answer.content_type == EVENTS:
+                elif answer.content_type == EVENT_STREAM:
                     await self._read(answer)
                 else:
                     await self._whole(answer)
@@ -168,7 +175,7 @@ class HttpExchange:
         headers = link.in_session(self._sender | LISTENS | stream.resuming)
         try:
             async with link.target.ask("GET", headers) as answer:
-                if answer.status in OK and answer.content_type == EVENTS:
+                if answer.status in OK and answer.content_type == EVENT_STREAM:
                     await self._read(answer)
                     return None
                 status = answer.status
@@ -291,7 +298,7 @@ class GetStream:
         try:
             async with self._link.target.ask("GET", headers) as answer:
                 self.begun.set()
-                if answer.status in OK and answer.content_type == EVENTS:
+                if answer.status in OK and answer.content_type == EVENT_STREAM:
                     await stream.read(answer)
                     return True
                 status = answer.status

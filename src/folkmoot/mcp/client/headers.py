@@ -125,11 +125,6 @@ def without(headers: Headers, names: Iterable[str]) -> Headers:
     return Headers(tuple(pair for pair in headers.pairs if pair[0] not in held))
 
 
-VERSION_MEMBER: Final = wire.VERSION_KEY
-VERSION: Final = wire.VERSION_HEADER
-METHOD: Final = wire.METHOD_HEADER
-NAME: Final = wire.NAME_HEADER
-PARAM: Final = wire.PARAM_HEADERS
 ANNOTATION: Final = "x-mcp-header"
 """Marks a property of a tool's schema whose value is repeated."""
 
@@ -159,7 +154,7 @@ def stateless_version(message: ProtocolMessage) -> str | None:
     if type(message) is Response or type(message.params) is not dict:
         return None
     meta = message.params.get("_meta")
-    version = meta.get(VERSION_MEMBER) if type(meta) is dict else None
+    version = meta.get(wire.VERSION_KEY) if type(meta) is dict else None
     return version if type(version) is str and _is_stateless(version) else None
 
 
@@ -184,11 +179,11 @@ class Mirror:
 
     def headers(self, message: Request | Notification, version: str) -> dict[str, str]:
         """The headers that repeat a message."""
-        made = {VERSION: version, METHOD: as_value(message.method)}
+        made = {wire.VERSION_HEADER: version, wire.METHOD_HEADER: as_value(message.method)}
         params = message.params if isinstance(message.params, dict) else {}
         name = params.get(NAMED_BY.get(message.method, ""))
         if isinstance(name, str):
-            made[NAME] = as_value(name)
+            made[wire.NAME_HEADER] = as_value(name)
             if message.method == wire.TOOLS_CALL and name in self._tools:
                 made |= self._params(name, params.get("arguments"))
         return made
@@ -215,7 +210,7 @@ class Mirror:
         for path, token in self.marked(tool).items():
             written = _written(value_at(arguments, path))
             if written is not None:
-                made[PARAM + token] = written
+                made[wire.PARAM_HEADERS + token] = written
         return made
 
 

@@ -28,7 +28,7 @@ from folkmoot.core.message import (
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.mcp import wire
 from folkmoot.mcp.client.exchange import GetStream, HttpExchange
-from folkmoot.mcp.client.headers import VERSION, Mirror, as_value, stateless_version
+from folkmoot.mcp.client.headers import Mirror, as_value, stateless_version
 from folkmoot.mcp.client.link import JUNK_A_SECOND
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.weblink import OK, SAYS, WebLink
@@ -45,7 +45,6 @@ __all__ = ["HttpLink", "HttpTarget"]
 
 logger = logging.getLogger("folkmoot.proxy")
 
-SESSION: Final = wire.SESSION_HEADER
 TELLING: Final = frozenset((wire.INITIALIZE, wire.TOOLS_LIST))
 """Methods whose answers a link learns from."""
 MOST_OPEN: Final = 256
@@ -183,7 +182,7 @@ class HttpLink(WebLink):
         """The head of an answer is there."""
         handshake = exchange.request.method == wire.INITIALIZE and not exchange.stateless
         if handshake and answer.status in OK:
-            self.server_session = answer.headers.get(SESSION)
+            self.server_session = answer.headers.get(wire.SESSION_HEADER)
 
     async def deliver(
         self,
@@ -248,9 +247,9 @@ class HttpLink(WebLink):
     def in_session(self, headers: dict[str, str]) -> dict[str, str]:
         """The headers, with those of the session."""
         if self.server_session is not None:
-            headers[SESSION] = self.server_session
+            headers[wire.SESSION_HEADER] = self.server_session
         if self.version is not None:
-            headers[VERSION] = self.version
+            headers[wire.VERSION_HEADER] = self.version
         return headers
 
     def count(self) -> int:

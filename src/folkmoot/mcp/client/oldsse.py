@@ -30,15 +30,8 @@ from folkmoot.core.transport import TransportContext
 from folkmoot.mcp.client.exchange import ServerStream
 from folkmoot.mcp.client.link import OpenRequests
 from folkmoot.mcp.client.target import refusal_of
-from folkmoot.mcp.client.weblink import (
-    EVENTS,
-    LISTENS,
-    OK,
-    SAYS,
-    WebLink,
-    as_carry_error,
-)
-from folkmoot.mcp.wire import INITIALIZE, answered_id, cancelled_id
+from folkmoot.mcp.client.weblink import LISTENS, OK, SAYS, WebLink, as_carry_error
+from folkmoot.mcp.wire import EVENT_STREAM, INITIALIZE, answered_id, cancelled_id
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
@@ -81,7 +74,7 @@ class OldSseLink(WebLink):
             async with self.target.ask("GET", headers) as answer:
                 if answer.status not in OK:
                     raise as_carry_error(refusal_of(answer.status))
-                if answer.content_type != EVENTS:
+                if answer.content_type != EVENT_STREAM:
                     raise ServerAnswerInvalid(
                         f"The server at {self.target.shown} answers with "
                         f"{answer.content_type[:100]}, not with a stream of events."

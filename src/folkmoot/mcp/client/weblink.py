@@ -13,7 +13,7 @@ from folkmoot.mcp.carrier import PROXY_LIMITS, EnvelopeQueue
 from folkmoot.mcp.client.headers import ANSWER_HEADERS, CLIENTS_OWN, allowed
 from folkmoot.mcp.client.link import ServerLink
 from folkmoot.mcp.client.target import refusal_of
-from folkmoot.mcp.wire import EVENT_STREAM, SESSION_HEADER
+from folkmoot.mcp.wire import ACCEPT_BOTH, EVENT_STREAM, JSON, SESSION_HEADER
 from folkmoot.taskgroups import Aside
 
 if TYPE_CHECKING:
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 TELL_SECONDS: Final = 30.0
 """How long a server may take to accept what wants no answer; what comes after it waits."""
 OK: Final = range(200, 300)
-JSON: Final = "application/json"
-EVENTS: Final = EVENT_STREAM
-SAYS: Final = {"content-type": JSON, "accept": f"{JSON}, {EVENTS}"}
+SAYS: Final = {"content-type": JSON, "accept": ACCEPT_BOTH}
 """The headers of a request that carries a message."""
-LISTENS: Final = {"accept": EVENTS}
+LISTENS: Final = {"accept": EVENT_STREAM}
 """The headers of a request that only opens a stream."""
 
 

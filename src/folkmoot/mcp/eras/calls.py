@@ -211,9 +211,9 @@ class ParkedQuestions:
         call.parked = self._parked[parked.state] = parked
         wanted = {key: _as_input(request) for key, request in asked.items()}
         result = {
-            "resultType": wire.INPUT_REQUIRED,
+            wire.RESULT_TYPE: wire.INPUT_REQUIRED,
             "inputRequests": wanted,
-            "requestState": parked.state,
+            wire.REQUEST_STATE: parked.state,
         }
         spare = list(self._parked.values())[: max(0, len(self._parked) - MOST_PARKED)]
         return ToClient(Response(id=call.client_id, result=result)), spare

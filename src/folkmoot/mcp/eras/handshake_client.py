@@ -175,7 +175,7 @@ class HandshakeClient:
         if call.questions:
             # A second answer, which nobody asked for.
             return []
-        kind = members_of(answer.result).get("resultType", wire.COMPLETE)
+        kind = members_of(answer.result).get(wire.RESULT_TYPE, wire.COMPLETE)
         if kind == wire.INPUT_REQUIRED:
             return self._ask(call, answer.result)
         del self._calls[call.server_id]
@@ -209,7 +209,7 @@ class HandshakeClient:
         self._calls[call.server_id] = call
         more = {"inputResponses": call.answers} if call.answers else {}
         if call.state is not None:
-            more["requestState"] = call.state
+            more[wire.REQUEST_STATE] = call.state
         return [ToServer(self._as_stateless(call, **more), after=pause(call))]
 
     def _fail(self, call: PendingRequest, error: EraNotBridged) -> list[Step]:

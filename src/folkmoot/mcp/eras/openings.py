@@ -75,7 +75,7 @@ def answer_to_stateless(answer: Response) -> Evidence:
     """
     if isinstance(answer.error, ErrorObject):
         return _shown_by(answer.error)
-    typed = "resultType" in members_of(answer.result)
+    typed = wire.RESULT_TYPE in members_of(answer.result)
     return Evidence.STATELESS if typed else Evidence.HANDSHAKE
 
 

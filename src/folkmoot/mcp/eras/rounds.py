@@ -19,7 +19,7 @@ from folkmoot.core.message import (
 from folkmoot.mcp.eras.calls import is_late, offers
 from folkmoot.mcp.eras.steps import OwnIds, Step, ToClient
 from folkmoot.mcp.eras.table import EraRefusal
-from folkmoot.mcp.wire import ELICIT, NEEDED, cancellation, members_of
+from folkmoot.mcp.wire import ELICIT, NEEDED, REQUEST_STATE, cancellation, members_of
 
 MOST_ROUNDS: Final = 10
 """How often a server may want input for one request, as the official clients have it."""
@@ -77,7 +77,7 @@ class Rounds:
         if call.rounds > MOST_ROUNDS:
             raise EraRefusal.ROUNDS.error(rounds=MOST_ROUNDS)
         questions = read_questions(wanted, capabilities)
-        call.state = wanted.get("requestState")
+        call.state = wanted.get(REQUEST_STATE)
         call.answers, call.since = {}, None
         steps: list[Step] = []
         for question in questions:

@@ -20,9 +20,8 @@ from folkmoot.mcp.wire import members_of, meta_of, params_of
 
 UNKNOWN_PEER: Final = {"name": "unknown", "version": "unknown"}
 """Who a side is that did not say, where the other era must be told."""
-ROUND_PARAMS: Final = frozenset(("inputResponses", "requestState"))
+ROUND_PARAMS: Final = frozenset(("inputResponses", wire.REQUEST_STATE))
 TASKS: Final = "tasks"
-RESULT_TYPE: Final = "resultType"
 CACHING: Final = ("ttlMs", "cacheScope")
 """How long a result may be kept and by whom, which only the stateless era says."""
 
@@ -34,8 +33,8 @@ def for_stateless(method: str, result: Any, server: Any) -> Any:
     """
     if type(result) is not dict:
         return result
-    shaped = {RESULT_TYPE: wire.COMPLETE, **result}
-    if method in wire.CACHEABLE and shaped[RESULT_TYPE] != wire.INPUT_REQUIRED:
+    shaped = {wire.RESULT_TYPE: wire.COMPLETE, **result}
+    if method in wire.CACHEABLE and shaped[wire.RESULT_TYPE] != wire.INPUT_REQUIRED:
         shaped.setdefault("ttlMs", 0)
         shaped["cacheScope"] = "private"
     meta = result.get("_meta")
@@ -54,7 +53,7 @@ def for_handshake(method: str, result: Any) -> Any:
     """
     if type(result) is not dict:
         return result
-    gone = {RESULT_TYPE, *CACHING} if method in wire.CACHEABLE else {RESULT_TYPE}
+    gone = {wire.RESULT_TYPE, *CACHING} if method in wire.CACHEABLE else {wire.RESULT_TYPE}
     if method == wire.TOOLS_CALL and type(result.get("structuredContent", {})) is not dict:
         gone.add("structuredContent")
     changed: dict[str, Any] = {}
@@ -83,11 +82,9 @@ def discover_result(initialized: dict[str, Any], *, tasks: bool = False) -> dict
     """What a handshake server said of itself, as an answer to `server/discover`."""
     capabilities = initialized.get("capabilities")
     told = {
-        "resultType": wire.COMPLETE,
+        **wire.UNCACHED,
         "supportedVersions": [wire.STATELESS_VERSION],
         "capabilities": members_of(capabilities) if tasks else without_tasks(capabilities),
-        "ttlMs": 0,
-        "cacheScope": "private",
         "_meta": {wire.SERVER_KEY: initialized.get("serverInfo", UNKNOWN_PEER)},
     }
     if type(initialized.get("instructions")) is str:

@@ -139,7 +139,7 @@ class StatelessClient:
         return [ToClient(Response(id=request.id, result=self._discovered))]
 
     def _call(self, request: Request) -> list[Step]:
-        if request.method in wire.ASKING and "requestState" in params_of(request):
+        if request.method in wire.ASKING and wire.REQUEST_STATE in params_of(request):
             return self._resume(request)
         if self._calls.full:
             return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
@@ -162,7 +162,7 @@ class StatelessClient:
     def _resume(self, request: Request) -> list[Step]:
         """Take up a call again whose client was asked something."""
         params = params_of(request)
-        parked = self._questions.take(params.get("requestState"), request.method)
+        parked = self._questions.take(params.get(wire.REQUEST_STATE), request.method)
         if parked is None:
             told = "This requestState names no call that waits for input."
             return [ToClient(error_answer(request.id, wire.INVALID_PARAMS, told))]

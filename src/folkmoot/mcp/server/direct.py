@@ -69,7 +69,7 @@ logger = logging.getLogger("folkmoot.mcp")
 ACCEPTED: Final = 202
 NEEDED: Final = frozenset((wire.VERSION_KEY, wire.CAPABILITIES_KEY))
 """What the `_meta` of a request of the stateless era must have."""
-JSON_TYPE: Final = b"application/json"
+JSON_TYPE: Final = wire.JSON.encode()
 CARRIED: Final = strict.Limits(message_bytes=64 * 1024 * 1024, nesting=256)
 """What a message may hold; how long it may be was seen to when it came."""
 

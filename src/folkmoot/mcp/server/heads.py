@@ -30,13 +30,8 @@ from folkmoot.core.transport import (
 )
 from folkmoot.mcp import wire
 from folkmoot.mcp.client.headers import (
-    METHOD,
-    NAME,
     NAMED_BY,
-    PARAM,
     REQUEST_HEADERS,
-    VERSION,
-    VERSION_MEMBER,
     allowed,
     as_text,
     text_of,
@@ -50,19 +45,15 @@ if TYPE_CHECKING:
 
     from folkmoot.mcp.client.headers import Path
 
-ASSUMED: Final = "2025-03-26"
-"""What a client speaks that does not say, as the specification has it."""
-JSON: Final = "application/json"
-EVENTS: Final = wire.EVENT_STREAM
-TAKES_JSON: Final = frozenset({JSON, "application/*", "*/*"})
-TAKES_EVENTS: Final = frozenset({EVENTS, "text/*", "*/*"})
+TAKES_JSON: Final = frozenset({wire.JSON, "application/*", "*/*"})
+TAKES_EVENTS: Final = frozenset({wire.EVENT_STREAM, "text/*", "*/*"})
 
 SESSION: Final = wire.SESSION_HEADER.encode()
 EVENT_ID: Final = wire.EVENT_ID_HEADER.encode()
-VERSION_BYTES: Final = VERSION.encode()
-METHOD_BYTES: Final = METHOD.encode()
-NAME_BYTES: Final = NAME.encode()
-PARAM_BYTES: Final = PARAM.encode()
+VERSION_BYTES: Final = wire.VERSION_HEADER.encode()
+METHOD_BYTES: Final = wire.METHOD_HEADER.encode()
+NAME_BYTES: Final = wire.NAME_HEADER.encode()
+PARAM_BYTES: Final = wire.PARAM_HEADERS.encode()
 REPEATING: Final = frozenset({VERSION_BYTES, METHOD_BYTES, NAME_BYTES})
 """Headers that repeat what a request of the stateless era says."""
 ONCE: Final = frozenset({SESSION, EVENT_ID, b"authorization"}) | REPEATING
@@ -158,7 +149,7 @@ def read_carried(scope: Scope, extra: Sequence[str] = ()) -> CarriedHead:
     head = head_of(scope)
     check_once(head)
     named = head.text(VERSION_BYTES)
-    version = ProtocolVersion(ASSUMED if named is None else named)
+    version = ProtocolVersion(wire.ASSUMED_VERSION if named is None else named)
     if not version.is_known and version.era is not Era.STATELESS:
         raise VersionUnsupported(
             "The header mcp-protocol-version names no version that is spoken here.",
@@ -188,21 +179,21 @@ def check_once(head: Head, once: frozenset[bytes] = ONCE) -> None:
 def check_json(head: Head) -> None:
     """A message comes as JSON."""
     kind = head.first.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != JSON.encode():
-        raise MediaTypeUnsupported(f"A message is sent as {JSON}.")
+    if kind != wire.JSON.encode():
+        raise MediaTypeUnsupported(f"A message is sent as {wire.JSON}.")
 
 
 def check_answerable(head: Head, *, both: bool) -> None:
     """Who asks takes at least one form of answer, or `both`."""
     taken = (head.json, head.events)
     if not (all(taken) if both else any(taken)):
-        raise NotAcceptable(f"The client must accept {JSON} and {EVENTS}.")
+        raise NotAcceptable(f"The client must accept {wire.JSON} and {wire.EVENT_STREAM}.")
 
 
 def check_listener(head: Head) -> None:
     """Refuse a listener that does not accept events."""
     if not head.events:
-        raise NotAcceptable(f"The client must accept {EVENTS}.")
+        raise NotAcceptable(f"The client must accept {wire.EVENT_STREAM}.")
 
 
 def check_repeated(
@@ -218,14 +209,16 @@ def check_repeated(
         named = " and ".join(f'"{key}"' for key in sorted(needed))
         raise VersionMissing(f"params._meta must have {named}.")
     first = head.first
-    if first.get(VERSION_BYTES, b"").decode("latin-1") != meta[VERSION_MEMBER]:
-        raise HeaderMismatch(f"The header {VERSION} does not say what the request says.")
+    if first.get(VERSION_BYTES, b"").decode("latin-1") != meta[wire.VERSION_KEY]:
+        raise HeaderMismatch(
+            f"The header {wire.VERSION_HEADER} does not say what the request says."
+        )
     if first.get(METHOD_BYTES, b"").decode("latin-1") != method:
-        _check_same(METHOD, head.text(METHOD_BYTES), method)
+        _check_same(wire.METHOD_HEADER, head.text(METHOD_BYTES), method)
     member = NAMED_BY.get(method)
     name = None if member is None else params.get(member)
     if name is not None and first.get(NAME_BYTES, b"").decode("latin-1") != name:
-        _check_same(NAME, unwrapped(head.text(NAME_BYTES)), name)
+        _check_same(wire.NAME_HEADER, unwrapped(head.text(NAME_BYTES)), name)
     return meta
 
 
@@ -237,7 +230,7 @@ def check_marked(
     for named, each in headers:
         given.setdefault(named, []).append(each)
     for path, token in marked.items():
-        header = PARAM + token
+        header = wire.PARAM_HEADERS + token
         told = given.get(header, ())
         if len(told) > 1:
             raise HeaderMismatch(f"The header {header} stands there twice.")

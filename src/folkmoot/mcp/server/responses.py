@@ -23,7 +23,7 @@ from msgspec import Struct
 from folkmoot.core.errors import MethodNotAllowed
 from folkmoot.core.message import encode_message
 from folkmoot.mcp.server.streams import Stream, Weight
-from folkmoot.mcp.wire import EVENT_STREAM, refusal
+from folkmoot.mcp.wire import EVENT_STREAM, JSON, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ WATCH_SECONDS: Final = 0.05
 """A request that takes longer is worth watching whether its client is still there."""
 PIECE: Final = 256 * 1024
 COMMENT: Final = b": still here\n\n"
-JSON_TYPE: Final = (b"content-type", b"application/json")
+JSON_TYPE: Final = (b"content-type", JSON.encode())
 JSON_LINE: Final = b"%b: %b\r\n" % JSON_TYPE
 EVENT_HEADERS: Final = (
     (b"content-type", EVENT_STREAM.encode()),

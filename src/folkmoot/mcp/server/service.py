@@ -171,7 +171,7 @@ async def in_rounds(asked: McpRequest, perform: Perform, put: Put) -> McpAnswer:
     for turn in range(MOST_ROUNDS + 1):
         answer = await perform(asked)
         wish = answer.result
-        kind = wish.get("resultType", wire.COMPLETE) if type(wish) is dict else wire.COMPLETE
+        kind = wish.get(wire.RESULT_TYPE, wire.COMPLETE) if type(wish) is dict else wire.COMPLETE
         if kind == wire.COMPLETE:
             return answer
         if kind != wire.INPUT_REQUIRED:
@@ -183,8 +183,8 @@ async def in_rounds(asked: McpRequest, perform: Perform, put: Put) -> McpAnswer:
             await asyncio.sleep(min(FIRST_PAUSE * 2**turn, LONGEST_PAUSE))
         answers = await put(questions) if questions else []
         asked.params = {**params, "inputResponses": dict(map(read_answer, questions, answers))}
-        if "requestState" in wish:
-            asked.params["requestState"] = wish["requestState"]
+        if wire.REQUEST_STATE in wish:
+            asked.params[wire.REQUEST_STATE] = wish[wire.REQUEST_STATE]
     raise EraRefusal.ROUNDS.error(rounds=MOST_ROUNDS)
 
 

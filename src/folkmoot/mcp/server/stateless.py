@@ -44,10 +44,10 @@ from folkmoot.mcp.server.fronts import (
     found,
     renamed,
 )
-from folkmoot.mcp.server.heads import EVENTS, check_marked, check_repeated
+from folkmoot.mcp.server.heads import check_marked, check_repeated
 from folkmoot.mcp.server.responses import answer, refuse, say
 from folkmoot.mcp.server.streams import OK, Stream
-from folkmoot.mcp.wire import params_of, refusal
+from folkmoot.mcp.wire import EVENT_STREAM, params_of, refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -236,7 +236,7 @@ class StatelessFront:
             )
         listens = request.method == wire.LISTEN
         if listens and not head.events:
-            raise NotAcceptable(f"Who listens must accept {EVENTS}.")
+            raise NotAcceptable(f"Who listens must accept {EVENT_STREAM}.")
         params = params_of(request)
         check_repeated(head, request.method, params, NEEDED)
         carrier = self._carried(head)

@@ -26,10 +26,8 @@ from folkmoot.core.message import (
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
-from folkmoot.mcp.wire import TOOLS_CALL, TOOLS_LIST
+from folkmoot.mcp.wire import TOOLS_CALL
 
-CALL: Final = TOOLS_CALL
-LIST: Final = TOOLS_LIST
 REQUEST: Final = "mcp.request"
 RESPONSE: Final = "mcp.response"
 NOTIFICATION: Final = "mcp.notification"
@@ -105,7 +103,7 @@ class MessageView:
     @property
     def tool(self) -> str | None:
         """The canonical name of the tool that is called, or whose call is answered."""
-        return self.context if self.key.method == CALL else None
+        return self.context if self.key.method == TOOLS_CALL else None
 
     @property
     def params(self) -> Any:
@@ -141,7 +139,7 @@ class MessageView:
         return Modify(message_from({**self.body, name: value}))
 
     def _spelled(self, context: str) -> str:
-        return self.canonical(context) if self.key.method == CALL else context
+        return self.canonical(context) if self.key.method == TOOLS_CALL else context
 
 
 def key_of(envelope: MessageEnvelope[Any], method: str) -> MessageKey:
@@ -172,7 +170,7 @@ def context_of(method: str, params: Any, canonical: Canonical) -> str:
         context = named(params)
     except KindError:
         return ""
-    return canonical(context) if method == CALL else context
+    return canonical(context) if method == TOOLS_CALL else context
 
 
 Groups: TypeAlias = Callable[[Principal], Collection[str]]

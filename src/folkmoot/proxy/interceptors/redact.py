@@ -11,14 +11,8 @@ from folkmoot.core.errors import PathSyntax
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.message import message_from
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
-from folkmoot.proxy.interceptors.base import (
-    CALL,
-    Action,
-    Means,
-    MessageView,
-    OptionInvalid,
-    Options,
-)
+from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.proxy.interceptors.base import Action, Means, MessageView, OptionInvalid, Options
 from folkmoot.proxy.jsonpath import MISSING, JsonPath
 
 DEEPEST_TEXT: Final = 4
@@ -67,7 +61,7 @@ class Redact(Action):
         return MISSING if value is MISSING else self._replacement
 
     def _searched(self, view: MessageView, name: str, value: Any) -> Any:
-        if name == "params" and view.key.method == CALL and isinstance(value, dict):
+        if name == "params" and view.key.method == TOOLS_CALL and isinstance(value, dict):
             # What a call names must stay what rules and servers know it by.
             found = value.get("arguments")
             return value if found is None else _put(value, "arguments", self._clean(found, 0))

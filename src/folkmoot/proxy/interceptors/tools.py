@@ -12,9 +12,8 @@ from folkmoot.core.errors import BlockedByInterceptor, ServerAnswerInvalid
 from folkmoot.core.glob import glob
 from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
 from folkmoot.jsonschemas import Fault, Schema, Schemas
+from folkmoot.mcp.wire import COMPLETE, RESULT_TYPE, TOOLS_CALL, TOOLS_LIST
 from folkmoot.proxy.interceptors.base import (
-    CALL,
-    LIST,
     REQUEST,
     RESPONSE,
     Canonical,
@@ -50,7 +49,7 @@ class ToolFilter(Guard):
 
     def concerns(self, key: MessageKey) -> bool:
         """Calls, and answers that list tools."""
-        return (key.root, key.method) in ((REQUEST, CALL), (RESPONSE, LIST))
+        return (key.root, key.method) in ((REQUEST, TOOLS_CALL), (RESPONSE, TOOLS_LIST))
 
     def check(self, view: MessageView) -> Verdict:
         """Stop a call, or leave out what is not to be seen."""
@@ -102,7 +101,6 @@ def _name(tool: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-COMPLETE: Final = "complete"
 MOST_SESSIONS: Final = 1_024
 MOST_TOOLS: Final = 1_024
 """Tools of one session that are remembered; further ones go unchecked."""
@@ -140,11 +138,11 @@ class SchemaCheck(Guard):
 
     def concerns(self, key: MessageKey) -> bool:
         """Calls of tools, and their answers."""
-        return key.method == CALL and key.root in (REQUEST, RESPONSE)
+        return key.method == TOOLS_CALL and key.root in (REQUEST, RESPONSE)
 
     def learns_from(self, key: MessageKey) -> bool:
         """Lists of tools."""
-        return key.method == LIST and key.root == RESPONSE
+        return key.method == TOOLS_LIST and key.root == RESPONSE
 
     def learn(self, view: MessageView) -> None:
         """Remember what a list of tools says; a list may come in several pages."""
@@ -189,7 +187,7 @@ class SchemaCheck(Guard):
         result = view.result
         if promise is None or promise.gives is None or not isinstance(result, dict):
             return CONTINUE
-        if result.get("isError") is True or result.get("resultType", COMPLETE) != COMPLETE:
+        if result.get("isError") is True or result.get(RESULT_TYPE, COMPLETE) != COMPLETE:
             return CONTINUE
         if "structuredContent" not in result:
             faults = ["it has no structuredContent"]

@@ -17,7 +17,8 @@ import msgspec
 from folkmoot.core.capability import Capability
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.policy import Principal
-from folkmoot.proxy.interceptors.base import CALL, MessageKey, MessageView
+from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.proxy.interceptors.base import MessageKey, MessageView
 from folkmoot.proxy.interceptors.tools import NameFilter
 from folkmoot.proxy.jsonpath import JsonPath
 
@@ -161,18 +162,18 @@ class OfKey(Condition):
 class OfTool(Condition):
     """Which tool is called, or was."""
 
-    methods = frozenset((CALL,))
+    methods = frozenset((TOOLS_CALL,))
 
     def __init__(self, names: NameFilter) -> None:
         self._names = names
 
     def for_key(self, key: MessageKey) -> bool | Condition:
         """Only calls of tools have one."""
-        return self if key.method == CALL else False
+        return self if key.method == TOOLS_CALL else False
 
     def holds(self, view: MessageView) -> bool:
         """Whether the call is of one of these tools."""
-        return view.key.method == CALL and view.context in self._names
+        return view.key.method == TOOLS_CALL and view.context in self._names
 
 
 class OfKind(Condition):

@@ -33,6 +33,7 @@ from folkmoot.mcp.wire import (
     PING,
     TOOLS_CALL,
     TOOLS_LIST,
+    UNCACHED,
 )
 from folkmoot.operations.dispatch import failure
 from folkmoot.operations.finder import CALL_TOOL
@@ -167,8 +168,6 @@ def _with_params(body: bytes, params: dict[str, Raw]) -> bytes:
 
 PASSED: Final = frozenset({INITIALIZE, PING})
 """Requests of a session that tell nothing of anyone."""
-UNCACHED: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-"""What the stateless era adds to a list."""
 
 
 class NamedCall(Struct):

@@ -10,8 +10,8 @@ from folkmoot.core.errors import CapabilityDenied
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, TASKS, about
 from folkmoot.core.message import Request
 from folkmoot.gateway.operations import HubPolicy
-from folkmoot.gateway.requests import ASKS, CALL
-from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE
+from folkmoot.gateway.requests import ASKS
+from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE, TOOLS_CALL
 from folkmoot.transports.mcp.calls import BackendCalls
 from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, TASK, Hearers
 from folkmoot.transports.mcp.listening import SubscriptionListener
@@ -153,11 +153,13 @@ class Parts:
             return
         catalogue, given = self._gateway.catalogue, dict(params)
         name, uri = params.get("name"), params.get("uri")
-        own = self._own.find(name) if request.method == CALL and isinstance(name, str) else None
+        own = (
+            self._own.find(name) if request.method == TOOLS_CALL and isinstance(name, str) else None
+        )
         if own is not None:
             given["name"] = own.name
         elif isinstance(name, str):
-            entry = catalogue.tool(name) if request.method == CALL else catalogue.prompt(name)
+            entry = catalogue.tool(name) if request.method == TOOLS_CALL else catalogue.prompt(name)
             given["name"] = name if entry is None else entry.canonical
         elif isinstance(uri, str):
             given["uri"] = catalogue.canonical_uri(uri) or uri

@@ -25,20 +25,21 @@ from folkmoot.core.errors import (
 from folkmoot.core.events import about
 from folkmoot.core.message import Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext
-from folkmoot.gateway.requests import (
-    CALL,
-    COMPLETE,
-    GATEWAY_CALL,
-    GET,
-    READ,
-    CallExtras,
-)
+from folkmoot.gateway.requests import GATEWAY_CALL, CallExtras
 from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.server.heads import check_marked
 from folkmoot.mcp.server.service import McpAnswer, Stopped
-from folkmoot.mcp.wire import AS_TASK, HANDSHAKE_VERSION, STATELESS_VERSION
+from folkmoot.mcp.wire import (
+    AS_TASK,
+    COMPLETION,
+    HANDSHAKE_VERSION,
+    PROMPTS_GET,
+    RESOURCES_READ,
+    STATELESS_VERSION,
+    TOOLS_CALL,
+)
 from folkmoot.operations.arguments import shown
-from folkmoot.operations.dispatch import CALLER, METHOD, failure
+from folkmoot.operations.dispatch import CALLER, failure
 from folkmoot.pipeline import enveloped
 from folkmoot.taskgroups import Interruptible
 from folkmoot.telemetry.logs import AUDIT_TRAIL
@@ -111,7 +112,7 @@ class RunningCalls:
         """The answer of a tool of the hub's own; whatever policy refuses is an answer too."""
         # The canonical name: no spelling slips past policy.
         params = {"name": tool.name, "arguments": arguments}
-        request = Request(id=asked.request.id, method=METHOD, params=params)
+        request = Request(id=asked.request.id, method=TOOLS_CALL, params=params)
         exchange: Exchange = asked.caller
         caller = exchange.caller
         try:
@@ -226,9 +227,9 @@ class BackendCalls:
         self._rights = rights
         self._calls = calls
         self._settle: Mapping[str, Callable[[dict[str, Any], Exchange], dict[str, Any] | None]] = {
-            GET: self._prompt,
-            READ: self._resource,
-            COMPLETE: self._completion,
+            PROMPTS_GET: self._prompt,
+            RESOURCES_READ: self._resource,
+            COMPLETION: self._completion,
         }
         """Canonical names in the params; None where they name nothing of a backend's."""
 
@@ -302,7 +303,7 @@ class BackendCalls:
         namespace = catalogue.namespace_of(name)
         if namespace is not None:
             # Whoever may not call a tool is not told whether there is one.
-            self.check(CALL, {"name": canonical_of(name, namespace)}, exchange)
+            self.check(TOOLS_CALL, {"name": canonical_of(name, namespace)}, exchange)
             catalogue.check_there(namespace)
         nearest = catalogue.nearest(name, self.rights_of(exchange))
         if nearest is None:
@@ -319,7 +320,7 @@ class BackendCalls:
             return entry.canonical
         namespace = self.gateway.catalogue.namespace_of(name)
         if namespace is not None:
-            self.check(GET, {"name": canonical_of(name, namespace)}, exchange)
+            self.check(PROMPTS_GET, {"name": canonical_of(name, namespace)}, exchange)
             self.gateway.catalogue.check_there(namespace)
         raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
 

@@ -111,7 +111,7 @@ class Lists:
         self._listings = gateway.listings
         self._search = gateway.search
         meta = {wire.SERVER_KEY: server_info}
-        stateless = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": meta}
+        stateless = {**wire.UNCACHED, "_meta": meta}
         self._finders = {
             (style, is_stateless): Raw(
                 _encode(

@@ -8,9 +8,8 @@ import msgspec
 
 from folkmoot.core.errors import AuthenticationRequired
 from folkmoot.core.message import ErrorObject
-from folkmoot.gateway.requests import READ
 from folkmoot.mcp.server.service import McpAnswer, method_unknown
-from folkmoot.mcp.wire import INVALID_PARAMS, SUBSCRIBE
+from folkmoot.mcp.wire import INVALID_PARAMS, RESOURCES_READ, SUBSCRIBE
 from folkmoot.operations.mail import APP_META, APP_TYPE, INBOX_APP, inbox_page
 from folkmoot.transports.mcp.admission import text_in
 from folkmoot.transports.mcp.lists import app_type
@@ -64,7 +63,7 @@ class Resources:
         """The digest of the caller's mailbox, or the app's page; None for what is not ours."""
         if uri not in OWN:
             return None
-        self._policy.check_request(asked.caller.caller.principal, READ, {"uri": uri})
+        self._policy.check_request(asked.caller.caller.principal, RESOURCES_READ, {"uri": uri})
         content: dict[str, Any] = {"uri": uri}
         if uri == INBOX:
             account = account_of(asked.caller)

@@ -31,17 +31,19 @@ from folkmoot.core.errors import (
     UnknownTool,
 )
 from folkmoot.gateway.definitions import joined
-from folkmoot.gateway.requests import (
-    CALL,
-    COMPLETE,
-    GET,
-    READ,
-)
 from folkmoot.gateway.service import tool_error
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import for_stateless
 from folkmoot.mcp.server.service import McpAnswer, error_of, method_unknown
-from folkmoot.mcp.wire import ELICIT, INPUT_REQUIRED, members_of
+from folkmoot.mcp.wire import (
+    COMPLETION,
+    ELICIT,
+    INPUT_REQUIRED,
+    PROMPTS_GET,
+    RESOURCES_READ,
+    TOOLS_CALL,
+    members_of,
+)
 from folkmoot.operations.arguments import shown
 from folkmoot.operations.call import encode_payload
 from folkmoot.operations.dispatch import failure
@@ -160,7 +162,7 @@ def question(
         },
     }
     wanted = {tool.asks: {"method": ELICIT, "params": form}}
-    return {"resultType": INPUT_REQUIRED, "inputRequests": wanted}
+    return {wire.RESULT_TYPE: INPUT_REQUIRED, "inputRequests": wanted}
 
 
 def response_of(asked: McpRequest, tool: Operation) -> dict[str, Any] | None:
@@ -240,10 +242,10 @@ class HubService:
         self._sign_in = sign_in
         self._methods: dict[str, Handler] = {
             **dict.fromkeys(WHAT, self._list),
-            CALL: self._call_tool,
-            GET: self._get_prompt,
-            COMPLETE: self._complete,
-            READ: self._read,
+            TOOLS_CALL: self._call_tool,
+            PROMPTS_GET: self._get_prompt,
+            COMPLETION: self._complete,
+            RESOURCES_READ: self._read,
             wire.SUBSCRIBE: resources.subscribe,
             wire.UNSUBSCRIBE: resources.unsubscribe,
             wire.DISCOVER: self._discover,
@@ -264,14 +266,14 @@ class HubService:
 
     def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
         """An error of ours as the answer to a request; a model reads those of its tools."""
-        if asked.request.method != CALL or isinstance(error, OF_THE_PROTOCOL):
+        if asked.request.method != TOOLS_CALL or isinstance(error, OF_THE_PROTOCOL):
             return error_of(error)
         if isinstance(error, AS_POLICY_SAYS):
             told = failure(error).text()
             result: dict[str, Any] = {"content": [{"type": "text", "text": told}], "isError": True}
         else:
             result = tool_error({**error.data, "error": error.message, "code": error.code})
-        return McpAnswer(for_stateless(CALL, result, self.server_info))
+        return McpAnswer(for_stateless(TOOLS_CALL, result, self.server_info))
 
     async def _list(self, asked: McpRequest) -> McpAnswer:
         """A page of a list."""
@@ -330,7 +332,7 @@ class HubService:
             result = replace(result, payload=bind.otherwise)
         content = [{"type": "text", "text": encode_payload(result.payload).decode()}]
         told: dict[str, Any] = {
-            "resultType": wire.COMPLETE,
+            wire.RESULT_TYPE: wire.COMPLETE,
             "content": content,
             "isError": result.is_error,
         }

@@ -16,10 +16,11 @@ from folkmoot.core.errors import (
     TaskUnknown,
 )
 from folkmoot.core.message import Request
-from folkmoot.gateway.requests import CALL, CallExtras, TaskAction
+from folkmoot.gateway.requests import CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
 from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import McpAnswer, method_unknown
+from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.transports.limits import MAX_TASKS_WATCHED
 from folkmoot.transports.mcp.admission import object_in, text_in
 
@@ -93,7 +94,7 @@ class TaskRequests:
             era=asked.era,
             task=TaskAction(method, task, params),
         )
-        request = Request(id=asked.request.id, method=CALL, params=task.call)
+        request = Request(id=asked.request.id, method=TOOLS_CALL, params=task.call)
         response = await self._calls.ask(asked, request, extras)
         if method == wire.TASKS_RESULT:
             # It may have waited for long, and been denied meanwhile.
@@ -102,7 +103,7 @@ class TaskRequests:
 
     def permitted(self, principal: Principal, task: Task) -> bool:
         """Whether someone may still do what made a task of theirs."""
-        request = Request(id=0, method=CALL, params=task.call)
+        request = Request(id=0, method=TOOLS_CALL, params=task.call)
         return self._policy.permits_request(principal, request)
 
     def may_hear(self, principal: Principal, task_id: str) -> bool:
