@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkstemp
 
 PRIVATE = 0o600
+
+
+@contextmanager
+def file_errors(path: Path, error: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise an error of ours, in one line, for what the system says of a file."""
+    try:
+        yield
+    except OSError as failed:
+        reason = (failed.strerror or type(failed).__name__).lower()
+        raise error(f"{path}: {reason}.") from None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.accounts import RESERVED, ReservedNames, parse_handle
+from folkmoot.accounts import ReservedNames
 from folkmoot.core.errors import (
     HandleInvalid,
     HandleTaken,
@@ -15,6 +15,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.ports import Tx
+from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
 from tests.accounts.support import DAY, START, World, run
 
 SEED = re.compile(r"^[a-z][a-z0-9_]{2,19}\Z")
@@ -124,7 +125,7 @@ def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
 
     async def body(here: World) -> None:
         alice = await here.join("alice")
-        assert names == RESERVED
+        assert names == RESERVED_NAMES
         for name in [*sorted(names), "github"]:
             with pytest.raises(HandleTaken):
                 await here.register(name.upper())

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.accounts import RESERVED
 from folkmoot.core.capability import capability
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import MAX_CAPABILITIES
 from folkmoot.gateway.configured_rights import ConfiguredRights
 from folkmoot.gateway.limits import MAX_GRANTS
+from folkmoot.names.grammar import RESERVED_NAMES
 from folkmoot.names.wire import full_pattern
 from folkmoot.settings import load
 from tests.docs.pages import DOCS
@@ -56,6 +56,6 @@ def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path) -> Non
 
 
 def test_names_and_limits_of_the_page_are_the_hubs() -> None:
-    assert all(f"`{name}`" in PAGE for name in RESERVED)
+    assert all(f"`{name}`" in PAGE for name in RESERVED_NAMES)
     assert f"{MAX_CAPABILITIES:,} capabilities" in PAGE
     assert f"{MAX_GRANTS:,} grants" in PAGE

@@ -13,11 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from folkmoot.accounts.handles import (
-    HANDLE,
-    RESERVED,
-    parse_handle,
-)
 from folkmoot.accounts.limits import MAX_FORMATS, REDIRECT_SECONDS
 from folkmoot.accounts.model import (
     Account,
@@ -64,10 +59,8 @@ else:
     )
 
 __all__ = [
-    "HANDLE",
     "MAX_FORMATS",
     "REDIRECT_SECONDS",
-    "RESERVED",
     "Account",
     "AccountType",
     "Accounts",
@@ -99,5 +92,4 @@ __all__ = [
     "check_public_key",
     "hash_token",
     "is_token",
-    "parse_handle",
 ]

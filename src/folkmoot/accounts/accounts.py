@@ -23,7 +23,6 @@ from folkmoot.accounts.credentials import (
     new_invite_code,
     new_token,
 )
-from folkmoot.accounts.handles import parse_handle
 from folkmoot.accounts.invites import (
     access_invitation,
     check_pending,
@@ -68,6 +67,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, RoomOwners, Store, Tx
+from folkmoot.names.grammar import parse_handle
 from folkmoot.quotas import Quotas, used_by
 
 Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]

@@ -1,33 +1,6 @@
-"""Handles: the names nobody can take, and how long an old one leads to its owner."""
+"""Handles that only an operator's invite gives."""
 
 from __future__ import annotations
-
-from folkmoot.names.grammar import HANDLE, HERE, parse_handle
-
-__all__ = [
-    "HANDLE",
-    "HERE",
-    "OFFICIAL",
-    "RESERVED",
-    "is_official",
-    "parse_handle",
-]
-
-
-RESERVED = frozenset(
-    {
-        "gateway",
-        "system",
-        "folkmoot",
-        "mmp",
-        "msg",
-        "room",
-        "chat",
-        "file",
-        "http",
-        "https",
-    }
-)
 
 OFFICIAL = frozenset(
     {

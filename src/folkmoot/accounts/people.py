@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from folkmoot.accounts import queries
 from folkmoot.accounts import queries_people as people
-from folkmoot.accounts.handles import HANDLE, parse_handle
 from folkmoot.accounts.limits import MAX_PEOPLE_PAGE
 from folkmoot.accounts.model import (
     Account,
@@ -28,6 +27,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.events import CONTACTS, subject
 from folkmoot.core.ports import Tx
+from folkmoot.names.grammar import HANDLE, parse_handle
 
 NICKNAME = "nickname"
 """What a nickname is sealed for; its row is its owner's id and the contact's."""

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from folkmoot.accounts import queries
 from folkmoot.accounts.credentials import check_public_key
-from folkmoot.accounts.handles import parse_handle
 from folkmoot.accounts.limits import MAX_FORMATS, MAX_REDIRECTS, REDIRECT_SECONDS
 from folkmoot.accounts.model import (
     PRIVACY_LEVELS,
@@ -26,6 +25,7 @@ from folkmoot.core.errors import (
     TooManyHandleChanges,
 )
 from folkmoot.core.ports import SqlValue, Tx
+from folkmoot.names.grammar import parse_handle
 
 
 class TextLimits(NamedTuple):

@@ -22,11 +22,7 @@ from folkmoot.accounts.credentials import (
     new_recovery_code,
     new_token,
 )
-from folkmoot.accounts.handles import (
-    RESERVED,
-    is_official,
-    parse_handle,
-)
+from folkmoot.accounts.handles import is_official
 from folkmoot.accounts.limits import REDIRECT_SECONDS
 from folkmoot.accounts.model import (
     ACCOUNT_TYPES,
@@ -56,6 +52,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.ports import Store, Tx
+from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
 
 
 class ReservedNames:
@@ -73,7 +70,7 @@ class ReservedNames:
 
     def belongs_elsewhere(self, name: str) -> bool:
         """Whether a name can be no handle at all."""
-        return name in RESERVED or name in self.namespaces
+        return name in RESERVED_NAMES or name in self.namespaces
 
     def awaits(self, handle: str) -> bool:
         """Whether a handle is kept for someone with an invite that was made for it."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from folkmoot.accounts.handles import HERE, parse_handle
 from folkmoot.accounts.limits import MAX_USERS_FOUND
 from folkmoot.accounts.model import Account, FoundAccount
 from folkmoot.accounts.profiles import TEXTS, is_plain
@@ -25,6 +24,7 @@ from folkmoot.accounts.queries_people import (
     with_grams,
 )
 from folkmoot.core.ports import Tx
+from folkmoot.names.grammar import HERE, parse_handle
 
 LONGEST_QUERY = TEXTS["display_name"].most
 

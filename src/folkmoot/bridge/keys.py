@@ -27,14 +27,14 @@ from folkmoot.bridge.limits import (
     MIN_PASSPHRASE,
 )
 from folkmoot.core.errors import DeviceKeyUnusable
-from folkmoot.staging import staged
+from folkmoot.staging import file_errors, staged
 
 OTHERS: Final = 0o077
 
 
 def read_private(path: Path) -> bytes | None:
     """The content of a file only its owner can read; None if there is no file."""
-    with file_errors(path):
+    with file_errors(path, DeviceKeyUnusable):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -53,7 +53,7 @@ def read_private(path: Path) -> bytes | None:
 
 def write_private(path: Path, content: bytes) -> None:
     """Put a whole file in place at once, on the disk when done, readable by its owner alone."""
-    with file_errors(path):
+    with file_errors(path, DeviceKeyUnusable):
         make_folder(path.parent)
         with staged(path, content) as part:
             part.replace(path)
@@ -62,7 +62,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 def put_new(path: Path, content: bytes) -> None:
     """Write a file that must not exist yet, readable by its owner alone."""
-    with file_errors(path):
+    with file_errors(path, DeviceKeyUnusable):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
         try:
@@ -78,24 +78,14 @@ def put_new(path: Path, content: bytes) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Let nobody else change a file meanwhile; they wait."""
-    with file_errors(path):
+    with file_errors(path, DeviceKeyUnusable):
         make_folder(path.parent)
         # Kept beside the file, which is replaced: a lock on it would be one on the old file.
         lock = path.with_name(f"{path.name}.lock").open("wb")
     with lock:
-        with file_errors(path):
+        with file_errors(path, DeviceKeyUnusable):
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-@contextmanager
-def file_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says of the file into one clear line."""
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise DeviceKeyUnusable(f"{path}: {reason}.") from None
 
 
 def make_folder(folder: Path) -> None:

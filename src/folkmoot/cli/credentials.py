@@ -20,7 +20,7 @@ from folkmoot.cli.output import ExitCode, complain, say
 from folkmoot.client.http import hub_url
 from folkmoot.core.errors import CredentialsUnusable, NotSignedIn
 from folkmoot.settings import FIELDS
-from folkmoot.staging import staged
+from folkmoot.staging import file_errors, staged
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -143,7 +143,7 @@ def read_keyring() -> Keyring:
     if not path.exists():
         return Keyring()
     try:
-        with file_errors(path), path.open("rb") as file:
+        with file_errors(path, CredentialsUnusable), path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise CredentialsUnusable(
                     f"{path}: others can read it. Run 'chmod 600' on it; if they may have read it, "
@@ -165,25 +165,15 @@ def changing() -> Iterator[Keyring]:
     """
     path = credentials_path()
     with ExitStack() as stack:
-        with file_errors(path):
+        with file_errors(path, CredentialsUnusable):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = stack.enter_context(path.with_name(f"{path.name}.lock").open("wb"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             keyring = read_keyring()
             write(path, keyring)
         yield keyring
-        with file_errors(path):
+        with file_errors(path, CredentialsUnusable):
             write(path, keyring)
-
-
-@contextmanager
-def file_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says of the file into one clear line."""
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise CredentialsUnusable(f"{path}: {reason}.") from None
 
 
 def write(path: Path, keyring: Keyring) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -28,7 +27,7 @@ from folkmoot.cli.show import (
     word,
 )
 from folkmoot.core.errors import ToolRefused
-from folkmoot.core.uuids import is_beginning
+from folkmoot.core.uuids import is_beginning, is_uuid
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from folkmoot.client.methods import MailMessage, Sent, Thread, ThreadDone, ThreadState
 
 
-UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PREVIEW = 60
 
 
@@ -44,7 +42,7 @@ def checked_id(value: Any) -> Any:
     """The ids of messages, checked before the command begins: a handle is none."""
     for given in value if isinstance(value, list) else [value]:
         name = given.strip().lower()
-        if not (UUID.fullmatch(name) or is_beginning(name)):
+        if not (is_uuid(name) or is_beginning(name)):
             raise typer.BadParameter(
                 f"must be a message's id as it is shown, such as 3f2a9c1d, not {one_line(given)!r}"
             )
@@ -152,7 +150,7 @@ def thread(
 def thread_id_of(hub: HubClient, which: str) -> str:
     """The id of the conversation with someone, or of the one whose id this is or begins."""
     given = which.strip().lower()
-    if UUID.fullmatch(given):
+    if is_uuid(given):
         return given
     handle, ids, begun = checked_handle(which), dict[str, str](), list[str]()
     maybe_id = is_beginning(given)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
 SHORT: Final = 8
 """Characters of an id that people are shown, and that are enough to name it by."""
 WHOLE: Final = 36
+_FORM: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CHARACTERS: Final = frozenset("0123456789abcdef-")
 
 MANY: Final = 256
@@ -68,6 +70,11 @@ class Uuids:
         groups, nodes = memoryview(random[: 2 * MANY]).cast("H"), random[2 * MANY :]
         digits = nodes.hex("-", _RANDOM_BYTES - 2).split("-")
         return [_GROUPS[group & 0xFFF] + node for group, node in zip(groups, digits, strict=True)]
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is an id."""
+    return _FORM.fullmatch(text) is not None
 
 
 def is_beginning(text: str) -> bool:

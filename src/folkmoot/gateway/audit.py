@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.audit import BACKEND_CALL
 from folkmoot.core.errors import KindError
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.gateway.limits import MAX_AUDITED_ARGUMENTS
@@ -26,7 +27,6 @@ ArgumentsPolicy: TypeAlias = Literal["hash", "record", "none"]
 
 audit_logger = logging.getLogger("folkmoot.audit")
 
-ACTION: Final = "backend.call"
 OWN: Final = "hub.call"
 """The action of a call of a tool of the hub's own."""
 HASH_BYTES: Final = 16
@@ -49,7 +49,7 @@ class CallAudit:
         outcome: str,
         seconds: float,
         room: str = "",
-        action: str = ACTION,
+        action: str = BACKEND_CALL,
     ) -> None:
         """Tell of one call; `what` is its effective kind, `room` where it was made if in a room."""
         if not audit_logger.isEnabledFor(logging.INFO):
@@ -88,4 +88,4 @@ class CallAudit:
             except KindError:
                 what = f"mcp.request.{request.method}"
             arguments = params.get("arguments", params)
-            self.note(principal, what, arguments, outcome, 0.0, action=OWN if own else ACTION)
+            self.note(principal, what, arguments, outcome, 0.0, action=OWN if own else BACKEND_CALL)

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from folkmoot.accounts import RESERVED, parse_handle
 from folkmoot.core.capability import (
     Capability,
     Rights,
@@ -22,6 +21,7 @@ from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.limits import MAX_CAPABILITIES, MAX_CONSTRAINED
 from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
 from folkmoot.names.wire import OF_A_BACKEND, full_pattern
 from folkmoot.settings.backends import GatewaySpec
 
@@ -145,7 +145,7 @@ class ConfiguredRights:
         return [self._own.get(handle, NOTHING), *shared]
 
     def _impossible(self) -> Iterator[str]:
-        for handle in sorted(self.named & (RESERVED | self.namespaces)):
+        for handle in sorted(self.named & (RESERVED_NAMES | self.namespaces)):
             yield f"grants.{handle}: nobody can be @{handle}; the name is reserved or a backend's."
 
     def _too_many(self) -> Iterator[str]:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from folkmoot.accounts import parse_handle
 from folkmoot.accounts.queries import by_handle, by_id
 from folkmoot.accounts.registration import standing
 from folkmoot.audit import Line, by_operator, record
@@ -33,6 +32,7 @@ from folkmoot.gateway.access import (
 from folkmoot.gateway.configured_rights import compiled, covers_nothing, distinct, key_of
 from folkmoot.gateway.limits import MAX_ACCESS_PAGE, MAX_GRANTS, MAX_GRANTS_PAGE
 from folkmoot.gateway.mapping import canonical_pattern
+from folkmoot.names.grammar import parse_handle
 from folkmoot.names.wire import spelled_out
 from folkmoot.taskgroups import uninterrupted
 

@@ -43,9 +43,8 @@ from folkmoot.gateway.results import map_meta
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.names import WireNames
+from folkmoot.names.wire import NAME_KEY
 
-NAME_KEY: Final = "folkmoot/name"
-"""The member of `_meta` that tells a canonical name."""
 TEMPLATE: Final = "uriTemplate"
 MIRRORING: Final = b'"x-mcp-header"'
 """Marks a property whose value clients repeat in a header."""

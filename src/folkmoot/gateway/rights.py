@@ -11,7 +11,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.accounts import RESERVED
 from folkmoot.accounts.authentication import Ready
 from folkmoot.accounts.invites import why_taken
 from folkmoot.accounts.model import principal_of, read_change
@@ -31,6 +30,7 @@ from folkmoot.gateway.configured_rights import (
 )
 from folkmoot.gateway.limits import MAX_CACHED_RIGHTS
 from folkmoot.mcp.wire import TOOLS_CALL
+from folkmoot.names.grammar import RESERVED_NAMES
 from folkmoot.settings.backends import GatewaySpec
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class HubRights:
 
     async def taken_namespaces(self, namespaces: Collection[str]) -> dict[str, str]:
         """Which of these cannot be a backend's, and why; if all can, they are kept from now on."""
-        why = {name: "the name is reserved" for name in namespaces if name in RESERVED}
+        why = {name: "the name is reserved" for name in namespaces if name in RESERVED_NAMES}
         wanted = frozenset(namespaces) - why.keys()
         reserved, now = self._accounts.reserved, int(self._clock.now())
         taken = await reserved.reserve(self._store, wanted, now)

@@ -7,14 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from folkmoot.accounts import (
-    Account,
-    Accounts,
-    Farewell,
-    Sealer,
-    access_recipient,
-    parse_handle,
-)
+from folkmoot.accounts import Account, Accounts, Farewell, Sealer, access_recipient
 from folkmoot.core.errors import (
     ArgumentInvalid,
     CannotSendToSelf,
@@ -61,6 +54,7 @@ from folkmoot.mail.sending import (
 )
 from folkmoot.mail.thread_pages import ThreadPages
 from folkmoot.mail.waiting import publish_change, publish_marked, wait_for_page
+from folkmoot.names.grammar import parse_handle
 from folkmoot.quotas import Quotas, QuotaUse, warning
 
 T = TypeVar("T")

@@ -16,6 +16,9 @@ STYLES: tuple[NameStyle, ...] = ("safe", "canonical")
 RESERVED_NAMESPACES = frozenset({"msg", "room", "chat", "mmp", "folkmoot"})
 """The hub's own, joined to a tool by `/`; every other namespace is joined by `:`."""
 
+NAME_KEY = "folkmoot/name"
+"""The member of `_meta` in which a hub says what the canonical name is."""
+
 MOST_CHARACTERS = 64
 DIGITS = 8
 

@@ -67,5 +67,7 @@ when_not_invited: Final = InvitationInvalid
 when_missed: Final = (UserNotFound, ContactNotFound, CannotSend, HandleTaken)
 """Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
 
+GUESSES = OperationLimit("sign_in", by_address, when_wrong_secret)
+"""For every operation that takes a token or a code."""
 MISSED = OperationLimit("missed_handles", by_user, when_missed)
 """For every operation that names someone: together they tell of no more than so many handles."""

@@ -22,7 +22,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.call import Bind
 from folkmoot.operations.operator.people import find
-from folkmoot.operations.rate_limits import by_address, when_wrong_secret
+from folkmoot.operations.rate_limits import GUESSES
 from folkmoot.operations.row import (
     Absent,
     Arguments,
@@ -30,7 +30,6 @@ from folkmoot.operations.row import (
     NoContent,
     Nothing,
     Operation,
-    OperationLimit,
     Route,
     says,
 )
@@ -46,7 +45,6 @@ NO_COMMAND: Final = Absent(FOR_PAGES)
 SECRET: Final = Absent("Whoever calls a tool reads its answer: the code is for its owner alone.")
 OF_GUESTS: Final = ("rooms", "rooms.manage", "decide")
 """The scopes of what guests may do in their room, as far as the room's own rights let them."""
-GUESSES: Final = OperationLimit("sign_in", by_address, when_wrong_secret)
 
 
 class BrowserSession(Struct, frozen=True, kw_only=True):

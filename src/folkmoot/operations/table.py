@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.names import WireNames
-from folkmoot.names.wire import without_combinators
+from folkmoot.names.wire import NAME_KEY, without_combinators
 from folkmoot.operations.accounts import ACCOUNTS
 from folkmoot.operations.activity import ACTIVITY
 from folkmoot.operations.asks import ASKS
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from folkmoot.names import NameStyle
     from folkmoot.operations.row import Operation
-
-NAME_KEY: Final = "folkmoot/name"
-"""The member of `_meta` that tells a listed tool's canonical name."""
 
 OPERATIONS: Final = (
     *REGISTRATION,

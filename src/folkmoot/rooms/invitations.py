@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from folkmoot.accounts import Accounts, Credential, queries_credentials
 from folkmoot.accounts.credentials import hash_secret
-from folkmoot.accounts.handles import OFFICIAL, RESERVED
+from folkmoot.accounts.handles import OFFICIAL
 from folkmoot.core.capability import Source
 from folkmoot.core.errors import (
     InvitationInvalid,
@@ -23,6 +23,7 @@ from folkmoot.core.errors import (
     TooManyOpen,
 )
 from folkmoot.core.ports import Clock, Store, Tx
+from folkmoot.names.grammar import RESERVED_NAMES
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_guests, queries_members
 from folkmoot.rooms.limits import INVITATION_SECONDS, MAX_GUESTS
@@ -42,7 +43,7 @@ GUEST_LIMIT: Final = "guest"
 
 VOID: Final = "The invitation was used before, has expired, or is not for here."
 
-_RESERVED: Final = frozenset(skeleton(name) for name in RESERVED | OFFICIAL)
+_RESERVED: Final = frozenset(skeleton(name) for name in RESERVED_NAMES | OFFICIAL)
 
 
 class GuestSecret(NamedTuple):

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from folkmoot.accounts.handles import parse_handle
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.errors import ArgumentInvalid, CapabilityError, InvalidName, RoomNameInvalid
 from folkmoot.names import validate_namespace
+from folkmoot.names.grammar import parse_handle
 from folkmoot.rooms.limits import (
     MAX_BACKENDS,
     MAX_GRANTED,

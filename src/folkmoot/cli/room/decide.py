@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -24,13 +23,13 @@ from folkmoot.cli.show import (
     word,
 )
 from folkmoot.core.errors import ToolRefused
+from folkmoot.core.uuids import is_uuid
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
     from folkmoot.client.methods import Ask, Decision, Proposal
 
 
-UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ReasonArgument = Annotated[str, argument("REASON", "Why; everyone in the room reads it.")]
 
 
@@ -65,7 +64,7 @@ def revoke(
     patterns: given.FewerPatternsArgument = None,
 ) -> Output:
     """Revoke a grant, and everything that was granted from it."""
-    is_id = UUID.fullmatch(whom) is not None
+    is_id = is_uuid(whom)
     answer = hub.revoke_in_room(
         name,
         grant_id=whom if is_id else None,
@@ -169,7 +168,7 @@ def withdraw(hub: HubClient, name: given.RoomArgument, which: given.ProposalArgu
 
 def proposal_id(client: HubClient, name: str, which: str) -> str:
     """The id of the proposal with a number or an id."""
-    return which if UUID.fullmatch(which) else found(client, name, which).id
+    return which if is_uuid(which) else found(client, name, which).id
 
 
 def found(client: HubClient, name: str, which: str) -> Proposal:

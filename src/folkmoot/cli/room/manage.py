@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from folkmoot.cli.commands import Fields, Note, Output, Table, every
-from folkmoot.cli.credentials import confirm_name
+from folkmoot.cli.credentials import YesOption, confirm_name
 from folkmoot.cli.output import duration, moment, say
 from folkmoot.cli.room import options as given
 from folkmoot.cli.room.options import present, room_command, with_policy
@@ -195,7 +195,7 @@ def change(
 
 
 @room_command
-def delete(hub: HubClient, name: given.RoomArgument, *, yes: given.YesOption = False) -> None:
+def delete(hub: HubClient, name: given.RoomArgument, *, yes: YesOption = False) -> None:
     """Permanently delete a room and its history. For owners.
 
     Asks for the room's name first, unless --yes is given.

@@ -191,7 +191,6 @@ ProposedArgument = Annotated[
     ),
 ]
 MarkdownOption = Annotated[bool, flag("--markdown", "The text is Markdown.")]
-YesOption = Annotated[bool, flag("--yes", "Do not ask for confirmation.")]
 RawOption = Annotated[bool, flag("--raw", "On a terminal, show each message with its kind.")]
 HistoryLimitOption = Annotated[int, number("--limit", 1, 10000, "How many at most.  [default: 50]")]
 AfterOption = Annotated[

@@ -22,6 +22,7 @@ from folkmoot.core.errors import (
     ToolRefused,
 )
 from folkmoot.core.message import JSONRPC
+from folkmoot.core.uuids import is_uuid
 from folkmoot.mcp.wire import (
     PING,
     PROMPTS_GET,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from folkmoot.client import Room
 
 
-UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ASKED: Final = re.compile(r"(\S+)(?:\s+(\{.*\}))?(?:\s+@([\w-]+))?", re.DOTALL)
 """A call with its arguments as one JSON object."""
 NAMED: Final = frozenset((TOOLS_CALL, PROMPTS_GET))
@@ -178,7 +178,7 @@ def _revoke(rest: str) -> Sending | None:
     match words(rest):
         case [whom, *patterns]:
             payload: dict[str, Any] = (
-                {"grant_id": whom} if UUID.fullmatch(whom) else {"recipient": checked_handle(whom)}
+                {"grant_id": whom} if is_uuid(whom) else {"recipient": checked_handle(whom)}
             )
             return Sending(
                 "capability.revoke",

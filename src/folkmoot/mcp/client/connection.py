@@ -7,7 +7,6 @@ What a server says unasked, or beyond its answer, ends the connection.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.transport import ConnectionInfo, Headers
-from folkmoot.mcp.client.headers import text_of
+from folkmoot.mcp.client.headers import TOKEN, text_of
 from folkmoot.mcp.wire import JSON
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ MOST_NAMES: Final = 1_024
 NO_TYPE: Final = "application/octet-stream"
 FINAL: Final = 200
 """The least status of an answer that no other follows."""
-
-_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 class HttpFailure(Exception):
@@ -355,7 +352,7 @@ _written: Final = {"accept", "authorization", "content-type", "user-agent"}
 
 def _checked(headers: Sequence[tuple[str, str]]) -> bool:
     names = [name for name, _ in headers]
-    if not all(map(_NAME.fullmatch, names)):
+    if not all(map(TOKEN.fullmatch, names)):
         return False
     if len(_written) < MOST_NAMES:
         _written.update(names)

@@ -25,6 +25,8 @@ from folkmoot.core.session import Era, ProtocolVersion
 from folkmoot.core.transport import Headers
 from folkmoot.mcp import wire
 
+TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+"""What the name of a header may be."""
 _UNSENDABLE: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 """What would end a header, or cannot be written in one."""
 
@@ -143,7 +145,6 @@ LONGEST: Final = 4096
 
 _PLAIN: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|")
 _WRAPPED: Final = re.compile(r"=\?base64\?.*\?=")
-_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TYPES: Final = frozenset({"string", "integer", "boolean"})
 
 Path = tuple[str, ...]
@@ -250,7 +251,7 @@ def marked_in(schema: Any) -> Iterator[tuple[Path, str]]:
         if not isinstance(node, dict):
             continue
         token = node.get(ANNOTATION)
-        if path and isinstance(token, str) and _TOKEN.fullmatch(token):
+        if path and isinstance(token, str) and TOKEN.fullmatch(token):
             known, kind = token.lower(), node.get("type")
             if isinstance(kind, str) and kind in _TYPES and known not in seen:
                 seen.add(known)

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from folkmoot.names.lint import values as deprecations
 from folkmoot.names.lint.model import (
     Declared,
     DeclaredDeprecation,
@@ -21,7 +20,7 @@ from folkmoot.names.lint.model import (
 from folkmoot.names.lint.modules import Function, Module, Site
 from folkmoot.names.lint.project import LINE
 from folkmoot.names.lint.servers import RegistrationStyle
-from folkmoot.names.lint.values import Values
+from folkmoot.names.lint.values import Values, deprecation_of, says_deprecated
 
 DEFINITION: Final = re.compile(r"(?:async[ \t]+)?def[ \t]+")
 
@@ -194,7 +193,7 @@ class Declarations:
         return RegisteredFunction(
             function.name,
             first_line(ast.get_docstring(function) or ""),
-            deprecations.of_function(self.values, site, function),
+            deprecation_of(self.values, site, function),
         )
 
     def _declared(
@@ -213,7 +212,7 @@ class Declarations:
         description = texts.get("description") or behind.description
         deprecation = behind.deprecation
         if deprecation is None and (
-            deprecations.said(texts.get("description", "")) or tagged(keywords.get("tags"))
+            says_deprecated(texts.get("description", "")) or tagged(keywords.get("tags"))
         ):
             deprecation = DeclaredDeprecation(place=self.file.place(named.span))
         templated = style.kind == "resource" and "{" in named.text

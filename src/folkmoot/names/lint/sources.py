@@ -14,9 +14,6 @@ from msgspec import structs
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.grammar import NAMESPACE as NAMESPACE_PART
 from folkmoot.names.grammar import part_fault
-from folkmoot.names.lint import project as config
-from folkmoot.names.lint import project as files
-from folkmoot.names.lint import project as filetext
 from folkmoot.names.lint.declarations import first_line
 from folkmoot.names.lint.model import (
     Constant,
@@ -34,10 +31,20 @@ from folkmoot.names.lint.modules import (
     literal,
     parse,
 )
-from folkmoot.names.lint.project import FileText, FoundProject, SourceUnreadable
+from folkmoot.names.lint.project import (
+    FileText,
+    FoundProject,
+    SourceUnreadable,
+    find_config,
+    make_text,
+    read_source,
+    shown,
+    sources,
+)
 from folkmoot.names.lint.registrations import Registrations
 from folkmoot.names.lint.servers import RUN_TIME, UNKNOWN, ServerObjects
-from folkmoot.names.lint.values import NAMESPACE, Values, said
+from folkmoot.names.lint.values import NAMESPACE, Values, says_deprecated
+from folkmoot.names.wire import NAME_KEY
 
 VERSION = "__version__"
 MENTIONED = re.compile("|".join(("tool", "resource", "prompt", *RUN_TIME)), re.IGNORECASE)
@@ -48,7 +55,7 @@ def find_project(paths: Sequence[Path]) -> FoundProject:
     """The project that some files and folders belong to."""
     whole = [path.absolute() for path in paths] or [Path.cwd()]
     folders = [each if each.is_dir() else each.parent for each in whole]
-    return config.find_config(Path(commonpath(folders)))
+    return find_config(Path(commonpath(folders)))
 
 
 def read_sources(
@@ -94,16 +101,16 @@ def _modules(
 ) -> Iterable[Module]:
     def trouble(error: OSError) -> None:
         reason = (error.strerror or type(error).__name__).lower()
-        path = files.shown(found.root, Path(str(error.filename)))
+        path = shown(found.root, Path(str(error.filename)))
         project.unreadable.append(unreadable(path, f"It cannot be read: {reason}."))
 
-    for file in files.sources(found.root, paths, found.config.exclude, trouble):
-        path = files.shown(found.root, file)
+    for file in sources(found.root, paths, found.config.exclude, trouble):
+        path = shown(found.root, file)
         try:
             if path in instead:
-                module = parse(path, filetext.make_text(path, instead[path]))
+                module = parse(path, make_text(path, instead[path]))
             else:
-                module = parse(path, filetext.read_source(file, path))
+                module = parse(path, read_source(file, path))
         except SourceUnreadable as error:
             project.unreadable.append(unreadable(path, str(error), error.line))
         except RecursionError:
@@ -193,7 +200,7 @@ def _read_register(project: Project) -> None:
     try:
         if not file.exists():
             return
-        text: FileText = filetext.read_source(file, project.namespaces_file)
+        text: FileText = read_source(file, project.namespaces_file)
     except (OSError, SourceUnreadable) as error:
         project.unreadable.append(unreadable(project.namespaces_file, str(error)))
     else:
@@ -208,8 +215,6 @@ KEYS: Final[dict[Kind, str]] = {
 }
 NAMED: Final[tuple[Kind, ...]] = ("tool", "prompt")
 """What is called by a name and not by a URI."""
-CANONICAL: Final = "folkmoot/name"
-"""Where a hub says what a name is that it spells for clients."""
 
 Definitions = Sequence[Mapping[str, Any]]
 
@@ -258,14 +263,14 @@ def declared(kind: Kind, definition: Mapping[str, Any], namespace: str | None) -
         name=name,
         description=first_line(description),
         mime_type=text(definition, "mimeType"),
-        deprecation=DeclaredDeprecation() if said(description) else None,
+        deprecation=DeclaredDeprecation() if says_deprecated(description) else None,
     )
 
 
 def canonical_of(definition: Mapping[str, Any]) -> str:
     """The canonical name that a hub tells; empty for whatever no hub lists."""
     meta = definition.get("_meta")
-    return text(meta, CANONICAL) if isinstance(meta, Mapping) else ""
+    return text(meta, NAME_KEY) if isinstance(meta, Mapping) else ""
 
 
 def text(values: Mapping[str, Any], key: str) -> str:

@@ -272,20 +272,20 @@ SAID: Final = re.compile(
 """A description that says it of the thing itself; a tool may well be about deprecated things."""
 
 
-def of_function(values: Values, site: Site, function: Function) -> DeclaredDeprecation | None:
+def deprecation_of(values: Values, site: Site, function: Function) -> DeclaredDeprecation | None:
     """The deprecation declared by a function's decorators, docstring or log calls."""
     for decorator in function.decorator_list:
-        found = of_marker(values, site, decorator)
+        found = deprecation_by(values, site, decorator)
         if found is not None:
             return found
     first = site.module.file.span(function)
     place = site.module.file.place(first)
-    if said(ast.get_docstring(function) or "") or any(map(logged, function.body)):
+    if says_deprecated(ast.get_docstring(function) or "") or any(map(logged, function.body)):
         return DeclaredDeprecation(place=place)
     return None
 
 
-def of_marker(values: Values, site: Site, node: ast.expr) -> DeclaredDeprecation | None:
+def deprecation_by(values: Values, site: Site, node: ast.expr) -> DeclaredDeprecation | None:
     """What `@deprecated(since=…, removed_in=…, use=…)` says; others of that name say less."""
     call = node.func if isinstance(node, ast.Call) else node
     if last_part(call) != MARKER:
@@ -300,7 +300,7 @@ def of_marker(values: Values, site: Site, node: ast.expr) -> DeclaredDeprecation
     )
 
 
-def said(text: str) -> bool:
+def says_deprecated(text: str) -> bool:
     """Whether a description says that its subject is deprecated."""
     return SAID.search(text) is not None
 

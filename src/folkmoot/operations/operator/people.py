@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from folkmoot.accounts.model import PersonRow
 from folkmoot.core.errors import CommandInvalid, HandleInvalid, HandleTaken, UserNotFound
+from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.limits import MAX_OPERATOR_PAGE
 from folkmoot.operations.operator.hub import Use
 from folkmoot.operations.row import (
@@ -187,7 +188,6 @@ async def remove_person(call: Call[OnePerson]) -> RemovedPerson:
 
 async def find(services: Services, handle: str) -> Account:
     """Who has a handle now."""
-    from folkmoot.accounts import parse_handle
     from folkmoot.accounts.queries import by_handle
 
     name = parse_handle(handle)

@@ -27,13 +27,12 @@ from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.gateway.trial import Tried, tried
 from folkmoot.operations.limits import MAX_SERVER_TEXT
 from folkmoot.operations.operator.pasted import described
-from folkmoot.operations.rate_limits import by_address, when_wrong_secret
+from folkmoot.operations.rate_limits import GUESSES
 from folkmoot.operations.records import leave_line
 from folkmoot.operations.row import (
     Absent,
     Arguments,
     AuditSpec,
-    OperationLimit,
     Route,
     operated,
     says,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 HEADER: Final = "folkmoot-confirm"
 """The header with the token that is given once more; a body or query may be logged somewhere."""
-GUESSES: Final = OperationLimit("sign_in", by_address, when_wrong_secret)
 OFF: Final = (
     "Servers cannot be changed over the network: gateway.edit_from_web is off. Use 'folkmoot "
     "backends' on the hub's machine."
