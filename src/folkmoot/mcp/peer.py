@@ -27,7 +27,7 @@ from folkmoot.core.message import (
 )
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import offers
-from folkmoot.mcp.wire import meta_of, params_of
+from folkmoot.mcp.wire import level_of, meta_of, params_of
 
 MOST_OPEN: Final = 1024
 """Requests that may be unanswered at once; one more is refused."""
@@ -376,8 +376,3 @@ class Peer:
 
 WORKING: Final = frozenset((CallState.OPEN, CallState.PARKED))
 """The states of calls that the other side works on, and that someone waits for or will."""
-
-
-def level_of(level: Any) -> int | None:
-    """The place of a log level among all of them."""
-    return wire.LEVELS.index(level) if level in wire.LEVELS else None

@@ -168,6 +168,11 @@ def strings_of(value: Any) -> list[str]:
     return [item for item in value if type(item) is str] if type(value) is list else []
 
 
+def level_of(level: Any) -> int | None:
+    """The place of a log level among all of them."""
+    return LEVELS.index(level) if level in LEVELS else None
+
+
 def params_of(message: Request | Notification) -> dict[str, Any]:
     """The named params of a call."""
     return members_of(message.params)

@@ -10,7 +10,7 @@ import mcp_types as types
 import pytest
 
 from folkmoot.gateway.model import UpstreamRequest
-from folkmoot.mcp.server import service, sessions
+from folkmoot.mcp.server import questions
 from tests.harness import run
 from tests.transports.mcp.gateway_support import Demo, Wire, fronted, payload, text, wired
 
@@ -130,7 +130,7 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
     async def endless(wanted: UpstreamRequest) -> Any:
         return wish("again")
 
-    monkeypatch.setattr(service, "FIRST_PAUSE", 0)
+    monkeypatch.setattr(questions, "FIRST_PAUSE", 0)
 
     async def main() -> None:
         demo = Demo(asking=asking, strange=strange, endless=endless, modern=modern)
@@ -158,7 +158,7 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
             assert payload(last["result"])["error"].startswith("The client answered")
             await opened.__aexit__(None, None, None)
             # Only this one is waited for in vain: the others are answered, however busy it is.
-            monkeypatch.setattr(sessions, "QUESTION_SECONDS", 0.1)
+            monkeypatch.setattr(questions, "QUESTION_SECONDS", 0.1)
             opened, lines, question = await first_question(wire)
             withdrawn = json.loads((await anext(lines))[6:])
             assert withdrawn["params"]["requestId"] == question["id"]

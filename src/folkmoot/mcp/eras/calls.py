@@ -43,7 +43,7 @@ class ForwardedCall:
         self.client_id = request.id
         self.client_token = meta.get("progressToken")
         self.capabilities = members_of(meta.get(wire.CAPABILITIES_KEY))
-        self.level = _level_of(meta)
+        self.level = wire.level_of(meta.get(wire.LEVEL_KEY))
 
     def wants(self, place: int) -> bool:
         """Whether its client wants to hear log messages of a level."""
@@ -127,8 +127,8 @@ class ForwardedCalls:
             calls = [call for call in calls if same_id(call.server_id, about)]
         if not one_client and len(calls) != 1:
             return []
-        level = params_of(notice).get("level")
-        place = wire.LEVELS.index(level) if level in wire.LEVELS else len(wire.LEVELS) - 1
+        level = wire.level_of(params_of(notice).get("level"))
+        place = len(wire.LEVELS) - 1 if level is None else level
         wanted = any(call.parked is None and call.wants(place) for call in calls)
         only = calls[0].client_id if len(calls) == 1 else None
         return [ToClient(notice, about=only)] if wanted else []
@@ -138,12 +138,6 @@ def _naming(notice: Notification, member: str, name: Any) -> Notification:
     if same_id(params_of(notice).get(member), name):
         return notice
     return replace(notice, params=params_of(notice) | {member: name})
-
-
-def _level_of(meta: dict[str, Any]) -> int | None:
-    """The place of the level of log messages that a request wants."""
-    level = meta.get(wire.LEVEL_KEY)
-    return wire.LEVELS.index(level) if level in wire.LEVELS else None
 
 
 QUESTION_SECONDS: Final = 300.0

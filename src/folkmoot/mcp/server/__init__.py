@@ -2,7 +2,8 @@
 
 Before a *service* of stateless requests (`service`), `direct` serves Streamable HTTP of both eras:
 it reads the head (`heads`) and the message, and writes one of the `responses`, which notice clients
-that leave; `sessions` has what a session of the handshake era needs.
+that leave; `sessions` has what a session of the handshake era needs, and
+`questions` asks its client.
 
 What a response says as a stream waits in one of the `streams` until it is written. `resumable`
 keeps those of sessions for clients that come back, for the hub and the proxy alike.

@@ -4,36 +4,24 @@ The edge reads a request, makes it an `McpRequest` and writes the `McpAnswer`. T
 nothing of HTTP, sessions or eras. `Stopped` is how it ends a request that nobody waits for any
 more.
 
-Clients of the stateless era get its wishes for input as they are, and come back. For the others,
-`in_rounds` asks and makes the request again with what they said.
+Clients of the stateless era get its wishes for input as they are, and come back. The others are
+asked, and the request is made again with what they said (`questions`).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-from folkmoot.core.message import ErrorObject, Response
+from folkmoot.core.message import ErrorObject
 from folkmoot.core.session import Era
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.rounds import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
-    MOST_ROUNDS,
-    InputQuestion,
-    input_refused,
-    read_questions,
-)
-from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import members_of, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId, Notification, Request
     from folkmoot.mcp.server.heads import Head
@@ -157,39 +145,3 @@ def written(notification: Notification, params: Any = UNSET) -> dict[str, Any]:
     if told is not UNSET:
         message["params"] = told
     return message
-
-
-Perform: TypeAlias = "Callable[[McpRequest], Awaitable[McpAnswer]]"
-"""Makes the request."""
-Put: TypeAlias = "Callable[[Sequence[InputQuestion]], Awaitable[list[Response]]]"
-"""Puts questions to the client; the answers are in the same order."""
-
-
-async def in_rounds(asked: McpRequest, perform: Perform, put: Put) -> McpAnswer:
-    """The answer to a request once its client has said all that the service wants to know."""
-    params = asked.params
-    for turn in range(MOST_ROUNDS + 1):
-        answer = await perform(asked)
-        wish = answer.result
-        kind = wish.get(wire.RESULT_TYPE, wire.COMPLETE) if type(wish) is dict else wire.COMPLETE
-        if kind == wire.COMPLETE:
-            return answer
-        if kind != wire.INPUT_REQUIRED:
-            raise EraRefusal.RESULT_TYPE.error()
-        if turn == MOST_ROUNDS:
-            break
-        questions = read_questions(wish, asked.capabilities)
-        if not questions:
-            await asyncio.sleep(min(FIRST_PAUSE * 2**turn, LONGEST_PAUSE))
-        answers = await put(questions) if questions else []
-        asked.params = {**params, "inputResponses": dict(map(read_answer, questions, answers))}
-        if wire.REQUEST_STATE in wish:
-            asked.params[wire.REQUEST_STATE] = wish[wire.REQUEST_STATE]
-    raise EraRefusal.ROUNDS.error(rounds=MOST_ROUNDS)
-
-
-def read_answer(question: InputQuestion, answer: Response) -> tuple[str, Any]:
-    """A client's answer under the key of its question."""
-    if isinstance(answer.error, ErrorObject):
-        raise input_refused(answer.error)
-    return question.key, answer.result

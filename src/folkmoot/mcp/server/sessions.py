@@ -8,9 +8,6 @@ first, the client is asked in the stream of its request, and the request is made
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Awaitable, Iterable, Sequence
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,43 +16,32 @@ from mcp_types.methods import serialize_server_result
 from msgspec import Raw, Struct, field
 
 from folkmoot.core.errors import (
-    EraNotBridged,
-    HubStopping,
     InvalidId,
     ParamsInvalid,
     SessionNotFound,
     SessionRequired,
-    TooManyInFlight,
 )
 from folkmoot.core.message import (
-    ErrorObject,
     Notification,
     Request,
     Response,
     is_message_id,
-    members,
 )
 from folkmoot.mcp import wire
-from folkmoot.mcp.eras.calls import QUESTION_SECONDS
-from folkmoot.mcp.eras.rounds import InputQuestion
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
 from folkmoot.mcp.server.heads import check_wishes, claimed
+from folkmoot.mcp.server.questions import in_rounds, put_questions
 from folkmoot.mcp.server.responses import HttpReply, say
 from folkmoot.mcp.server.resumable import SessionStreams
 from folkmoot.mcp.server.service import (
     McpAnswer,
     McpRequest,
-    in_rounds,
     kept_meta,
     method_unknown,
-    written,
 )
-from folkmoot.mcp.server.streams import Weight
-from folkmoot.mcp.wire import cancellation, members_of
+from folkmoot.mcp.wire import members_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from starlette.types import Receive, Send
 
     from folkmoot.core.message import MessageId
@@ -63,9 +49,6 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.resumable import ResumableStreams
     from folkmoot.mcp.server.streams import Stream
 
-MOST_QUESTIONS: Final = 64
-"""Questions that one session may have waiting."""
-ID_BYTES: Final = 12
 STATELESS_METHODS: Final = frozenset((wire.DISCOVER, wire.LISTEN))
 """What only the other era has."""
 ENDED: Final = "The session has ended."
@@ -230,43 +213,8 @@ class SessionServer:
                 session.log_level = level
                 await self._server.host.session_changed(session)
             return McpAnswer(result={})
-        put = partial(self._put, session, visit, asked.reply)
+        put = partial(put_questions, session, visit, asked.reply)
         return await in_rounds(asked, self._server.service.perform, put)
-
-    async def _put(
-        self,
-        session: HandshakeSession,
-        visit: ServedRequest,
-        reply: HttpReply,
-        questions: Sequence[InputQuestion],
-    ) -> list[Response]:
-        """Put questions to the client of a session, in the stream of the request they are for."""
-        with ExitStack() as stack:
-            waiting: dict[str, asyncio.Future[Response]] = {}
-            for question in questions:
-                question_id, answer = stack.enter_context(asking(session))
-                waiting[question_id] = answer
-                reply.say(members(question.request(question_id)), Weight.QUESTION)
-            leaving = asyncio.ensure_future(visit.leaving.wait())
-            answering = asyncio.ensure_future(all_of(waiting.values()))
-            try:
-                await asyncio.wait(
-                    (leaving, answering),
-                    timeout=QUESTION_SECONDS,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if answering.done():
-                    return answering.result()
-                if leaving.done():
-                    raise visit.ending or HubStopping("The hub is stopping.")
-                for question_id, answer in waiting.items():
-                    if not answer.done():
-                        notice = cancellation(question_id, "It took too long.")
-                        reply.say(written(notice), Weight.QUESTION)
-                raise EraNotBridged("The client did not answer what it was asked.")
-            finally:
-                leaving.cancel()
-                answering.cancel()
 
 
 def known(visit: ServedRequest) -> HandshakeSession:
@@ -332,28 +280,3 @@ def shaped(method: str, version: str, result: Any) -> Any:
     if version == wire.HANDSHAKE_VERSION:
         return result
     return serialize_server_result(method, version, msgspec.json.decode(result))
-
-
-@contextmanager
-def asking(session: HandshakeSession) -> Iterator[tuple[str, asyncio.Future[Response]]]:
-    """An id for a question to a session, and its answer once there is one."""
-    if len(session.questions) >= MOST_QUESTIONS:
-        raise TooManyInFlight("Too many questions wait for this client's answers.")
-    question_id = f"folkmoot-{secrets.token_hex(ID_BYTES)}"
-    answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-    session.questions[question_id] = answer
-    try:
-        yield question_id, answer
-    finally:
-        del session.questions[question_id]
-
-
-async def all_of(waiting: Iterable[Awaitable[Response]]) -> list[Response]:
-    """Every answer, in order; the first error is enough."""
-    answers: list[Response] = []
-    for each in waiting:
-        answer = await each
-        answers.append(answer)
-        if isinstance(answer.error, ErrorObject):
-            break
-    return answers
