@@ -33,7 +33,6 @@ from folkmoot.operations.row import (
     Route,
     says,
 )
-from folkmoot.rooms.model import told
 
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
@@ -50,18 +49,18 @@ OF_GUESTS: Final = ("rooms", "rooms.manage", "decide")
 class BrowserSession(Struct, frozen=True, kw_only=True):
     """Who is signed in in a browser; nobody where `handle` is null."""
 
-    handle: Annotated[str | None, told("The account that is signed in; null for none.")]
-    display_name: Annotated[str | None, told("Its name.")]
+    handle: Annotated[str | None, says("The account that is signed in; null for none.")]
+    display_name: Annotated[str | None, says("Its name.")]
     expires_at: Annotated[
-        int | None, told("When the session ends unless it is used, in seconds since 1970.")
+        int | None, says("When the session ends unless it is used, in seconds since 1970.")
     ]
     scope: Annotated[
-        str | None, told("What the session may do: `*`, or scopes such as `mail.read operate`.")
+        str | None, says("What the session may do: `*`, or scopes such as `mail.read operate`.")
     ]
-    guest: Annotated[str | None, told("The name of a guest, who has no account; null for none.")]
-    room: Annotated[str | None, told("The one room that the guest is in.")]
+    guest: Annotated[str | None, says("The name of a guest, who has no account; null for none.")]
+    room: Annotated[str | None, says("The one room that the guest is in.")]
     registration: Annotated[
-        Policy, told("Who may register: everyone, those who were invited, or nobody.")
+        Policy, says("Who may register: everyone, those who were invited, or nobody.")
     ]
 
 
@@ -101,8 +100,8 @@ class SignIn(Arguments, frozen=True, kw_only=True):
 class SignedInView(Struct, frozen=True, kw_only=True):
     """A browser that is signed in."""
 
-    handle: Annotated[str, told("The account.")]
-    display_name: Annotated[str, told("Its name.")]
+    handle: Annotated[str, says("The account.")]
+    display_name: Annotated[str, says("Its name.")]
 
 
 async def sign_in(call: Call[SignIn]) -> SignedInView:
@@ -142,9 +141,9 @@ async def sign_out(call: Call[Nothing]) -> NoContent:
 class CreatedCode(Struct, frozen=True, kw_only=True):
     """A code that opens one session."""
 
-    code: Annotated[str, told("The code. It is not shown again.")]
-    expires_at: Annotated[int, told("When it can no longer be used, in seconds since 1970.")]
-    url: Annotated[str, told("The page that uses it. Open it in the browser to be signed in.")]
+    code: Annotated[str, says("The code. It is not shown again.")]
+    expires_at: Annotated[int, says("When it can no longer be used, in seconds since 1970.")]
+    url: Annotated[str, says("The page that uses it. Open it in the browser to be signed in.")]
 
 
 async def create_code(call: Call[Nothing]) -> CreatedCode:

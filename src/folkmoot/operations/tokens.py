@@ -31,7 +31,6 @@ from folkmoot.operations.row import (
     says,
 )
 from folkmoot.operations.scopes import check_scope
-from folkmoot.rooms.model import told
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Credential as Stored
@@ -45,29 +44,29 @@ SECRET: Final = Absent("Whoever calls a tool reads its answer: a token is for it
 class CredentialView(Struct, frozen=True, kw_only=True):
     """A token as its owner sees it."""
 
-    id: Annotated[str, told("What it is revoked by.")]
+    id: Annotated[str, says("What it is revoked by.")]
     kind: Annotated[
         Literal["token", "browser", "app", "device"],
-        told("`token`, or `browser` for a browser that is signed in."),
+        says("`token`, or `browser` for a browser that is signed in."),
     ]
-    label: Annotated[str, told("What it is for.")]
-    scope: Annotated[str, told(f"{SCOPE_SAYS}.")]
-    created_at: Annotated[int, told("When it was created, in seconds since 1970.")]
-    used_at: Annotated[int | None, told("When it was last used; at most minutes behind.")]
-    expires_at: Annotated[int | None, told("When it expires; null is never.")]
-    current: Annotated[bool, told("Whether this request was made with it.")]
+    label: Annotated[str, says("What it is for.")]
+    scope: Annotated[str, says(f"{SCOPE_SAYS}.")]
+    created_at: Annotated[int, says("When it was created, in seconds since 1970.")]
+    used_at: Annotated[int | None, says("When it was last used; at most minutes behind.")]
+    expires_at: Annotated[int | None, says("When it expires; null is never.")]
+    current: Annotated[bool, says("Whether this request was made with it.")]
 
 
 class CreatedCredential(CredentialView, frozen=True, kw_only=True):
     """A token that was made."""
 
-    token: Annotated[str, told("The token itself. It is not shown again.")]
+    token: Annotated[str, says("The token itself. It is not shown again.")]
 
 
 class Credentials(Struct, frozen=True):
     """The tokens of an account."""
 
-    credentials: Annotated[list[CredentialView], told("The oldest first.")]
+    credentials: Annotated[list[CredentialView], says("The oldest first.")]
 
 
 class Tokens(Struct, frozen=True):

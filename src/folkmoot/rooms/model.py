@@ -32,19 +32,19 @@ def ref(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def told(description: str, **more: Any) -> Meta:
+def described(description: str, **more: Any) -> Meta:
     """What the OpenAPI document says of a member of an answer."""
     return Meta(description=description, extra_json_schema=more or None)
 
 
 def moment(description: str) -> Meta:
     """The same of a time."""
-    return told(description, format="date-time")
+    return described(description, format="date-time")
 
 
 def place(description: str) -> Meta:
     """The same of a place in the history of a room."""
-    return told(description, minimum=0)
+    return described(description, minimum=0)
 
 
 Held: TypeAlias = Annotated[Source, Meta(extra_json_schema=ref("Capability"))]
@@ -55,7 +55,7 @@ OLDEST_SEQ: Final = (
     "The `seq` of the oldest message that is kept. Present where some messages "
     "before `first_seq` are kept, but not all of them."
 )
-NEXT_CURSOR: Final = told("The `cursor` of the next page; null when nothing follows.")
+NEXT_CURSOR: Final = described("The `cursor` of the next page; null when nothing follows.")
 
 
 class RoomPolicy(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -155,65 +155,69 @@ class Visitor(Struct, frozen=True, gc=False):
 class RoomView(Struct, frozen=True):
     """A room as someone who may see it sees it."""
 
-    name: Annotated[str, told("The room's name.", pattern=ROOM_PATTERN)]
-    access: Annotated[Access, told("Who may enter.")]
-    durable: Annotated[bool, told("Whether its history is kept on the disk.")]
-    epoch: Annotated[str, told("Changes when the numbering of messages restarts.")]
+    name: Annotated[str, described("The room's name.", pattern=ROOM_PATTERN)]
+    access: Annotated[Access, described("Who may enter.")]
+    durable: Annotated[bool, described("Whether its history is kept on the disk.")]
+    epoch: Annotated[str, described("Changes when the numbering of messages restarts.")]
     role: Annotated[
         str | None,
-        told(
+        described(
             "Your role in the room; null when you are not in it.",
             enum=["owner", "member", "guest", None],
         ),
     ]
-    owners: Annotated[list[str], told("The handles of the owners.")]
-    capabilities: Annotated[list[Held], told("The capabilities of members.")]
-    policy: Annotated[RoomPolicy, told("The room's own policy, including the hub's defaults.")]
-    participants: Annotated[int, told("How many are here now, not counting backends.", minimum=0)]
+    owners: Annotated[list[str], described("The handles of the owners.")]
+    capabilities: Annotated[list[Held], described("The capabilities of members.")]
+    policy: Annotated[RoomPolicy, described("The room's own policy, including the hub's defaults.")]
+    participants: Annotated[
+        int, described("How many are here now, not counting backends.", minimum=0)
+    ]
     first_seq: Annotated[int, place("The `seq` from which its history is complete.")]
     last_seq: Annotated[int, place("The `seq` of the last message.")]
     created_at: Annotated[str, moment("When it was made.")]
     oldest_seq: Annotated[int | UnsetType, place(OLDEST_SEQ)] = UNSET
     grants: Annotated[
         dict[str, list[Held]] | UnsetType,
-        told("Additional capabilities of single people, by handle; shown to owners only."),
+        described("Additional capabilities of single people, by handle; shown to owners only."),
     ] = UNSET
     backends: Annotated[
         list[str] | UnsetType,
-        told("The namespaces of the backends that take part; shown to members only."),
+        described("The namespaces of the backends that take part; shown to members only."),
     ] = UNSET
     may_enter: Annotated[
-        bool, told("Whether you may enter: you are in it, it is open, or you were invited.")
+        bool, described("Whether you may enter: you are in it, it is open, or you were invited.")
     ] = True
 
 
 class RoomGrant(Struct, frozen=True):
     """What someone was granted by a message, and still holds."""
 
-    id: Annotated[str, told("The id of the grant's message: what a revocation names.")]
-    recipient: Annotated[str, told("Who holds it.")]
-    granter: Annotated[str | None, told("Who granted it; null when they are gone.")]
-    capabilities: Annotated[list[Held], told("What was granted.")]
+    id: Annotated[str, described("The id of the grant's message: what a revocation names.")]
+    recipient: Annotated[str, described("Who holds it.")]
+    granter: Annotated[str | None, described("Who granted it; null when they are gone.")]
+    capabilities: Annotated[list[Held], described("What was granted.")]
 
 
 class RoomRights(Struct, frozen=True):
     """The rights in a room by role, and the grants."""
 
-    roles: Annotated[dict[str, list[Held]], told("What everyone of a role holds, by role.")]
-    grants: Annotated[list[RoomGrant], told("What was granted by messages, the oldest first.")]
+    roles: Annotated[dict[str, list[Held]], described("What everyone of a role holds, by role.")]
+    grants: Annotated[list[RoomGrant], described("What was granted by messages, the oldest first.")]
 
 
 class RoomPage(Struct, frozen=True):
     """Some rooms, by name, and the cursor of the next ones if there are more."""
 
-    rooms: Annotated[list[RoomView], told("By name.")]
+    rooms: Annotated[list[RoomView], described("By name.")]
     next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class MessagePage(Struct, frozen=True):
     """Some messages, in their order, and which of them the room has."""
 
-    messages: Annotated[list[Envelope], told("In order, and without a gap from `first_seq` on.")]
+    messages: Annotated[
+        list[Envelope], described("In order, and without a gap from `first_seq` on.")
+    ]
     first_seq: Annotated[int, place("The `seq` from which the room's history is complete.")]
     last_seq: Annotated[int, place("The `seq` of the last message.")]
     oldest_seq: Annotated[int | UnsetType, place(OLDEST_SEQ)] = UNSET
@@ -222,78 +226,78 @@ class MessagePage(Struct, frozen=True):
 class ProposalView(Struct, frozen=True):
     """A proposal and its state."""
 
-    id: Annotated[str, told("The id of its message: what a decision correlates.")]
+    id: Annotated[str, described("The id of its message: what a decision correlates.")]
     seq: Annotated[int, place("Its place in the history of the room.")]
-    kind: Annotated[str, told("What is proposed.")]
-    proposer: Annotated[str, told("Who proposed it.")]
-    to: Annotated[tuple[str, ...], told("Who should do it; empty is anyone.")]
-    state: Annotated[ProposalState, told("Its state.")]
+    kind: Annotated[str, described("What is proposed.")]
+    proposer: Annotated[str, described("Who proposed it.")]
+    to: Annotated[tuple[str, ...], described("Who should do it; empty is anyone.")]
+    state: Annotated[ProposalState, described("Its state.")]
     created_at: Annotated[str, moment("When it was made.")]
     expires_at: Annotated[str, moment("Until when it is open.")]
-    rejections: Annotated[int, told("How many rejected it.", minimum=0)]
-    closed_by: Annotated[str | None, told("Who decided, if anyone did.")] = None
+    rejections: Annotated[int, described("How many rejected it.", minimum=0)]
+    closed_by: Annotated[str | None, described("Who decided, if anyone did.")] = None
     closed_at: Annotated[str | None, moment("When it was closed.")] = None
     message: Annotated[
-        Envelope | UnsetType, told("The proposal itself, as long as the history has it.")
+        Envelope | UnsetType, described("The proposal itself, as long as the history has it.")
     ] = UNSET
 
 
 class OpenRequestView(Struct, frozen=True):
     """An open request to the one who asks, and how far it has come."""
 
-    id: Annotated[str, told("The id of its message: what an answer correlates.")]
+    id: Annotated[str, described("The id of its message: what an answer correlates.")]
     seq: Annotated[int, place("Its place in the history of the room.")]
-    kind: Annotated[str, told("What is asked.")]
-    requester: Annotated[str, told("Who asks.")]
+    kind: Annotated[str, described("What is asked.")]
+    requester: Annotated[str, described("Who asks.")]
     state: Annotated[
         str,
-        told(
+        described(
             "`waiting`: nobody has begun it. `running`: a connection of yours has. `interrupted`: "
             "one had, and did not come back.",
             enum=["waiting", "running", "interrupted"],
         ),
     ]
     expires_at: Annotated[str, moment("Until when it is open.")]
-    proposer: Annotated[str | UnsetType, told("Whose proposal it fulfils, if any.")] = UNSET
+    proposer: Annotated[str | UnsetType, described("Whose proposal it fulfils, if any.")] = UNSET
     message: Annotated[
-        Envelope | UnsetType, told("The request itself, as long as the history has it.")
+        Envelope | UnsetType, described("The request itself, as long as the history has it.")
     ] = UNSET
 
 
 class WaitingPage(Struct, frozen=True):
     """What waits for someone: the oldest first, and whether more follows."""
 
-    requests: Annotated[list[OpenRequestView], told("What you were asked.")]
-    proposals: Annotated[list[ProposalView], told("What you may decide on.")]
-    more: Annotated[bool, told("Whether more follows.")]
+    requests: Annotated[list[OpenRequestView], described("What you were asked.")]
+    proposals: Annotated[list[ProposalView], described("What you may decide on.")]
+    more: Annotated[bool, described("Whether more follows.")]
 
 
 class Outcome(Struct, frozen=True):
     """What came of a decision on a proposal."""
 
-    id: Annotated[str, told("The id of the proposal.")]
+    id: Annotated[str, described("The id of the proposal.")]
     state: Annotated[
-        ProposalState, told("Where it stands now; still `open` where more must reject it.")
+        ProposalState, described("Where it stands now; still `open` where more must reject it.")
     ]
-    by: Annotated[str, told("Who decided.")]
+    by: Annotated[str, described("Who decided.")]
     seq: Annotated[int, place("The place of the message that decided.")]
-    decision: Annotated[str, told("The id of that message: a request, or a rejection.")]
-    to: Annotated[str | UnsetType, told("Who was asked to do it.")] = UNSET
-    result: Annotated[Raw | UnsetType, told("What was answered, once it was.")] = UNSET
-    error: Annotated[Raw | UnsetType, told("Why it failed, if it did.")] = UNSET
-    reason: Annotated[str | UnsetType, told("Why it was rejected.")] = UNSET
-    rejections: Annotated[int | UnsetType, told("How many rejected it.", minimum=0)] = UNSET
+    decision: Annotated[str, described("The id of that message: a request, or a rejection.")]
+    to: Annotated[str | UnsetType, described("Who was asked to do it.")] = UNSET
+    result: Annotated[Raw | UnsetType, described("What was answered, once it was.")] = UNSET
+    error: Annotated[Raw | UnsetType, described("Why it failed, if it did.")] = UNSET
+    reason: Annotated[str | UnsetType, described("Why it was rejected.")] = UNSET
+    rejections: Annotated[int | UnsetType, described("How many rejected it.", minimum=0)] = UNSET
 
 
 class Invitation(Struct, frozen=True, omit_defaults=True):
     """What an inviter is answered: a guest's token is told here and nowhere else."""
 
-    room: Annotated[str, told("The room.")]
-    handle: Annotated[str | None, told("Who may come in now.")] = None
-    guest: Annotated[str | None, told("The guest's name.")] = None
+    room: Annotated[str, described("The room.")]
+    handle: Annotated[str | None, described("Who may come in now.")] = None
+    guest: Annotated[str | None, described("The guest's name.")] = None
     token: Annotated[
         str | None,
-        told("The token with which the guest enters, once. It is shown to nobody else."),
+        described("The token with which the guest enters, once. It is shown to nobody else."),
     ] = None
     expires_at: Annotated[str | None, moment("Until when the token is valid.")] = None
 
@@ -304,10 +308,10 @@ class Invitation(Struct, frozen=True, omit_defaults=True):
 class OpenInvitation(Struct, frozen=True, kw_only=True, gc=False):
     """Someone whom a room waits for: a guest, or an account that has not come yet."""
 
-    handle: Annotated[str | None, told("The handle, for someone with an account.")] = None
-    guest: Annotated[str | None, told("The name, for someone without one.")] = None
+    handle: Annotated[str | None, described("The handle, for someone with an account.")] = None
+    guest: Annotated[str | None, described("The name, for someone without one.")] = None
     invited_by: Annotated[
-        str | None, told("The handle of whoever invited the guest; null if that is not known.")
+        str | None, described("The handle of whoever invited the guest; null if that is not known.")
     ] = None
     expires_at: Annotated[str | None, moment("Until when a guest's invitation can be used.")] = None
 

@@ -56,7 +56,6 @@ from folkmoot.rooms.model import (
     ProposalView,
     WaitingPage,
     ref,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class ProposalsOf(Arguments, frozen=True, kw_only=True):
 class ProposalPage(Struct, frozen=True):
     """Some proposals."""
 
-    proposals: Annotated[list[ProposalView], told("The latest first.")]
+    proposals: Annotated[list[ProposalView], says("The latest first.")]
     next_cursor: Annotated[str | None, NEXT_CURSOR]
 
 

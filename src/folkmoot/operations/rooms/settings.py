@@ -47,7 +47,6 @@ from folkmoot.rooms.model import (
     RoomPage,
     RoomView,
     ref,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -202,12 +201,14 @@ class Participants(OneRoom, frozen=True, kw_only=True):
 class ParticipantView(Struct, frozen=True):
     """Someone who is here."""
 
-    id: Annotated[str, told("The handle, a guest's name, or a backend's namespace.")]
-    type: Annotated[str, told("Who acts.", enum=[each.value for each in PrincipalType])]
-    role: Annotated[str, told("As what.", enum=[*(each.value for each in Role), "gateway"])]
+    id: Annotated[str, says("The handle, a guest's name, or a backend's namespace.")]
+    type: Annotated[str, says("Who acts.", shown={"enum": [each.value for each in PrincipalType]})]
+    role: Annotated[
+        str, says("As what.", shown={"enum": [*(each.value for each in Role), "gateway"]})
+    ]
     offers_tools: Annotated[
         bool | None,
-        told(
+        says(
             "Whether a connection of it joined with `serve=1`, or it is a backend; null for one "
             "that takes part through tools, and may answer by hand."
         ),
@@ -217,7 +218,7 @@ class ParticipantView(Struct, frozen=True):
 class ParticipantPageView(Struct, frozen=True):
     """A page of the participants."""
 
-    participants: Annotated[list[ParticipantView], told("By id.")]
+    participants: Annotated[list[ParticipantView], says("By id.")]
     next_cursor: Annotated[str | None, NEXT_CURSOR]
 
 
@@ -294,13 +295,13 @@ class GuestView(Struct, frozen=True):
 
     credential: Annotated[
         str | None,
-        told(
+        says(
             "The guest's token from now on, for this room only; null for a page of the hub, whose "
             "browser keeps it where no page reads it."
         ),
     ]
-    guest: Annotated[str, told("The guest's name.")]
-    room: Annotated[str, told("The room.")]
+    guest: Annotated[str, says("The guest's name.")]
+    room: Annotated[str, says("The room.")]
 
 
 async def enter_as_guest(call: Call[GuestToken]) -> GuestView:
