@@ -20,10 +20,12 @@ from folkmoot.cluster.edge import (
 )
 from folkmoot.cluster.limits import (
     BACKLOG_BYTES,
+    KEEPALIVE_SECONDS,
     MAX_COMMANDS,
     MAX_PACKET_BYTES,
     MAX_UNRECEIVED,
     PAGE_BYTES,
+    SEEK_SECONDS,
     SILENCE_SECONDS,
 )
 from folkmoot.cluster.messages import (
@@ -297,6 +299,21 @@ def test_an_owner_that_is_silent_leaves_nobody_waiting() -> None:
     assert of(Overheard, pair.seen) == [Overheard([b"one"])]
     # Whoever says something now is told at once.
     assert of(ShutConnection, pair.edge.send(2, [b"me too"]))
+
+
+@pytest.mark.requirement("nodes.in-time")
+def test_an_owner_that_never_answered_is_looked_for_long_before_it_counts_as_silent() -> None:
+    pair = Pair()
+    pair.cut = True
+    pair.attach(1)
+    # By the database the owner is still that node, since its lease goes on although it is dead.
+    pair.run(SEEK_SECONDS + 0.1)
+    assert of(SeekOwner, pair.seen)
+    pair.cut = False
+    pair.run(KEEPALIVE_SECONDS)
+    pair.seen.clear()
+    pair.run(SILENCE_SECONDS)
+    assert not of(SeekOwner, pair.seen)
 
 
 def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers() -> None:

@@ -156,6 +156,8 @@ class Edge:
         self._calls: set[int] = set()
         self._heard_at = now
         self._is_silent = False
+        self._is_met = False
+        """Whether the owner has answered since this edge is attached to it."""
         self._was_idle = False
         self._seek_at = now
         self._begin_session(())
@@ -201,7 +203,7 @@ class Edge:
         """When `poll` is to be called at the latest."""
         if self.is_idle:
             return math.inf if self.owner is None else self._ack_at
-        seek = self._seek_at if self.owner is None or self._is_silent else math.inf
+        seek = self._seek_at if self._is_seeking else math.inf
         if self.owner is None:
             return seek
         if self._unsent:
@@ -209,6 +211,11 @@ class Edge:
         keepalive = self._sent_at + KEEPALIVE_SECONDS
         silence = math.inf if self._is_silent else self._heard_at + SILENCE_SECONDS
         return min(seek, keepalive, silence, self._resend_at, self._ack_at, self._fill_at)
+
+    @property
+    def _is_seeking(self) -> bool:
+        """Whether the owner is looked for; the one that the database named may be gone."""
+        return self.owner is None or self._is_silent or not self._is_met
 
     @property
     def _last(self) -> int:
@@ -353,7 +360,7 @@ class Edge:
         self.owner = place
         self._session = self._new_session()
         self._heard_at = self._sent_at = now
-        self._is_silent = False
+        self._is_silent = self._is_met = False
         return self.poll(now)
 
     def too_large(self, session: int, now: float) -> list[EdgeEffect]:
@@ -371,7 +378,7 @@ class Edge:
         if isinstance(packet, NotOwner):
             return self._let_go_of_owner(now) + self.poll(now)
         self._heard_at = now
-        self._is_silent = False
+        self._is_silent, self._is_met = False, True
         if packet.received > self._received:
             self._received = packet.received
             self._wait = RESEND_SECONDS
@@ -511,7 +518,7 @@ class Edge:
             self._go_on(now)
         if now - self._heard_at >= SILENCE_SECONDS:
             effects += self._fall_silent()
-        if (self.owner is None or self._is_silent) and now >= self._seek_at:
+        if self._is_seeking and now >= self._seek_at:
             self._seek_at = now + SEEK_SECONDS
             effects.append(SeekOwner())
             if self._durable and self._hears and self._gap is None:
