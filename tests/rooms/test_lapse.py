@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from folkmoot.accounts import Accounts
-from folkmoot.core.errors import DatabaseInUse, DatabaseUnreachable
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import DatabaseInUse, DatabaseUnreachable, RoomTakenOver
 from folkmoot.core.message import Response
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, journal, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
@@ -29,6 +30,9 @@ pytestmark = postgres.NEEDED
 class Echo:
     """A backend that answers with the method it was asked for."""
 
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
     def known(self) -> tuple[str, ...]:
         return ("echo",)
 
@@ -36,16 +40,20 @@ class Echo:
         return True
 
     async def answer(self, asked: Asked, _tell: Any) -> Response:
+        self.asked.append(asked.request.method)
         return Response(id=asked.request.id, result={"method": asked.request.method})
 
 
 class Sole:
     """The only hub at a database."""
 
-    def __init__(self, store: Any, rooms: Rooms, accounts: Accounts) -> None:
+    def __init__(self, store: Any, rooms: Rooms, accounts: Accounts, backend: Echo) -> None:
         self.store, self.rooms, self.accounts = store, rooms, accounts
+        self.backend = backend
         self.lapses = 0
         """After how many more units the lease is over."""
+        self.taken = False
+        """Whether another has the rooms then."""
         self.failure: Exception | None = None
         """Why no unit can be run."""
         write = store.write
@@ -57,6 +65,8 @@ class Sole:
             self.lapses -= 1
             if self.lapses == 0:
                 self.lapse()
+                if self.taken:
+                    await self.take_rooms()
             return result
 
         store.write = written
@@ -64,6 +74,12 @@ class Sole:
     def lapse(self) -> None:
         """The lease is over, and nobody came meanwhile."""
         self.store._lease._lease.ended()
+
+    async def take_rooms(self) -> None:
+        """Another took all rooms, and this hub has its lease again."""
+        async with self.store._pool.acquire() as connection:
+            await connection.execute("UPDATE room_owners SET owner_epoch = owner_epoch + 1")
+            await self.store._lease.renew(connection)
 
     async def room(self, **spec: Any) -> tuple[Visitor, LiveRoom, Ear]:
         ann = visitor_of((await self.accounts.register("ann")).account)
@@ -83,7 +99,7 @@ async def sole_hub(folder: Path) -> AsyncIterator[Sole]:
     url = await postgres.schema_of(folder, migrated=True)
     store = await PostgresStore.open(url, connections=3, node=HubNode("one", "1"))
     try:
-        clock = StillClock()
+        clock, backend = StillClock(), Echo()
         accounts = Accounts(store, clock, await Vault.load(store, KEY), policy="open")
         rooms = Rooms(
             store,
@@ -92,11 +108,11 @@ async def sole_hub(folder: Path) -> AsyncIterator[Sole]:
             epoch=store.identity.epoch,
             crowd=Ears,
             options=RoomOptions(chat={}),
-            backends=Echo(),
+            backends=backend,
             owners=store.room_owners,
         )
         async with rooms.running():
-            yield Sole(store, rooms, accounts)
+            yield Sole(store, rooms, accounts, backend)
     finally:
         await store.close()
 
@@ -122,6 +138,65 @@ def test_a_backend_is_asked_although_the_lease_lapsed(
             answer = await ear.until_kind("mcp.response.tools/list")
             assert answer["payload"]["result"] == {"method": "tools/list"}
             assert ear.is_open
+            assert hub.backend.asked == ["tools/list"]
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.asked-once", "nodes.fulfilled-once")
+def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            ann, live, ear = await hub.room()
+            hub.lapses, hub.taken = 1, True
+            # It is stored, so whoever has the room now tells that it may have been done.
+            await live.post(ann.principal, Role.OWNER, asking(1))
+            assert await ear.until_closed() is CloseCode.RESTARTING
+            assert live.is_taken_over
+            await reached(lambda: not live.serving.under_way)
+            assert hub.backend.asked == []
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.asked-once")
+def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_carried_out(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            ann, live, ear = await hub.room(durable=False)
+            hub.lapse()
+            await hub.take_rooms()
+            with pytest.raises(RoomTakenOver):
+                await live.post(ann.principal, Role.OWNER, asking(1))
+            assert await ear.until_closed() is CloseCode.RESTARTING
+            assert "mcp.request.tools/list" not in ear.kinds
+            assert hub.backend.asked == []
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.asked-once")
+def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sole_hub(tmp_path) as hub:
+            ann = visitor_of((await hub.accounts.register("ann")).account)
+            await hub.rooms.create(ann, read_spec({"name": "square"}))
+            owners = hub.store.room_owners
+            take = owners.take
+
+            async def take_and_lapse(room_id: int) -> Any:
+                owner = await take(room_id)
+                hub.lapse()
+                await hub.take_rooms()
+                return owner
+
+            owners.take = take_and_lapse
+            live, _ = await hub.rooms.enter(ann, "square")
+            assert isinstance(live, LiveRoom)
+            assert not live.is_ours
+            assert not await live.make_sure()
 
     run(main())
 

@@ -376,6 +376,31 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
     assert difference() == pytest.approx(ahead + 10.5, abs=1e-2)
 
 
+@pytest.mark.requirement("nodes.leases")
+def test_a_lease_is_measured_from_before_the_database_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url, node=node("one"))
+        lease, later = store._lease, 0.0
+        assert lease is not None
+        asked, here = lease._ask, nodes.boot_time
+
+        async def ask_slowly(*given: Any, **how: Any) -> Any:
+            nonlocal later
+            later += nodes.LEASE_SECONDS
+            return await asked(*given, **how)
+
+        monkeypatch.setattr(nodes, "boot_time", lambda: here() + later)
+        monkeypatch.setattr(lease, "_ask", ask_slowly)
+        async with store._pool.acquire() as connection:
+            await lease.renew(connection)
+        assert not lease.holds
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
 async def renewed(lease: nodes.NodeLease) -> None:
     """Wait until the lease is renewed."""
     until = lease._lease.until
