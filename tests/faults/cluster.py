@@ -12,13 +12,16 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeAlias
 
+from tests.forge import forked
 from tests.nats import NatsProcess
 from tests.ports import free_port
 from tests.postgres import PostgresServer
-from tests.process import Process
+from tests.process import Process, environment
 
 NODES = 3
 LEASE_SECONDS = 2.0
+DRAIN_SECONDS = 120.0
+"""How long a node may take to give its rooms away, on a machine with much to do."""
 CHUNK = 65_536
 BACKEND = Path(__file__).with_name("tally_backend.py")
 
@@ -142,6 +145,20 @@ class Node:
     async def stop(self) -> None:
         """Stop it in good order."""
         await self._end(signal.SIGTERM, 0)
+
+    async def drain(self) -> None:
+        """Have it give its rooms away, as an operator does."""
+
+        def drain() -> str:
+            ran = forked.run(
+                ["drain", "--data", str(self.folder)],
+                env=environment(**self.variables),
+                timeout=DRAIN_SECONDS,
+            )
+            assert ran.returncode == 0, ran
+            return ran.stdout
+
+        assert "Drained" in await asyncio.to_thread(drain)
 
     async def _end(self, number: signal.Signals, expected: int) -> None:
         process, self._process = self._process, None

@@ -11,12 +11,14 @@ from typing import Any
 
 from tests.faults.cluster import Cluster, Node
 from tests.faults.letters import line
-from tests.faults.roamers import Letters, Pulse, Roamer, Works
+from tests.faults.roamers import Letters, Pulse, Roamer, SessionLetters, Works
 from tests.interaction.room_client import rest
 
 ROOMS = 3
 SPEAKERS = 3
 """In each room, and one who only listens."""
+WRITERS = ("ann", "ben", "cat")
+IN_SESSIONS = ("dan", "eve")
 RECOVER_SECONDS = 60.0
 """Within which everyone must be heard again, on a machine with much to do."""
 
@@ -30,12 +32,13 @@ class Crowd:
         self.pulses = {f"room-{number}": Pulse() for number in range(ROOMS)}
         self.roamers: list[Roamer] = []
         self.letters = Letters(self.port)
+        self.sessions = SessionLetters(self.port)
         self.works = Works(self.port, there.tally)
 
     @property
     def all(self) -> Sequence[Roamer | Letters | Works]:
         """Everyone who remembers what was refused."""
-        return [*self.roamers, self.letters, self.works]
+        return [*self.roamers, self.letters, self.sessions, self.works]
 
     def port(self) -> int:
         """Any node."""
@@ -47,7 +50,7 @@ class Crowd:
         names = [f"speaker{number}" for number in range(SPEAKERS)] + ["listener"]
         tokens: dict[str, str] = {}
         async with line(port) as stranger:
-            for name in (*names, "ann", "ben", "cat"):
+            for name in (*names, *WRITERS, *IN_SESSIONS):
                 made = await stranger.call("msg_register", handle=name)
                 tokens[name] = made["token"]
         for room in (*self.pulses, Works.room):
@@ -61,25 +64,28 @@ class Crowd:
             for room, pulse in self.pulses.items()
             for name in names
         ]
-        people = {name: tokens[name] for name in ("ann", "ben", "cat")}
-        self.letters.tokens = self.works.tokens = people
+        self.letters.tokens = self.works.tokens = {name: tokens[name] for name in WRITERS}
+        self.sessions.tokens = {name: tokens[name] for name in IN_SESSIONS}
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         for roamer in self.roamers:
             tasks.create_task(roamer.roam(self.over))
-        for handle in self.letters.tokens:
-            tasks.create_task(self.letters.write(handle, self.over))
+        for letters in (self.letters, self.sessions):
+            for handle in letters.tokens:
+                tasks.create_task(letters.write(handle, self.over))
         tasks.create_task(self.works.run(self.over))
 
     async def all_heard(self) -> None:
         """Wait until all that is said from now on is heard by all, and letters go on."""
         said = {one: len(one.sent) + 1 for one in self.roamers if one.speaks}
         letters, proposed = len(self.letters.acknowledged) + 6, len(self.works.proposed) + 2
+        in_sessions = len(self.sessions.acknowledged) + 4
 
         def done() -> bool:
             return (
                 all(len(one.acknowledged) >= count for one, count in said.items())
                 and len(self.letters.acknowledged) >= letters
+                and len(self.sessions.acknowledged) >= in_sessions
                 and len(self.works.proposed) >= proposed
             )
 
@@ -100,7 +106,8 @@ class Crowd:
             ]
             raise AssertionError(
                 f"not all is well after {RECOVER_SECONDS} s: {state}, letters "
-                f"{len(self.letters.acknowledged)} of {letters}, proposals "
+                f"{len(self.letters.acknowledged)} of {letters}, in sessions "
+                f"{len(self.sessions.acknowledged)} of {in_sessions}, proposals "
                 f"{len(self.works.proposed)} of {proposed}"
             ) from None
 
@@ -135,6 +142,7 @@ class Crowd:
                 assert roamer.acknowledged.items() <= where.items()
         for node in self.there.nodes:
             await self.letters.check(node.port)
+            await self.sessions.check(node.port)
         async with asyncio.timeout(RECOVER_SECONDS):
             works = await self.history(self.there.nodes[0], Works.room)
             while not self.works.is_answered(works):

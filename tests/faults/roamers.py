@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from folkmoot.app import leaves
 from tests.faults.letters import GONE as HUB_GONE
 from tests.faults.letters import line, pages
 from tests.faults.talkers import GONE, Talker
-from tests.harness import Answer
+from tests.harness import Answer, ask
 from tests.interaction.room_client import address, chat, fulfilment, proposal, rest
+from tests.mcp_harness import INITIALIZE, rpc
 
 PATIENCE_SECONDS = 4.0
 """How long someone waits for a node before they go to another."""
@@ -37,8 +39,9 @@ PACE_SECONDS = 0.02
 LETTER_SECONDS = 0.1
 MANY = 100
 CLOSED = {"proposal_closed"}
-AGAIN = {429, 500, 503, 504}
+AGAIN = {429, 500, 502, 503, 504}
 """What is tried again: the hub says that it could not, or that it does not know."""
+ACCEPT = "application/json, text/event-stream"
 
 Ports = Callable[[], int]
 """Chooses a node."""
@@ -199,21 +202,23 @@ class Letters:
             await asyncio.sleep(LETTER_SECONDS)
 
     async def _send(self, sender: str, to: str, body: str) -> str:
+        given = {"to": to, "body": body, "idempotency_key": body}
         while True:
             with suppress(*HUB_GONE, TimeoutError):
-                async with (
-                    asyncio.timeout(PATIENCE_SECONDS),
-                    line(self._ports(), self.tokens[sender]) as mine,
-                ):
-                    given = {"to": to, "body": body, "idempotency_key": body}
-                    answer = await mine.ask("msg_send", given)
-                    told = self._read(answer)
-                    if told is not None:
-                        return str(told["message_id"])
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    answer = await self._ask(sender, given)
+                told = self._read(answer)
+                if told is not None:
+                    return str(told["message_id"])
             await asyncio.sleep(PAUSE_SECONDS)
 
+    async def _ask(self, sender: str, given: dict[str, Any]) -> Answer:
+        async with line(self._ports(), self.tokens[sender]) as mine:
+            return await mine.ask("msg_send", given)
+
     def _read(self, answer: Answer) -> Any:
-        if answer.status in AGAIN:
+        if answer.status in AGAIN or answer.headers["content-type"] != "application/json":
+            # A stream is what someone gets who is to wait for longer.
             self.errors[str(answer.status)] += 1
             return None
         assert answer.status == 200, answer
@@ -238,6 +243,35 @@ class Letters:
             f"missing {sorted(sent - found.keys())[:5]}, "
             f"too many {[one for one in found if one not in sent or found[one] > 1][:5]}"
         )
+
+
+class SessionLetters(Letters):
+    """The same in sessions of the handshake era, each used at every node."""
+
+    def __init__(self, ports: Ports) -> None:
+        super().__init__(ports)
+        self._sessions: dict[str, str] = {}
+
+    async def _ask(self, sender: str, given: dict[str, Any]) -> Answer:
+        if sender not in self._sessions:
+            answer = await self._post(sender, INITIALIZE)
+            if answer.status != HTTPStatus.OK:
+                return answer
+            self._sessions[sender] = answer.headers["mcp-session-id"]
+        call = rpc("tools/call", {"name": "msg_send", "arguments": given})
+        answer = await self._post(sender, call)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            # As the specification has it: the session is gone, so its client begins another.
+            del self._sessions[sender]
+            return await self._ask(sender, given)
+        return answer
+
+    async def _post(self, sender: str, message: dict[str, Any]) -> Answer:
+        headers = {"content-type": "application/json", "accept": ACCEPT}
+        if sender in self._sessions:
+            headers["mcp-session-id"] = self._sessions[sender]
+        path, body = f"/mcp?token={self.tokens[sender]}", json.dumps(message).encode()
+        return await ask(self._ports(), path, method="POST", headers=headers, body=body)
 
 
 class Works:

@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.long, postgres.needs_own()[-1], nats.NEEDED[-1]]
 SEED, _, ONLY = (os.environ.get("TEST_SEED") or "403").partition(":")
 ROUNDS = 20
 SKEWS = (0.0, 90.0, -3600.0)
-"""By how many seconds the clocks of the nodes' machines are wrong."""
-
+"""By how many seconds the clocks of the nodes' machines are wrong at first."""
+MOST_SKEWED = 86_400.0
 
 Fault = Callable[["Faults"], Awaitable[str]]
 
@@ -160,8 +160,35 @@ class Faults:
         await node.stop()
         await asyncio.sleep(0.5)
         silence = self.silence()
+        ahead = self.chance.uniform(-MOST_SKEWED, MOST_SKEWED)
+        node.variables["TEST_CLOCK_AHEAD"] = str(ahead)
         await node.start()
-        return f"node {node.number} stopped and started; silence at the stop {silence:.2f} s"
+        return (
+            f"node {node.number} stopped and started with a clock {ahead:.0f} s ahead; silence "
+            f"at the stop {silence:.2f} s"
+        )
+
+    async def drained(self) -> str:
+        node = await self.victim()
+        self.silence()
+        await node.drain()
+        silence = self.silence()
+        await node.stop()
+        await node.start()
+        return f"node {node.number} drained and restarted; silence at the drain {silence:.2f} s"
+
+    async def two_at_once(self) -> str:
+        """A node pauses or stops while a server, or the way to one, fails."""
+        kinds: list[Fault] = [
+            self.chance.choice([Faults.paused, Faults.stopped]),
+            self.chance.choice(
+                [Faults.database_cut, Faults.database_crashed, Faults.nats_cut, Faults.nats_gone]
+            ),
+        ]
+        # Each has chances of its own, since nobody knows which of the two asks first.
+        both = [Faults(self.crowd, random.Random(self.chance.random())) for _ in kinds]
+        told = await asyncio.gather(*(kind(one) for kind, one in zip(kinds, both, strict=True)))
+        return " while ".join(told)
 
     def silence(self) -> float:
         """The longest time since the last look in which nothing was said in some room."""
@@ -178,9 +205,9 @@ KINDS: list[Fault] = [
     Faults.paused,
     Faults.database_gone,
     Faults.nats_gone,
-    Faults.database_cut,
+    Faults.drained,
     Faults.failed_over,
-    Faults.nats_cut,
+    Faults.two_at_once,
     Faults.two_killed,
     Faults.vanished,
     Faults.nats_restarted,
@@ -235,6 +262,7 @@ async def rounds(folder: Path, count: int) -> None:
         told = {
             "messages": sum(len(one.acknowledged) for one in crowd.roamers),
             "letters": len(crowd.letters.acknowledged),
+            "in sessions": len(crowd.sessions.acknowledged),
             "proposals": len(crowd.works.fulfilled),
             "closes": dict(Counter(code for one in crowd.roamers for code in one.codes)),
             "errors": dict(sum((one.errors for one in crowd.all), Counter[str]())),
@@ -243,6 +271,7 @@ async def rounds(folder: Path, count: int) -> None:
 
 
 @pytest.mark.timeout(900 * TIMES)
-@pytest.mark.requirement("nodes.rooms", "room.durable", "durable.answered-is-kept")
+@pytest.mark.requirement("nodes.exactly-once", "nodes.fulfilled-once")
+@pytest.mark.requirement("room.durable", "durable.answered-is-kept")
 def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path: Path) -> None:
     run(rounds(tmp_path, times(ROUNDS)), seconds=800 * TIMES)
