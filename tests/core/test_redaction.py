@@ -40,7 +40,10 @@ def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str) -> 
         assert form.first is None or form.first.search(text)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "auth", "Bearer", "newToken", "FOLKMOOT_MASTER-KEY"])
+@pytest.mark.parametrize(
+    "name",
+    [*NAMES, "auth", "Bearer", "newToken", "FOLKMOOT_MASTER-KEY", "inProgressToken", "pass_word"],
+)
 def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
     assert is_secret_name(name)
     assert is_secret_name(name.replace("_", "-"))
@@ -59,6 +62,9 @@ def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
         "monkey",
         "author",
         "progressToken",
+        "progress_token",
+        "to_ken",
+        'api"key',
         "PWD",
         "OLDPWD",
     ],

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import time
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -132,6 +132,24 @@ def test_a_value_that_was_named_once_is_hidden_from_then_on() -> None:
     redactor.hide("correct horse battery", "short")
     assert redactor.redact("it was correct horse battery!") == f"it was {MASK}!"
     assert redactor.redact("a short story") == "a short story"
+
+
+def test_a_value_is_hidden_however_it_is_spelled() -> None:
+    redactor = Redactor()
+    value = 'ab/c"d é+% \\x'
+    redactor.hide(value)
+    in_json = json.dumps(value)[1:-1]
+    for spelled in (
+        value,
+        in_json,
+        in_json.replace("/", r"\/"),
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        quote(value),
+        quote(value, safe="").lower(),
+        quote_plus(value),
+        repr(value)[1:-1],
+    ):
+        assert redactor.redact(f"<{spelled}>") == f"<{MASK}>", spelled
 
 
 def test_forms_are_masked_in_json_without_breaking_it() -> None:

@@ -41,8 +41,6 @@ WHOLE_NAMES: Final = frozenset({"auth", "bearer"})
 """The same, but not as the end of a longer name."""
 FOLDERS: Final = frozenset({"PWD", "OLDPWD", "INIT_CWD"})
 """Variables of an environment that say where a program runs. Lower-case `pwd` is a password."""
-HARMLESS_NAMES: Final = frozenset({"progresstoken"})
-"""Names that only sound like a secret's."""
 QUERY_NAMES: Final = (
     "key",
     "sig",
@@ -64,25 +62,35 @@ TOKENS: Final = ("sk_", "gi_", "gk_")
 
 OTHER_KIND: Final = "secret"
 
-_ENDINGS: Final = tuple(name.replace("_", "") for name in NAMES)
-_PLURALS: Final = tuple(f"{ending}s" for ending in _ENDINGS)
-_NO_WORD: Final = re.compile(r"[^a-z0-9]+")
+_JOINTS: Final = r'[^a-z0-9"]*'
+"""What may stand between the words of a name, and around them."""
+_ENDINGS: Final = "|".join(
+    # `pass_word` is two words to some.
+    name.replace("pass", "pass_").replace("_", _JOINTS)
+    for name in NAMES
+)
+_SINGULAR: Final = re.compile(
+    rf"(?:{_ENDINGS}|\A{_JOINTS}(?:{'|'.join(sorted(WHOLE_NAMES))})){_JOINTS}\Z"
+)
+_PLURAL: Final = re.compile(rf"(?:{_ENDINGS})s{_JOINTS}\Z")
+_HARMLESS: Final = re.compile(rf'(?:\A|"){_JOINTS}progress{_JOINTS}token{_JOINTS}\Z')
+"""Only sounds like a secret's name."""
 _PROMISES: Final = re.compile(r"auth(?!or(?!i[sz]))|cookie|token|key|secret|credential|passw")
 
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether what stands under this name is a secret, be it text or a number."""
-    plain = _NO_WORD.sub("", name.lower())
-    if name in FOLDERS or plain in HARMLESS_NAMES:
+    plain = name.lower()
+    if _SINGULAR.search(plain) is None or name in FOLDERS:
         return False
-    return plain in WHOLE_NAMES or plain.endswith(_ENDINGS)
+    return _HARMLESS.search(plain) is None
 
 
 @lru_cache(maxsize=4096)
 def are_secrets(name: str) -> bool:
     """Whether this names several secrets; a number under it is how many they are."""
-    return _NO_WORD.sub("", name.lower()).endswith(_PLURALS)
+    return _PLURAL.search(name.lower()) is not None
 
 
 def sounds_secret(name: str) -> bool:
@@ -132,7 +140,9 @@ _ESCAPES: Final = ("%", "\\u")
 _HEADERS = ("proxy-authorization", "authorization", "set-cookie", "cookie")
 # In a text, PWD is a folder: only small letters are a password.
 _ANY_CASE_NAMES = [name for name in NAMES if name != "pwd"]
+NOT_OF_PROGRESS: Final = r"(?<!\bprogress)"
 _OTHERS = sorted((n.replace("_", "[_-]?") for n in _ANY_CASE_NAMES), key=len, reverse=True)
+_OTHERS[_OTHERS.index("token")] = f"{NOT_OF_PROGRESS}token"
 _JOINT = f"(?:{_letter('_')}|{_letter('-')})?"
 _SPELLED = "|".join(
     _JOINT.join("".join(map(_letter, word)) for word in name.split("_"))
@@ -301,7 +311,7 @@ def _not_behind(before: str, piece: str) -> str:
 SIGNS: Final = (
     *("secre", "creden", "pass", "pwd", "auth", "bearer", "recovery", "invite", "cookie"),
     *("eyj", "aiza", "ya29", "akia", r"\\u00"),
-    _not_behind("progress", "token"),
+    _not_behind('"progress', "token"),
     _not_behind('"', "key"),
     *("[sgrp][ki]_", "gh[oprsu]_", "npm_", "hf_", "_pat_"),
     *("sk-", "xox[a-z]-", "xapp-", "glpat-", "pypi-", "-----begin"),

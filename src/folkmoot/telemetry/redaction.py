@@ -5,15 +5,17 @@ What a secret is stands in the table of `folkmoot.core.redaction`.
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
 
 from folkmoot.core.redaction import FORMS, NAMED_FORMS, Form, is_secret_name, may_hold_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 MASK = "[redacted]"
 SHORTEST = 7
@@ -23,6 +25,8 @@ MOST = 1_024
 MOST_HARMLESS = 4_096
 LONGEST_HARMLESS = 128
 """How many texts of which length are remembered that have no secret in them."""
+
+_PERCENT = re.compile("%[0-9A-F]{2}")
 
 ALL = (*NAMED_FORMS, *FORMS)
 IN_JSON = tuple(form for form in FORMS if not form.over_lines)
@@ -45,8 +49,9 @@ class Redactor:
         self.hide(*values)
 
     def hide(self, *values: str) -> None:
-        """Hide these exact values from now on; very short ones are ignored."""
-        new = dict.fromkeys(v for v in values if len(v) >= SHORTEST and v not in self._values)
+        """Hide these values from now on, however they are spelled; very short ones are ignored."""
+        spelled = (each for value in values if len(value) >= SHORTEST for each in spellings(value))
+        new = dict.fromkeys(each for each in spelled if each not in self._values)
         if new:
             self._values = (*self._values, *new)[-MOST:]
             self.harmless, self.lines = set(), {}
@@ -83,6 +88,19 @@ class Redactor:
                         text = form.pattern.sub(_mask, text)
                     break
         return text
+
+
+def spellings(value: str) -> Iterator[str]:
+    """A value as it stands in a text, in JSON, in a URL, and in what Python shows of it."""
+    yield value
+    if not value.isalnum():
+        for in_json in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+            yield in_json
+            yield in_json.replace("/", "\\/")
+        for in_url in (quote(value, ""), quote(value), quote_plus(value)):
+            yield in_url
+            yield _PERCENT.sub(lambda match: match[0].lower(), in_url)
+        yield repr(value)[1:-1]
 
 
 VALUE_LIMIT = 2_048
