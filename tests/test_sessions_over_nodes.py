@@ -20,6 +20,7 @@ from folkmoot.cluster.forwarding import ForwardedRequest, Marks, encode
 from folkmoot.core.errors import StoreOverloaded
 from folkmoot.core.events import EXCESS, OF_ONE_NODE, subject
 from folkmoot.core.ports import SessionHome
+from folkmoot.transports.address import Addresses
 from folkmoot.transports.limits import KNOWN_HOME_SECONDS
 from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH, PROBE
 from folkmoot.transports.mcp.notices import INBOX
@@ -609,6 +610,63 @@ def test_the_node_of_a_session_knows_where_its_client_is(tmp_path: Path) -> None
                 named = {"x-forwarded-for": "192.0.2.77"}
                 assert (await at(wire, there).post(ping, headers=named)).status == 200
             assert seen == ["192.0.2.77"] * 2
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.sessions")
+@pytest.mark.parametrize(("trusted", "found"), [(["127.0.0.1"], "192.0.2.77"), ([], "127.0.0.1")])
+def test_the_first_node_says_where_a_client_is_whichever_proxies_others_trust(
+    tmp_path: Path, trusted: list[str], found: str
+) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path, http={"trusted_proxies": trusted}) as hub:
+            wire = await wired(hub[0], "")
+            arrivals: Any = hub[0].hub.mcp._arrivals
+            arrivals._addresses = Addresses([] if trusted else ["127.0.0.1"])
+            arrivals._may_be_direct = True
+            callers: list[Any] = []
+            make = arrivals.exchange
+
+            async def note(*given: Any) -> Any:
+                exchange = await make(*given)
+                callers.append(exchange.caller)
+                return exchange
+
+            arrivals.exchange = note
+            ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+            for headers in ({"x-forwarded-for": "192.0.2.77"}, {}):
+                assert (await at(wire, hub[1]).post(ping, headers=headers)).status == 200
+            assert [each.address for each in callers] == [found, "127.0.0.1"]
+            # Whoever is on the machine of one node is not on that of another.
+            assert not any(each.is_direct() for each in callers)
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.sessions")
+def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with nodes(tmp_path) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wires = [await wired(hub[0], token) for token in (ann.token, "")]
+            house = hub[0].hub._server._uvicorn.config.http.keywords["house"]  # type: ignore[union-attr]
+            begin, turns = house.turns.begin, []
+
+            def note(who: str, start: Any) -> None:
+                turns.append(who)
+                begin(who, start)
+
+            house.turns.begin = note
+            ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+            for wire in wires:
+                there = at(wire, hub[1])
+                for _ in range(2):
+                    assert (await there.post(ping)).status == 200
+            # The first request of a connection is read before it is known to be a node's.
+            assert turns.count(ann.account.id) == 2
+            assert turns.count("127.0.0.1") >= 3
+            assert turns.count("nodes") >= 3
 
     run(main())
 

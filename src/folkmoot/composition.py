@@ -43,6 +43,7 @@ from folkmoot.storage import hub_clock, open_store
 from folkmoot.telemetry.metrics import (
     Metrics,
     event_families,
+    forwarding_families,
     quota_families,
     room_families,
     tool_families,
@@ -53,6 +54,7 @@ from folkmoot.transports.credentials import Callers
 from folkmoot.transports.events import EventStreams, HubEvents
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.limits import HEALTH_COUNT_SECONDS
+from folkmoot.transports.listen import load_ca
 from folkmoot.transports.mcp import McpEndpoint
 from folkmoot.transports.mcp.forwarding import Forwarding
 from folkmoot.transports.operations import Operations
@@ -101,7 +103,8 @@ class HubServices:
         self.started = self.clock.monotonic()
         self._given_store = store
         self._owns_bus = bus is None
-        self.bus = bus or make_bus(settings.bus.url, local=OF_ONE_NODE)
+        self._trusted = load_ca(settings.cluster)
+        self.bus = bus or make_bus(settings.bus.url, local=OF_ONE_NODE, tls=self._trusted)
         if store is not None and store.bus is not self.bus:
             raise ValueError("a hub listens on the bus that its store publishes on")
         self.metrics = Metrics(version=__version__, clock=self.clock)
@@ -359,12 +362,16 @@ class HubServices:
         if bus is None:
             return None
         bounds = body_bounds(self.settings)
-        return Forwarding(
+        forwarding = Forwarding(
             Marks(vault.derive("forwarding"), bus.node),
             self.clock,
+            Addresses(self.settings.http.trusted_proxies),
+            tls=self._trusted,
             body_bytes=bounds.body_bytes,
             total_bytes=bounds.total_bytes,
         )
+        self.metrics.watch(lambda: forwarding_families(forwarding.forwarded, forwarding.refused))
+        return forwarding
 
     async def count_users(self) -> int:
         """How many accounts there are, or were when the database last answered."""

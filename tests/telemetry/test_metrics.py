@@ -16,6 +16,7 @@ from folkmoot.telemetry.metrics import (
     Metrics,
     backend_families,
     bus_families,
+    forwarding_families,
     store_families,
     websocket_families,
 )
@@ -145,6 +146,14 @@ def test_a_bus_between_nodes_tells_what_it_dropped() -> None:
     metrics = Metrics(version="1", clock=Clock())
     metrics.watch(lambda: bus_families(0, {"forged": 3}))
     assert values(metrics)["folkmoot_bus_dropped_frames_total{reason=forged}"] == 3
+
+
+def test_nodes_tell_what_they_forwarded_and_refused() -> None:
+    metrics = Metrics(version="1", clock=Clock())
+    metrics.watch(lambda: forwarding_families(4, 1))
+    found = values(metrics)
+    assert found["folkmoot_forwarded_requests_total"] == 4
+    assert found["folkmoot_forwarded_requests_refused_total"] == 1
 
 
 def test_every_metric_is_documented() -> None:

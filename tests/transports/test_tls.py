@@ -10,7 +10,8 @@ import pytest
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.settings import TlsSettings
-from folkmoot.transports.listen import load_tls
+from folkmoot.settings.model import ClusterSettings
+from folkmoot.transports.listen import load_ca, load_tls
 from tests.certificates import certificate
 
 
@@ -82,3 +83,16 @@ def test_files_that_cannot_be_used_are_told_in_one_sentence(
     assert told in refused.value.message
     assert refused.value.message.endswith(".")
     assert "\n" not in refused.value.message
+
+
+def test_certificates_to_trust_are_read_from_a_file_or_told_in_one_sentence(
+    tmp_path: Path,
+) -> None:
+    assert load_ca(ClusterSettings()) is None
+    chain, key = certificate(tmp_path)
+    context = load_ca(ClusterSettings(ca_file=str(chain)))
+    assert context is not None
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    for path, told in ((tmp_path / "none.pem", "there is no file"), (key, "has no certificates")):
+        with pytest.raises(SettingsError, match=f"cluster.ca_file: .*{told}"):
+            load_ca(ClusterSettings(ca_file=str(path)))

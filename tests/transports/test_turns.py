@@ -49,6 +49,27 @@ async def test_whoever_used_much_waits_behind_whoever_used_little() -> None:
     assert begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
 
 
+async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for() -> None:
+    begun: list[str] = []
+    waiting = Turns()
+    waiting.used["mallory"] = 0.5
+
+    async def forwarded(who: str) -> None:
+        await waiting.wait(who)
+        begun.append(who)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(MANY):
+            tasks.create_task(forwarded("mallory"))
+        left = tasks.create_task(forwarded("eve"))
+        tasks.create_task(forwarded("ann"))
+        await asyncio.sleep(0)
+        left.cancel()
+    assert begun.index("ann") == MIN_BEGUN_PER_TURN
+    assert begun.count("mallory") == MANY
+    assert "eve" not in begun
+
+
 async def test_the_more_wait_the_more_begin_in_a_turn() -> None:
     begun: list[int] = []
     waiting = Turns()

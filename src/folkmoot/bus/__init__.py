@@ -15,22 +15,29 @@ be later than the answer to a caller, such as a cache that forgets a token that 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from folkmoot.bus.memory import MemoryBus
 from folkmoot.bus.subjects import check_pattern, check_subject
 from folkmoot.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 __all__ = ["MemoryBus", "check_pattern", "check_subject", "make_bus"]
 
 MISSING = "bus.url needs the package nats-py. Run: pip install 'folkmoot[nats]'"
 
 
-def make_bus(url: str, *, local: Iterable[str] = ()) -> MemoryBus:
-    """The bus that an address names, in memory for an empty one; `local` stays in this process."""
+def make_bus(url: str, *, local: Iterable[str] = (), tls: SSLContext | None = None) -> MemoryBus:
+    """The bus that an address names, in memory for an empty one; `local` stays in this process.
+
+    Servers with TLS are trusted by `tls`, or as the system does.
+    """
     if not url:
         return MemoryBus()
     try:
         from folkmoot.bus.nats import NatsBus, parse_servers
     except ModuleNotFoundError as error:
         raise SettingsError(MISSING) from error
-    return NatsBus(parse_servers(url), local=local)
+    return NatsBus(parse_servers(url), local=local, tls=tls)

@@ -124,9 +124,10 @@ def check_bus(settings: Settings) -> Finding:
     """Whether a server of the bus between nodes can be used."""
     from folkmoot.bus import make_bus
     from folkmoot.settings.types import without_password
+    from folkmoot.transports.listen import load_ca
 
     try:
-        asyncio.run(make_bus(settings.bus.url).check())
+        asyncio.run(make_bus(settings.bus.url, tls=load_ca(settings.cluster)).check())
     except FolkmootError as error:
         return Finding("bus", "problem", error.message, "See bus.url in the settings.")
     return Finding("bus", "ok", f"{without_password(settings.bus.url)}: answers")

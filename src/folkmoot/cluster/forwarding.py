@@ -47,6 +47,10 @@ class ForwardedRequest(Struct, array_like=True, frozen=True):
     client: tuple[str, int] | None = None
     server: tuple[str, int | None] | None = None
     body: bytes = b""
+    address: str = ""
+    """The client's, as the first node found it: proxies that it trusts are left out."""
+    caller: str = ""
+    """The id of the account that asks, where the first node knows it."""
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 OWN: Final = frozenset(
     {
         "host", "port", "data", "master_key", "log", "tls", "record", "telemetry",
-        "store", "bus", "cluster.address", "http.allowed_hosts", "http.max_connections",
-        "http.shutdown_seconds", "http.trusted_proxies",
+        "store", "bus", "cluster.address", "cluster.ca_file", "http.allowed_hosts",
+        "http.max_connections", "http.shutdown_seconds", "http.trusted_proxies",
     }
 )  # fmt: skip
 """Settings, and tables of them, that each node may have of its own."""

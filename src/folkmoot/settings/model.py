@@ -260,6 +260,9 @@ class ClusterSettings(SettingsTable, frozen=True, kw_only=True):
     lease_seconds: Annotated[float, Meta(ge=2, le=300)] = 5.0
     """How long a node that was killed or lost its database is still thought to run. Its rooms go on
     at other nodes afterwards."""
+    ca_file: FilePath = ""
+    """Certificates in PEM form, such as that of your own CA, which are trusted for `tls://` to NATS
+    and for `https://` to other nodes; read at the start. Empty: those that the system trusts."""
 
 
 class AuditSettings(SettingsTable, frozen=True, kw_only=True):

@@ -255,6 +255,16 @@ def mcp_families(eras: Mapping[str, int], sessions: int) -> list[Metric]:
     ]
 
 
+def forwarding_families(forwarded: int, refused: int) -> list[Metric]:
+    """The numbers of requests that nodes forward to each other."""
+    text = "Requests that were forwarded to the node that has their session."
+    refused_text = "Requests that claimed to be forwarded, without a valid mark of another node."
+    return [
+        counter("forwarded_requests", text, forwarded),
+        counter("forwarded_requests_refused", refused_text, refused),
+    ]
+
+
 def event_families(
     open_streams: int, kept: int, resumed: int, told: Mapping[str, int]
 ) -> list[Metric]:

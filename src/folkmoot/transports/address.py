@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from folkmoot.transports.limits import MAX_CACHED_PEERS, MAX_FORWARDED_HOPS, SUBSCRIBER_BITS
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Address: TypeAlias = IPv4Address | IPv6Address
 
 UNKNOWN = "unknown"
+FORWARDED_KEY: Final = "folkmoot.forwarded"
+"""In the scope of a request that another node forwarded: the address of its client, as that node
+found it. Such a request is not forwarded again.
+"""
 
 
 class Addresses:
@@ -31,6 +35,8 @@ class Addresses:
 
     def of(self, scope: Scope) -> str:
         """The address, as a key to count by."""
+        if known := scope.get(FORWARDED_KEY):
+            return str(known)
         client = scope.get("client")
         found = address_of_peer(client[0]) if client else None
         if found is None:

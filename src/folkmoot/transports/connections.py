@@ -51,6 +51,10 @@ PEER: Final = "folkmoot.peer"
 """The member of a request's scope that is the `ConnectionPeer` it came from."""
 FORWARD_PATH: Final = "/cluster/mcp"
 """Where nodes take what others forward; they have limits of their own for it."""
+NODES: Final = "nodes"
+"""What connections from other nodes are counted by; no account has such an id."""
+METERED: Final = "folkmoot.metered"
+"""The member of a forwarded request's scope that is its `Metered`."""
 ALWAYS_SERVED: Final = frozenset({"/health", "/health/ready", "/metrics", FORWARD_PATH})
 
 
@@ -83,6 +87,12 @@ class Turns:
         if not self._is_turning:
             self._is_turning = True
             asyncio.get_running_loop().call_soon(self._turn)
+
+    async def wait(self, who: str) -> None:
+        """Wait for a turn in a request that has begun."""
+        turn = asyncio.get_running_loop().create_future()
+        self.begin(who, lambda: None if turn.done() else turn.set_result(None))
+        await turn
 
     def _turn(self) -> None:
         now = monotonic()
@@ -246,9 +256,9 @@ class OpenConnections:
 
     def trust(self, peer: ConnectionPeer) -> None:
         """A connection is another node's: it is not counted by its address, which many share."""
-        if peer.address and not peer.account:
+        if peer.account != NODES:
             self._count(peer, -1)
-            peer.address = ""
+            peer.address, peer.account = "", NODES
             self._count(peer, 1)
 
     def linger(self, peer: ConnectionPeer) -> bool:
@@ -346,6 +356,14 @@ def trust(scope: Scope) -> None:
     peer: ConnectionPeer | None = scope.get(PEER)
     if peer is not None:
         peer.connections.trust(peer)
+
+
+async def take_turn(scope: Scope, who: str) -> None:
+    """Have the rest of a request be that of an account or address, and wait for its turn."""
+    metered: Metered | None = scope.get(METERED)
+    if metered is not None:
+        metered.who = who
+        await metered.turns.wait(who)
 
 
 def sign_in(scope: Scope, account: str) -> None:

@@ -17,6 +17,7 @@ from folkmoot.core.errors import (
     TokensDiffer,
 )
 from folkmoot.settings.types import is_loopback
+from folkmoot.transports.address import FORWARDED_KEY
 from folkmoot.transports.connections import sign_in
 from folkmoot.transports.guard import OPERATOR_KEY, host_of, is_operator
 from folkmoot.transports.limits import MAX_OPERATOR_TOKEN, MAX_QUERY_PARAMETERS, MIN_OPERATOR_TOKEN
@@ -151,12 +152,12 @@ class Operators:
 
 
 def is_direct(scope: Scope) -> bool:
-    """Whether a request was made on this machine, and by no proxy that passes on another's.
+    """Whether a request was made on this machine, and by no proxy or node that passes on another's.
 
     A hub with a `public_url` or `http.trusted_proxies` must not ask: it is behind a proxy.
     """
     client = scope.get("client")
-    if not client or not is_loopback(client[0]):
+    if not client or not is_loopback(client[0]) or FORWARDED_KEY in scope:
         return False
     for name, value in scope["headers"]:
         if name in FORWARDED or name.startswith(FORWARDING):

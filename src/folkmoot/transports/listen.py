@@ -14,7 +14,7 @@ from folkmoot.core.errors import AddressUnusable, PortTaken, ServeError, Setting
 from folkmoot.transports.limits import LISTEN_BACKLOG, OPEN_FACTOR, SPARE_DESCRIPTORS
 
 if TYPE_CHECKING:
-    from folkmoot.settings import TlsSettings
+    from folkmoot.settings.model import ClusterSettings, TlsSettings
 
 
 ABSENT = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -110,6 +110,19 @@ def load_tls(settings: TlsSettings) -> ssl.SSLContext | None:
         context.load_cert_chain(certificate, key, password=_no_password)
     except ssl.SSLError as error:
         raise _unusable(error, certificate, key) from None
+    return context
+
+
+def load_ca(settings: ClusterSettings) -> ssl.SSLContext | None:
+    """What servers of the bus and other nodes are trusted by; None for what the system trusts."""
+    if not settings.ca_file:
+        return None
+    path = _readable("cluster.ca_file", settings.ca_file)
+    try:
+        context = ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        raise SettingsError(f"cluster.ca_file: {path} has no certificates in PEM form.") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 

@@ -15,7 +15,7 @@ from httptools import HttpRequestParser
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from folkmoot.transports.connections import PEER, Metered
+from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
 from folkmoot.transports.limits import (
     HEAD_SECONDS,
     LINGER_SECONDS,
@@ -467,6 +467,8 @@ class HubProtocol(HttpToolsProtocol):
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
         who = peer.account or peer.address
         request = Metered(cycle.run_asgi(app), self._house.turns, who)
+        if cycle.scope["path"] == FORWARD_PATH:
+            cycle.scope[METERED] = request  # type: ignore[typeddict-unknown-key]
         self._house.turns.begin(who, partial(self._answer, request))
 
     def _answer(self, request: Metered) -> None:

@@ -20,7 +20,7 @@ from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, head_of
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
 from folkmoot.operations.call import Caller
 from folkmoot.transports.connections import PEER, sign_in
-from folkmoot.transports.credentials import is_direct, read_token
+from folkmoot.transports.credentials import CALLER, is_direct, read_token
 from folkmoot.transports.guard import SAFE_METHODS, foreign_origin
 from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
 from folkmoot.transports.mcp.homes import SessionElsewhere
@@ -235,6 +235,7 @@ class Arrivals:
                 except SessionElsewhere:
                     account = None if identity is None else identity.account
                     if account is not None and account.suspended_at is None:
+                        scope[CALLER] = account.id
                         sign_in(scope, account.id)
                     raise
         is_bound = session is not None and bool(session.token_id)

@@ -25,6 +25,7 @@ from folkmoot.mcp.server.responses import say
 from folkmoot.mcp.server.resumable import StreamBudget
 from folkmoot.operations.concealment import conceal_call
 from folkmoot.taskgroups import aside
+from folkmoot.transports.address import FORWARDED_KEY
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import body_at_once, read_body, replaying
 from folkmoot.transports.limits import (
@@ -38,7 +39,7 @@ from folkmoot.transports.mcp.admission import answer_invalid, reduce_declared
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.calls import RunningCalls
-from folkmoot.transports.mcp.forwarding import FORWARDED_KEY, MISDIRECTED, NOT_HERE, ForwardOutcome
+from folkmoot.transports.mcp.forwarding import MISDIRECTED, NOT_HERE, ForwardOutcome
 from folkmoot.transports.mcp.homes import Homes, SessionElsewhere
 from folkmoot.transports.mcp.resumption import Resumption
 from folkmoot.transports.mcp.session_counts import SessionCounts
@@ -274,7 +275,7 @@ class McpEndpoint:
 
         It is forwarded once, and before any interceptor saw it.
         """
-        if scope.get(FORWARDED_KEY) is True:
+        if FORWARDED_KEY in scope:
             await say(send, MISDIRECTED, headers=NOT_HERE)
             return None
         try:

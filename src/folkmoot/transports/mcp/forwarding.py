@@ -33,9 +33,10 @@ from folkmoot.mcp.client.target import usual_tls
 from folkmoot.mcp.server.responses import leave_with, say
 from folkmoot.mcp.wire import EVENT_STREAM
 from folkmoot.taskgroups import Interruptible, aside
+from folkmoot.transports.address import FORWARDED_KEY
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import read_body, replaying
-from folkmoot.transports.connections import FORWARD_PATH, PEER, trust
+from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, take_turn, trust
 from folkmoot.transports.credentials import CALLER
 from folkmoot.transports.guard import OPERATOR_KEY
 from folkmoot.transports.limits import (
@@ -49,10 +50,13 @@ from folkmoot.transports.limits import (
 )
 
 if TYPE_CHECKING:
+    import ssl
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from folkmoot.core.ports import Clock, SessionHome
     from folkmoot.mcp.client.connection import HttpAnswer
+    from folkmoot.transports.address import Addresses
 
 logger = logging.getLogger("folkmoot.mcp")
 
@@ -66,9 +70,7 @@ PROOF_NAME: Final = PROOF_HEADER.encode()
 ELSEWHERE: Final = "folkmoot-elsewhere"
 """In the answer of a node that does not have the session."""
 NOT_HERE: Final = ((ELSEWHERE.encode(), b"1"),)
-FORWARDED_KEY: Final = "folkmoot.forwarded"
-"""In the scope of a request that another node forwarded; it is not forwarded again."""
-OF_THE_CONNECTION: Final = frozenset({PEER, CALLER, OPERATOR_KEY, "state"})
+OF_THE_CONNECTION: Final = frozenset({PEER, CALLER, METERED, OPERATOR_KEY, "state"})
 """Members of a scope that are about the connection between the nodes."""
 OF_THE_HOP: Final = frozenset(
     {
@@ -127,9 +129,20 @@ class Passage:
 class Forwarding:
     """Forwards requests to other nodes, and takes theirs, while `running` is entered."""
 
-    def __init__(self, marks: Marks, clock: Clock, *, body_bytes: int, total_bytes: int) -> None:
+    def __init__(
+        self,
+        marks: Marks,
+        clock: Clock,
+        addresses: Addresses,
+        *,
+        tls: ssl.SSLContext | None = None,
+        body_bytes: int,
+        total_bytes: int,
+    ) -> None:
         self._marks = marks
         self._clock = clock
+        self._addresses = addresses
+        self._tls = tls
         self._most_bytes = body_bytes + MAX_FORWARDED_HEAD_BYTES
         self._total_bytes = max(total_bytes, self._most_bytes)
         self._nodes: dict[str, HttpConnections] = {}
@@ -179,6 +192,8 @@ class Forwarding:
                 None if client is None else (client[0], client[1]),
                 None if server is None else (server[0], server[1]),
                 body or b"",
+                self._addresses.of(scope),
+                scope.get(CALLER, ""),
             )
         )
         self.forwarded += 1
@@ -249,7 +264,7 @@ class Forwarding:
                 self._nodes.pop(oldest).close()
             connections = self._nodes[home.address] = HttpConnections(
                 url,
-                tls=usual_tls() if url.scheme == "https" else None,
+                tls=(self._tls or usual_tls()) if url.scheme == "https" else None,
                 seconds=FORWARD_CONNECT_SECONDS,
                 describe=None,
             )
@@ -383,6 +398,8 @@ class Forwarding:
             "scheme": request.scheme,
             "client": request.client,
             "server": request.server,
-            FORWARDED_KEY: True,
+            FORWARDED_KEY: request.address,
         }
+        # Until here it was one of the node's, which has all of them read soon.
+        await take_turn(scope, request.caller or request.address)
         await app(original, replaying(request.body, receive), self._proving(scope, send))

@@ -1,0 +1,71 @@
+"""Requests between nodes over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from folkmoot.clock import SystemClock
+from folkmoot.cluster.forwarding import Marks
+from folkmoot.core.ports import SessionHome
+from folkmoot.mcp.client.connection import HttpFailure
+from folkmoot.settings.model import ClusterSettings, TlsSettings
+from folkmoot.transports.address import Addresses
+from folkmoot.transports.listen import listen, load_ca, load_tls
+from folkmoot.transports.mcp.forwarding import NO_CONTENT, PROBE, Forwarding
+from folkmoot.transports.server import HttpServer
+from tests.certificates import certificate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.types import Receive, Scope, Send
+
+pytestmark = pytest.mark.anyio
+
+KEY, PROCESS = secrets.token_bytes(32), secrets.token_hex(16)
+
+
+def forwarding(process: str = "", **more: Any) -> Forwarding:
+    marks = Marks(KEY, process or secrets.token_hex(16))
+    return Forwarding(marks, SystemClock(), Addresses(), body_bytes=1, total_bytes=1, **more)
+
+
+async def nothing(_: Scope, __: Receive, ___: Send) -> None:
+    raise AssertionError("it is no request of a client")
+
+
+@asynccontextmanager
+async def node(chain: Path, key: Path) -> AsyncIterator[SessionHome]:
+    """A node that takes forwarded requests over TLS."""
+    sockets = listen("127.0.0.1", 0)
+    address = f"https://127.0.0.1:{sockets[0].getsockname()[1]}"
+    tls = load_tls(TlsSettings(certificate=str(chain), key=str(key)))
+    receiver = forwarding(PROCESS).receiver(nothing)
+    server = HttpServer(receiver, sockets, max_connections=9, shutdown_seconds=1, tls=tls)
+    serving = asyncio.create_task(server.serve())
+    await server.listening()
+    try:
+        yield SessionHome(PROCESS, address)
+    finally:
+        server.stop()
+        await serving
+
+
+@pytest.mark.requirement("nodes.forwarding-marked")
+async def test_other_nodes_are_trusted_by_the_ca_of_the_settings(tmp_path: Path) -> None:
+    chain, key = certificate(tmp_path)
+    trusting = forwarding(tls=load_ca(ClusterSettings(ca_file=str(chain))))
+    async with node(chain, key) as home:
+        async with trusting.running():
+            answer = await trusting._ask(home, PROBE)
+            assert answer.status == NO_CONTENT
+            answer.close()
+        async with (other := forwarding()).running():
+            with pytest.raises(HttpFailure, match="certificate"):
+                await other._ask(home, PROBE)
