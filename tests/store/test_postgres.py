@@ -7,6 +7,7 @@ import gc
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from folkmoot.core.errors import (
     StoreClosed,
     TextUnstorable,
 )
-from folkmoot.core.ports import NewRows, Tx
+from folkmoot.core.ports import NewRows, Row, Tx
 from folkmoot.store.postgres import HubNode, PostgresStore, nodes, schema
 from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled
@@ -447,10 +448,83 @@ def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of_lease
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.leases")
-def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(tmp_path: Path) -> None:
+@pytest.mark.requirement("nodes.drain")
+def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) -> None:
     async def body(url: str) -> None:
-        store = await PostgresStore.open(url, node=node("one", shared=True, lease_seconds=2))
+        pytest.importorskip("nats")
+        from folkmoot.bus.nats import NatsBus, parse_servers
+
+        # A bus is checked before the first lease, and started after it.
+        buses = [NatsBus(parse_servers("nats://127.0.0.1:1")) for _ in range(2)]
+        stores = [
+            await PostgresStore.open(
+                url,
+                node=node(bus.node, shared=True, lease_seconds=60, address=f"http://{bus.node}"),
+                shared=bus,
+            )
+            for bus in buses
+        ]
+        first = stores[0].room_owners
+        assert first is not None
+        reaches = [True, True]
+        for number, store in enumerate(stores):
+            assert store._lease is not None
+            store._lease._is_connected = partial(reaches.__getitem__, number)
+
+        async def drained(*reached: bool) -> bool:
+            reaches[:] = reached
+            for store in stores:
+                async with store._pool.acquire() as connection:
+                    assert store._lease is not None
+                    await store._lease.renew(connection)
+            done = await first.drain(first.process)
+            await stores[0].write(lambda tx: tx.execute("UPDATE nodes SET draining = 0"))
+            return done
+
+        async def sharing(tx: Tx) -> list[Row]:
+            return await tx.fetch("SELECT shared FROM nodes")
+
+        assert await stores[0].read(sharing) == [(nodes.SHARED,)] * 2
+        assert await drained(True, True)
+        assert await drained(False, True)
+        assert not await drained(True, False), "one that is cut off takes no room"
+        assert await drained(False, False), "if all are, each goes on"
+        await stores[1].close()
+        assert not await first.drain(first.process)
+        await stores[0].close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("nodes.leases")
+def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their_connection(
+    tmp_path: Path,
+) -> None:
+    async def body(url: str) -> None:
+        store = await PostgresStore.open(url, connections=1, node=node("one", lease_seconds=7))
+
+        async def idle(tx: Tx) -> list[Row | None]:
+            asked = "SELECT current_setting('idle_in_transaction_session_timeout')"
+            return [await tx.fetch_one(asked), await tx.fetch_one(asked)]
+
+        assert await store.write(idle) == await store.write(idle, any_order=True) == [("7s",)] * 2
+        assert await store.read(idle) == [("7s",)] * 2
+        async with store._pool.acquire() as connection:
+            shown = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
+        assert shown == "0"
+        await store.close()
+
+    with_url(tmp_path, body)
+
+
+@pytest.mark.requirement("nodes.leases")
+@pytest.mark.parametrize("prepare", [True, False])
+def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
+    tmp_path: Path, prepare: bool
+) -> None:
+    async def body(url: str) -> None:
+        paused_node = node("one", shared=True, lease_seconds=2)
+        store = await PostgresStore.open(url, node=paused_node, prepare=prepare)
         other = await PostgresStore.open(url, node=node("two", shared=True))
         await store.write(lambda tx: tx.execute("INSERT INTO counters VALUES ('x', 1)"))
         attempts = 0

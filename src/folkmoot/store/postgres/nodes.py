@@ -20,6 +20,7 @@ from folkmoot.cluster.lease import Lease, boot_time
 from folkmoot.core.errors import DatabaseInUse
 from folkmoot.core.ports import ListedNode, RoomOwner, Tx, Unit
 from folkmoot.settings.comparison import differing_settings
+from folkmoot.store.postgres.dialect import limit_idle
 
 LOG = logging.getLogger(__name__)
 
@@ -60,8 +61,11 @@ other AS (
 FORGET_NODES: Final = """DELETE FROM nodes
     WHERE until < extract(epoch FROM clock_timestamp()) - $1"""
 DRAIN: Final = "UPDATE nodes SET draining = ? WHERE boot = ? AND draining < ?"
-TAKER: Final = """SELECT 1 FROM nodes WHERE boot <> ? AND draining = 0
-    AND until > extract(epoch FROM clock_timestamp()) LIMIT 1"""
+TAKER: Final = f"""WITH living AS (
+    SELECT boot, draining, shared FROM nodes WHERE until > extract(epoch FROM clock_timestamp())
+) SELECT 1 FROM living WHERE boot <> ? AND draining = 0 AND (shared = {SHARED}
+    OR NOT EXISTS (SELECT 1 FROM living WHERE shared = {SHARED})) LIMIT 1"""  # noqa: S608
+"""A node that could take rooms: one that does not reach the bus takes none, unless nobody does."""
 DRAINING, DRAINED = 1, 2
 END_LEASE: Final = "DELETE FROM nodes WHERE id = $1 AND boot = $2"
 
@@ -150,6 +154,7 @@ class NodeLease:
         self._hear_time = hear_time
         self._where = where
         self._lease = Lease(node.lease_seconds)
+        self._lock_leases = f"{limit_idle(node.lease_seconds)}; {LOCK_LEASES}"
         self._lock = asyncio.Lock()
         self.is_lost = False
         """Whether another node has taken its place."""
@@ -179,7 +184,7 @@ class NodeLease:
                 self._lease.ended()
         if mine is None:
             async with connection.transaction():
-                await connection.execute(LOCK_LEASES)
+                await connection.execute(self._lock_leases)
                 if first:
                     await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
                 mine, other, now, draining = await self._ask(connection, first=first, locked=True)
@@ -262,7 +267,7 @@ class NodeLease:
         if not self.is_lost:
             async with connection.transaction():
                 # Whoever renews meanwhile has the row locked, or finds it gone.
-                await connection.execute(LOCK_LEASES)
+                await connection.execute(self._lock_leases)
                 await connection.execute(END_LEASE, self.node.name, self.node.process)
 
 
@@ -331,8 +336,9 @@ class NodeRooms:
     async def drain(self, process: str) -> bool:
         """Have a process give its rooms away; it notices when it renews its lease.
 
-        False if there is no other that could take them. Of two that are drained at once for each
-        other, the unit of one is run again, and finds the other draining.
+        False if there is no other that could take them: none runs, or none reaches the bus. Of two
+        that are drained at once for each other, the unit of one is run again, and finds the other
+        draining.
         """
 
         async def unit(tx: Tx) -> bool:

@@ -19,7 +19,7 @@ from folkmoot.core.errors import (
     MigrationEdited,
     MigrationFailed,
 )
-from folkmoot.store.postgres.dialect import spelled_schema
+from folkmoot.store.postgres.dialect import limit_idle, spelled_schema
 from folkmoot.store.postgres.rates import CREATE_RATES
 from folkmoot.store.postgres.sessions import CREATE_COUNTS, CREATE_HOMES
 from folkmoot.store.schema import CREATE_RECORD, Migration
@@ -64,7 +64,7 @@ async def migrate(connection: Any, known: list[Migration], where: str) -> None:
         version = await check_schema(connection, known, where)
     while version < len(known):
         async with connection.transaction():
-            await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+            await connection.execute(f"{limit_idle()}; SELECT pg_advisory_xact_lock({LOCK})")
             version = await check_schema(connection, known, where)
             if version == 0:
                 for statement in create_sequences():

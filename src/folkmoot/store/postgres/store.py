@@ -51,6 +51,7 @@ from folkmoot.store.postgres.dialect import (
     POSTGRES,
     RAN_AGAIN,
     STATEMENTS_KEPT,
+    limit_idle,
     translate_error,
     use_our_types,
 )
@@ -71,10 +72,9 @@ LOG = logging.getLogger(__name__)
 STATEMENT_SECONDS = 60.0
 BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 BEGIN_IN_ANY_ORDER = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ATTEMPT_SECONDS = 20.0
 """How long a unit that loses races, or its connection, is tried again."""
-IDLE_UNIT_SECONDS = 5.0
-"""For how long a unit may at least ask nothing of the server before that ends it."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
 VACUUM_SECONDS = 30.0
 """How often what was deleted is removed from the tables, where something was."""
@@ -102,7 +102,7 @@ class PostgresStore:
         self._lease_pool: Any = None
         """One connection that nothing else waits for or uses."""
         self._log: ChangeLog | None = None
-        self._idle_seconds = 0.0
+        self._limit_idle = ""
         self._closed = False
         self._running: set[asyncio.Task[Any]] = set()
         self._in_views: dict[CodeType, None] = {}
@@ -142,8 +142,8 @@ class PostgresStore:
         A node tells the server's time with its lease (`hear_time`).
         """
         store = cls(url, queue=queue, bus=shared or bus, synchronous_replica=synchronous_replica)
-        if node is not None and prepare:
-            store._idle_seconds = max(node.lease_seconds, IDLE_UNIT_SECONDS)
+        if node is not None:
+            store._limit_idle = limit_idle(node.lease_seconds)
         if not database_url(url):
             raise DatabaseUnwritable(f"{store.where}: the address is not valid.")
         try:
@@ -201,12 +201,6 @@ class PostgresStore:
     async def _prepare_connection(self, connection: Any) -> None:
         async with connection.transaction():
             await use_our_types(connection)
-        if self._idle_seconds:
-            # A node that is paused, or without power, amid a unit keeps its locks until the server
-            # ends that unit; by then others take the node's rooms, for which they need them.
-            await connection.execute(
-                f"SET idle_in_transaction_session_timeout = '{self._idle_seconds:.0f}s'"
-            )
         await self._timeline.check(connection)
 
     async def _keep_lease(self, lease: NodeLease) -> None:
@@ -337,16 +331,10 @@ class PostgresStore:
         """Run a unit in a transaction of its own."""
         async with self._connected() as connection:
             tx = PostgresTx(connection, self._types, publishes=True)
-            await connection.execute(BEGIN_IN_ANY_ORDER if any_order else BEGIN)
-            try:
+            async with self._begun(connection, BEGIN_IN_ANY_ORDER if any_order else BEGIN):
                 result = await unit(tx)
                 tx.require_whole()
                 await self._note(tx, connection)
-            except BaseException:
-                # A connection that is lost has undone it already.
-                with suppress(*POSTGRES):
-                    await connection.execute("ROLLBACK")
-                raise
             try:
                 await connection.execute("COMMIT")
             except LOST as error:
@@ -355,6 +343,18 @@ class PostgresStore:
         if tx.changes:
             self._to_vacuum.set()
         return result, tx.events
+
+    @asynccontextmanager
+    async def _begun(self, connection: Any, begin: str) -> AsyncIterator[None]:
+        """A transaction, which is undone if something is raised in it, and else is to be ended."""
+        await connection.execute(f"{begin};{self._limit_idle}")
+        try:
+            yield
+        except BaseException:
+            # A connection that is lost has undone it already.
+            with suppress(*POSTGRES):
+                await connection.execute("ROLLBACK")
+            raise
 
     async def _run_single(self, unit: Unit[T]) -> tuple[T, list[Published]]:
         """Run a unit of one statement, which is a transaction by itself."""
@@ -409,11 +409,11 @@ class PostgresStore:
             return await query(PostgresTx(connection, single=True))
 
     async def _ask_in_view(self, query: Unit[T]) -> T:
-        async with (
-            self._connected() as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
-            return await query(PostgresTx(connection))
+        async with self._connected() as connection:
+            async with self._begun(connection, BEGIN_VIEW):
+                result = await query(PostgresTx(connection))
+            await connection.execute("COMMIT")
+            return result
 
     async def _repeated(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try until a race is won or a lost connection replaced, but not for ever."""
@@ -532,10 +532,10 @@ class PostgresStore:
         for task in self._tasks:
             task.cancel()
         if self._running:
-            await asyncio.wait(self._running)
-        if self._lease is not None and self._pool is not None:
+            await asyncio.wait(self._running, timeout=ATTEMPT_SECONDS)
+        if self._lease is not None and self._pool is not None and not self._running:
             with suppress(*POSTGRES):
-                async with self._pool.acquire() as connection:
+                async with asyncio.timeout(CONNECT_SECONDS), self._pool.acquire() as connection:
                     await self._lease.release(connection)
         pools, self._pool, self._lease_pool = (self._lease_pool, self._pool), None, None
         for pool in pools:
