@@ -319,6 +319,24 @@ async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewher
         assert ear_b.texts == ear_c.texts == [f"t{number}" for number in range(1, said + 1)]
 
 
+@pytest.mark.requirement("nodes.drain")
+@in_loop
+async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("folkmoot.rooms.rooms.STOP_SECONDS", 0.1)
+        async with hub(tmp_path, 2) as many:
+            (ann,) = await many.people("ann")
+            one, two = many.nodes
+            await one.rooms.create(ann, read_spec({"name": "square"}))
+            await one.join(ann)
+            patched.setattr(one.rooms._nodes, "_hand_over", lambda _: asyncio.Event().wait())
+            async with asyncio.timeout(WAIT_SECONDS):
+                await one.stop()
+                # Nobody has to wait until the lease of that node is over.
+                _, room = await two.join(ann)
+            assert isinstance(room, LiveRoom)
+
+
 @pytest.mark.requirement("nodes.unreachable")
 @in_loop
 async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(

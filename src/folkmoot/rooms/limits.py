@@ -130,8 +130,10 @@ IDLE_SECONDS: Final = 300.0
 """How long a room that nobody uses stays loaded."""
 FINISH_SECONDS: Final = 10.0
 """How long a hub that stops waits until all messages are stored."""
+STOP_SECONDS: Final = 14.0
+"""How long a hub that stops takes at most to store messages and to hand its rooms over."""
 RELEASE_SECONDS: Final = 2.0
-"""How long a hub that stops tries to hand its rooms over."""
+"""How long a hub that stops tries afterwards to leave all its rooms to others."""
 REMOVED_AT_ONCE: Final = 500
 """Old messages, or invitations, that one statement removes."""
 ROOMS_AT_ONCE: Final = 200
@@ -140,7 +142,7 @@ LOOK_SECONDS: Final = 1.0
 """Between two looks for new messages of a room on another node, while someone waits for them."""
 REMOTE_IDLE_SECONDS: Final = 60.0
 """How long the session with a room on another node is kept when nobody here uses it."""
-NOTICE_SECONDS: Final = 3.0
+NOTICE_SECONDS: Final = 6.0
 """How long a node may take to notice that it does not reach the bus."""
 ALONE_LOOKS: Final = 3
 """How often a node finds that others reach the bus and it does not, before it lets its rooms go."""

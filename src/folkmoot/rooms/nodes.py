@@ -310,7 +310,10 @@ class RoomNodes:
 
     async def hand_over(self) -> None:
         """The hub stops: give our rooms away, and leave those that are elsewhere."""
-        await asyncio.gather(*(self._hand_over(live) for live in self.live))
+        rooms = (self._hand_over(live) for live in self.live)
+        for error in await asyncio.gather(*rooms, return_exceptions=True):
+            if error is not None:
+                logger.error("a room was not handed over", exc_info=error)
         self._leave_remote_rooms()
 
     def _leave_remote_rooms(self) -> None:

@@ -41,7 +41,7 @@ from folkmoot.rooms.budget import MemoryBudget
 from folkmoot.rooms.connections import CONNECTED, Revocation
 from folkmoot.rooms.intake import Intake
 from folkmoot.rooms.invitations import Inviter
-from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS
+from folkmoot.rooms.limits import MAX_READ, MAX_WAIT_SECONDS, STOP_SECONDS
 from folkmoot.rooms.listing import Listing
 from folkmoot.rooms.live import LiveRoom, Surroundings, audit_blocked
 from folkmoot.rooms.loading import LiveRooms
@@ -135,13 +135,21 @@ class Rooms(Listing):
                 yield
             finally:
                 self.stop()
-                await self._upkeep.finish()
-                if self._nodes is not None:
-                    await self._nodes.hand_over()
-                await self._live.release_all()
+                await self._leave()
                 self._tasks = None
                 for task in (*self._running, *self._changes):
                     task.cancel()
+
+    async def _leave(self) -> None:
+        """Store what was said and give the rooms to others, as far as it is done in time."""
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._upkeep.finish()
+                if self._nodes is not None:
+                    await self._nodes.hand_over()
+        except TimeoutError:
+            logger.warning("rooms were not handed over in time")
+        await self._live.release_all()
 
     def stop(self) -> None:
         """From now on whoever is disconnected has not left: the hub is about to stop."""

@@ -88,10 +88,10 @@ class Upkeep:
 
     async def finish(self) -> None:
         """Wait until all that was said is stored."""
-        for _ in range(int(FINISH_SECONDS * 100)):
-            if not any(live.is_busy for live in self._live):
-                return
-            await asyncio.sleep(0.01)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_SECONDS):
+                while any(live.is_busy for live in self._live):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
 
     async def _let_go(self, live: LiveRoom) -> None:
         await live.save()
