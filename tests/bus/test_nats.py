@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,10 +15,12 @@ from typing import Any
 
 import pytest
 
-from folkmoot.bus import limits
+from folkmoot.bus import limits, make_bus
 from folkmoot.bus.frames import OVERHEAD, hub_name
 from folkmoot.core.errors import BusUnreachable, EventTooLarge, SettingsError
 from folkmoot.core.ports import Event, Missed
+from folkmoot.settings.model import ClusterSettings
+from folkmoot.transports.listen import load_ca
 from tests import nats
 from tests.certificates import certificate
 from tests.contract.test_bus import receive
@@ -355,6 +359,87 @@ def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
     run(body)
 
 
+@pytest.mark.requirement("bus.missed")
+def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_meanwhile(
+    server: NatsProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from folkmoot.bus import nats as module
+
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 600.0)
+
+    async def body() -> None:
+        async with node(server.url) as bus:
+            client = bus._client
+            doubts: list[bool] = []
+            bus.listen_missed(lambda: doubts.append(True))
+            server.pause()
+            doubts.clear()
+            await until(lambda: len(doubts) >= 2)
+            assert bus._is_silent
+            server.resume()
+            await until(lambda: not bus._is_silent)
+            assert bus._client is client
+
+    run(body)
+
+
+def test_time_in_which_this_process_does_not_run_is_not_the_servers(
+    server: NatsProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from folkmoot.bus import nats as module
+
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 3.0)
+    send, answered = module.BusClient._send_ping, asyncio.Event()
+
+    def pause() -> None:
+        # The server answers while this process does not run.
+        server.resume()
+        time.sleep(3.5)
+
+    async def send_and_pause(client: Any, future: Any) -> None:
+        monkeypatch.undo()
+        server.pause()
+        await send(client, future)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, loop.call_soon, pause)
+        future.add_done_callback(lambda _: answered.set())
+
+    async def body() -> None:
+        async with node(server.url) as bus:
+            client = bus._client
+            monkeypatch.setattr(module.BusClient, "_send_ping", send_and_pause)
+            async with asyncio.timeout(60):
+                await answered.wait()
+            await asyncio.sleep(0)
+            assert bus._client is client
+
+    run(body)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="not on this system")
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_the_system_gives_a_connection_up_whose_other_end_is_gone(
+    tmp_path: Path, encrypted: bool
+) -> None:
+    chain, key = certificate(tmp_path)
+    options = ("--tls", "--tlscert", str(chain), "--tlskey", str(key)) if encrypted else ()
+    server = NatsProcess(*options)
+    url = server.url.replace("nats://", "tls://") if encrypted else server.url
+
+    async def body() -> None:
+        async with node(url, tls=ssl.create_default_context(cafile=str(chain))) as bus:
+            assert bus._client is not None
+            for transport in bus._client._transports():
+                found = transport.get_extra_info("socket")
+                limit = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+                assert limit == 1000 * limits.SILENT_SECONDS
+
+    try:
+        run(body)
+    finally:
+        server.kill()
+
+
 def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess) -> None:
     async def body() -> None:
         other = nats.SHARED[0]
@@ -441,6 +526,7 @@ def test_a_server_with_tls_is_used_when_it_is_trusted(
         with pytest.raises(BusUnreachable, match="certificate"):
             async with node(url):
                 pass
+        await make_bus(url, tls=load_ca(ClusterSettings(ca_file=str(chain)))).check()
 
     try:
         run(body)

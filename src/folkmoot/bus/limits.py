@@ -36,8 +36,14 @@ FRAMES_PER_TURN: Final = 256
 """Frames that are checked before others have their turn."""
 PULSE_SECONDS: Final = 1.0
 """How often a node tells how many events it published, and checks that its server answers."""
-ANSWER_SECONDS: Final = 2.0
-"""How long a NATS server may take to answer."""
+ANSWER_SECONDS: Final = 5.0
+"""How long a NATS server may take to answer, while this process runs."""
+ANSWER_STEP_SECONDS: Final = 0.5
+"""How often it is looked whether it has answered."""
+SILENT_SECONDS: Final = 2.0
+"""From so long a silence on, whoever waits for events looks each second. What was written is to be
+acknowledged by the other machine, and a connection closed, in the same time.
+"""
 CONNECT_SECONDS: Final = 5.0
 """How long connecting to one NATS server may take."""
 RETRY_SECONDS: Final = 0.5

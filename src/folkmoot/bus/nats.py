@@ -16,6 +16,7 @@ import logging
 import os
 import random
 import secrets
+import socket
 import ssl
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
@@ -29,6 +30,7 @@ from nats.errors import SlowConsumerError
 from folkmoot.bus.frames import NODE_BYTES, Accepted, FrameChecker, FrameMaker, hub_name
 from folkmoot.bus.limits import (
     ANSWER_SECONDS,
+    ANSWER_STEP_SECONDS,
     CONNECT_SECONDS,
     FRAMES_PER_TURN,
     MAX_CHANGES,
@@ -45,6 +47,7 @@ from folkmoot.bus.limits import (
     MISSED_SECONDS,
     PULSE_SECONDS,
     RETRY_SECONDS,
+    SILENT_SECONDS,
 )
 from folkmoot.bus.memory import MemoryBus
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
@@ -61,6 +64,8 @@ logger = logging.getLogger("folkmoot.bus")
 
 DEFAULT_PORT = 4222
 SCHEMES = ("nats", "tls")
+UNLIMITED_SECONDS = 86_400
+"""For the library, where we wait no longer than we want ourselves."""
 
 
 class NatsServer(NamedTuple):
@@ -135,19 +140,41 @@ class BusClient(Client):  # type: ignore[misc]
         reading = self._reading_task
         return bool(self.is_connected and reading is not None and not reading.done())
 
+    async def ask(self) -> bool:
+        """Wait until the server answers; False if the connection has ended."""
+        try:
+            await self.flush(UNLIMITED_SECONDS)
+        except (NatsError, OSError):
+            return False
+        return True
+
     async def end(self) -> None:
         """Close the connection, without waiting for a server that takes nothing any more."""
         with contextlib.suppress(NatsError, OSError, TimeoutError):
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(SILENT_SECONDS):
                 await self.close()
         self.abort()
 
     def abort(self) -> None:
         """Close the connection at once."""
-        for name in ("_io_writer", "_bare_io_writer"):
-            writer = getattr(self._transport, name, None)
-            if writer is not None:
-                writer.transport.abort()
+        for transport in self._transports():
+            transport.abort()
+
+    def limit_unacknowledged(self) -> None:
+        """Have the system end the connection when the other machine is gone, or the way to it.
+
+        One that is there acknowledges what it gets, however busy its server is.
+        """
+        for transport in self._transports():
+            # Not every system can.
+            with contextlib.suppress(AttributeError, OSError):
+                transport.get_extra_info("socket").setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENT_SECONDS * 1000)
+                )
+
+    def _transports(self) -> list[Any]:
+        writers = (getattr(self._transport, n, None) for n in ("_io_writer", "_bare_io_writer"))
+        return [writer.transport for writer in writers if writer is not None]
 
 
 class NatsBus(MemoryBus):
@@ -190,12 +217,14 @@ class NatsBus(MemoryBus):
         self._tick: asyncio.TimerHandle | None = None
         self._run: asyncio.Task[None] | None = None
         self._stopping = False
+        self._is_silent = False
+        """Whether the server has not answered for a while."""
         self._error = ""
 
     @property
     def is_connected(self) -> bool:
-        """Whether a server is connected and answers."""
-        return self._client is not None
+        """Whether a server is connected and answers; before the start, `check` says so."""
+        return self._client is not None or (self._run is None and not self._stopping)
 
     @property
     def peers(self) -> int:
@@ -288,6 +317,7 @@ class NatsBus(MemoryBus):
                         pending_bytes_limit=MAX_INBOX_FRAME_BYTES,
                     )
                 lost.clear()
+                client.limit_unacknowledged()
                 await client.flush(ANSWER_SECONDS)
         except asyncio.CancelledError:
             client.abort()
@@ -346,15 +376,36 @@ class NatsBus(MemoryBus):
                     async with asyncio.timeout(PULSE_SECONDS):
                         await client.lost.wait()
                 self._put(self._to_all, [self._writer.pulse(self._to_all)])
-                await client.flush(ANSWER_SECONDS)
-        except (NatsError, OSError):
-            pass
+                if not await self._is_answered(client):
+                    break
         finally:
             self._client = None
             writing.cancel()
             self._has_outgoing.set()
             with contextlib.suppress(asyncio.CancelledError):
                 await writing
+
+    async def _is_answered(self, client: BusClient) -> bool:
+        """Whether the server answers in time.
+
+        That is waited for in steps. If this process was paused, or busy with something else, the
+        answer has come meanwhile, and is read in the next step.
+        """
+        asked = asyncio.ensure_future(client.ask())
+        lost = asyncio.ensure_future(client.lost.wait())
+        waited = 0.0
+        try:
+            while waited < ANSWER_SECONDS and not asked.done() and not lost.done():
+                await asyncio.wait(
+                    (asked, lost), timeout=ANSWER_STEP_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                waited += ANSWER_STEP_SECONDS
+                self._is_silent = waited >= SILENT_SECONDS
+            return asked.done() and not asked.cancelled() and asked.result()
+        finally:
+            self._is_silent = False
+            asked.cancel()
+            lost.cancel()
 
     async def _write(self, client: BusClient) -> None:
         while self._client is client:
@@ -488,7 +539,7 @@ class NatsBus(MemoryBus):
     def _tell_outage(self) -> None:
         """Without a server events are missed all the time: whoever waits looks each second."""
         self._tick = asyncio.get_running_loop().call_later(PULSE_SECONDS, self._tell_outage)
-        if self._client is None:
+        if self._client is None or self._is_silent:
             self._miss(1)
 
     def _miss(self, count: int) -> None:
