@@ -494,21 +494,20 @@ def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> 
         writer.close()
 
     async def main() -> None:
-        async with nodes(tmp_path) as hub:
-            server = await asyncio.start_server(answer, "127.0.0.1", 0)
-            port = server.sockets[0].getsockname()[1]
-            ann = await hub[0].hub.accounts.register("ann")
-            wire = await wired(hub[0], ann.token)
-            home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
-            for _ in answers:
-                now = hub[1].hub.clock.monotonic()
-                hub[1].hub.mcp._homes._known[wire.session] = home, now  # type: ignore[union-attr]
-                ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-                told = await at(wire, hub[1]).post(ping)
-                assert told.status == 502
-                assert "may have been done" in told.json()["error"]["message"]
-            assert asked == len(answers)
-            server.close()
+        with closing(await asyncio.start_server(answer, "127.0.0.1", 0)) as server:
+            async with nodes(tmp_path) as hub:
+                port = server.sockets[0].getsockname()[1]
+                ann = await hub[0].hub.accounts.register("ann")
+                wire = await wired(hub[0], ann.token)
+                home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
+                for _ in answers:
+                    now = hub[1].hub.clock.monotonic()
+                    hub[1].hub.mcp._homes._known[wire.session] = home, now  # type: ignore[union-attr]
+                    ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+                    told = await at(wire, hub[1]).post(ping)
+                    assert told.status == 502
+                    assert "may have been done" in told.json()["error"]["message"]
+                assert asked == len(answers)
 
     run(main())
 
@@ -528,22 +527,21 @@ def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
         writer.close()
 
     async def main() -> None:
-        async with nodes(tmp_path) as hub:
-            server = await asyncio.start_server(answer, "127.0.0.1", 0)
-            port = server.sockets[0].getsockname()[1]
-            ann = await hub[0].hub.accounts.register("ann")
-            wire = await wired(hub[0], ann.token)
-            home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
-            homes: Any = hub[1].hub.mcp._homes
-            clock = hub[1].hub.clock
-            # After a while it is not even asked.
-            homes._known[wire.session] = home, clock.monotonic() - KNOWN_HOME_SECONDS - 1
-            assert await whoami(at(wire, hub[1])) == "ann"
-            assert (asked, held(hub[1])) == (0, 0)
-            homes._known[wire.session] = home, clock.monotonic()
-            assert await whoami(at(wire, hub[1])) == "ann"
-            assert (asked, held(hub[1])) == (1, 1)
-            server.close()
+        with closing(await asyncio.start_server(answer, "127.0.0.1", 0)) as server:
+            async with nodes(tmp_path) as hub:
+                port = server.sockets[0].getsockname()[1]
+                ann = await hub[0].hub.accounts.register("ann")
+                wire = await wired(hub[0], ann.token)
+                home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
+                homes: Any = hub[1].hub.mcp._homes
+                clock = hub[1].hub.clock
+                # After a while it is not even asked.
+                homes._known[wire.session] = home, clock.monotonic() - KNOWN_HOME_SECONDS - 1
+                assert await whoami(at(wire, hub[1])) == "ann"
+                assert (asked, held(hub[1])) == (0, 0)
+                homes._known[wire.session] = home, clock.monotonic()
+                assert await whoami(at(wire, hub[1])) == "ann"
+                assert (asked, held(hub[1])) == (1, 1)
 
     run(main())
 
