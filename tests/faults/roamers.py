@@ -293,7 +293,9 @@ class Works:
         proposer, *others = self.tokens
         number = 0
         while not over.is_set():
-            asked = proposal("note", {"number": number}, to=["tally"], id=f"proposal-{number}")
+            asked = proposal(
+                "tally:note", {"number": number}, to=["tally"], id=f"proposal-{number}"
+            )
             await self._post(proposer, asked)
             self.proposed.append(asked["id"])
             await asyncio.gather(*(self._fulfil(one, asked) for one in others))
@@ -303,7 +305,8 @@ class Works:
     async def _fulfil(self, who: str, asked: dict[str, Any]) -> None:
         sent = fulfilment(asked, "tally", id=f"{who}-{asked['id']}")
         if await self._post(who, sent):
-            assert self.fulfilled.setdefault(asked["id"], sent["id"]) == sent["id"]
+            first = self.fulfilled.setdefault(asked["id"], sent["id"])
+            assert first == sent["id"], f"both {first} and {sent['id']} are in the room"
 
     async def _post(self, who: str, sent: dict[str, Any]) -> bool:
         """Whether a message is in the room; if not, the proposal was fulfilled by another."""
@@ -335,10 +338,16 @@ class Works:
         requests = {one["id"]: one for one in history}
         for proposed, id_ in self.fulfilled.items():
             assert requests[id_]["correlation_id"] == [proposed]
-        lines = self._tally.read_text().split() if self._tally.exists() else []
-        done = Counter(f"proposal-{number}" for number in lines)
-        assert not done or max(done.values()) == 1, done.most_common(3)
+        done = Counter(f"proposal-{number}" for number in self._tally.read_text().split())
+        assert max(done.values()) == 1, done.most_common(3)
         assert done.keys() <= set(self.proposed)
+        # Whatever was answered with a result was done.
+        answers = {one["correlation_id"][0] for one in history if "result" in one["payload"]}
+        assert {self._proposal_of(requests[id_]) for id_ in answers} <= done.keys()
+
+    @staticmethod
+    def _proposal_of(request: Any) -> str:
+        return str(request["correlation_id"][0])
 
     @staticmethod
     def _about(history: list[Any], kind: str) -> list[str]:

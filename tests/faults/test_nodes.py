@@ -181,9 +181,7 @@ class Faults:
         """A node pauses or stops while a server, or the way to one, fails."""
         kinds: list[Fault] = [
             self.chance.choice([Faults.paused, Faults.stopped]),
-            self.chance.choice(
-                [Faults.database_cut, Faults.database_crashed, Faults.nats_cut, Faults.nats_gone]
-            ),
+            self.chance.choice([Faults.database_cut, Faults.nats_cut, Faults.nats_gone]),
         ]
         # Each has chances of its own, since nobody knows which of the two asks first.
         both = [Faults(self.crowd, random.Random(self.chance.random())) for _ in kinds]
