@@ -10,12 +10,18 @@ import pytest
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor, RoomForbidden, RoomUnavailable
+from folkmoot.core.errors import (
+    BlockedByInterceptor,
+    DatabaseUnreachable,
+    RoomForbidden,
+    RoomUnavailable,
+)
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.ports import Tx
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.rooms import RoomOptions, Visitor, journal, stream
 from folkmoot.rooms.fence import taken_over
+from folkmoot.rooms.machine import Role
 from folkmoot.transports.operations import VISITOR
 from tests.harness import run
 from tests.rooms.gathering import Ear, chat, envelope, gathering
@@ -104,6 +110,37 @@ def test_a_refusal_waits_for_what_was_said_before_it(tmp_path: Path) -> None:
             live.receive(ear, b"not json")
             await ear.until_kind("system.error")
             assert ear.kinds[-2:] == ["chat.message", "system.error"]
+
+    run(main())
+
+
+@pytest.mark.requirement("durable.answered-is-kept")
+def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with gathering(tmp_path) as hub:
+            (ann,) = await hub.people("ann")
+            await hub.create(ann)
+            _, live = await hub.join(ann)
+            store: Any = live.journal._store  # type: ignore[union-attr]
+            fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+            async def write(_unit: Any, **_how: Any) -> Any:
+                return await fails
+
+            write_now, store.write = store.write, write
+            # The second time it is refused, since the room has it and the store has not.
+            both = [
+                asyncio.ensure_future(live.post(ann.principal, Role.OWNER, chat("hello", id="m1")))
+                for _ in range(2)
+            ]
+            done, _ = await asyncio.wait(both, timeout=0.05)
+            assert not done
+            fails.set_exception(DatabaseUnreachable("The database is away."))
+            for each in both:
+                with pytest.raises(RoomUnavailable):
+                    await each
+            store.write = write_now
+            await hub.rooms.post(ann, "square", chat("hello", id="m1"))
 
     run(main())
 

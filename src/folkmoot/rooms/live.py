@@ -317,10 +317,13 @@ class LiveRoom(RoomStream):
                 if not isinstance(message, McpxMessage):
                     message = self.machine.decode(message)
                 facts = await self._look_up(self.machine.lookup((message,)))
-            except PolicyError as error:
-                self._audit_refused(principal, message, error)
+            except FolkmootError as error:
+                if isinstance(error, PolicyError):
+                    self._audit_refused(principal, message, error)
+                # The reason may be a message that is not stored yet, and never will be.
+                await self._carried_out(())
                 raise
-        await self.flushed(effects)
+        await self._carried_out(effects)
         if any(type(one) in {Expel, Invite} for one in effects):
             # An invitation that is stored before the kick would be undone by it.
             await self.journal.expulsions()
@@ -333,6 +336,9 @@ class LiveRoom(RoomStream):
         """
         if not effects and self._lookups:
             await self._lookups.drained()
+        await self._carried_out(effects)
+
+    async def _carried_out(self, effects: Sequence[Effect]) -> None:
         done: asyncio.Future[None] = self._loop.create_future()
         self.perform([*effects, Barrier.of(done)])
         await done
