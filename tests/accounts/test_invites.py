@@ -42,7 +42,7 @@ def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_tra
     async def body(here: World) -> None:
         alice = await here.join("alice")
         code = await here.accounts.create_invite(alice, BODY)
-        assert await here.accounts.invite_state(code) == "valid"
+        assert (await here.accounts.invitation(code)).state == "valid"
         welcomed: list[tuple[str, str | None, str | None]] = []
 
         async def welcome(
@@ -56,7 +56,7 @@ def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_tra
         new = await here.accounts.register("bobby", invite_code=f" {code}\n", also=welcome)
         assert here.store.writes == writes + 1
         assert welcomed == [("bobby", alice.id, BODY)]
-        assert await here.accounts.invite_state(code) == "claimed"
+        assert (await here.accounts.invitation(code)).state == "claimed"
         assert await here.rows("SELECT claimed_by, claimed_at, pending FROM invites") == [
             (new.account.id, START + 60, None)
         ]
@@ -89,7 +89,7 @@ def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(tmp_path: P
             with pytest.raises(InviteUnknown) as unknown:
                 await here.accounts.register("second", invite_code=wrong)
             assert unknown.value.message == "Invalid invite code."
-            assert await here.accounts.invite_state(wrong) == "unknown"
+            assert (await here.accounts.invitation(wrong)).state == "unknown"
         assert await here.accounts.count() == 2
         await here.register("second")  # the name was not taken either
 
@@ -107,7 +107,7 @@ def test_a_registration_that_fails_leaves_its_invite_unclaimed(tmp_path: Path) -
             await here.accounts.register("alice", invite_code=code)
         with pytest.raises(LookupError):
             await here.accounts.register("bobby", invite_code=code, also=welcome)
-        assert await here.accounts.invite_state(code) == "valid"
+        assert (await here.accounts.invitation(code)).state == "valid"
         assert await here.accounts.count() == 1
         await here.accounts.register("bobby", invite_code=code)
 

@@ -148,7 +148,7 @@ def test_with_closed_registration_nobody_registers_not_even_the_invited(tmp_path
         with pytest.raises(RegistrationClosed):
             await here.accounts.register("alice", invite_code=code)
         assert await here.accounts.count() == 0
-        assert await here.accounts.invite_state(code) == "valid"
+        assert (await here.accounts.invitation(code)).state == "valid"
 
     run(body, tmp_path, "closed")
 
@@ -283,7 +283,7 @@ def test_a_deleted_account_is_gone_with_all_that_was_its_own(tmp_path: Path) -> 
         assert await accounts.account(alice.id) is None
         assert await accounts.search(bob, "alice") == []
         assert (await accounts.contacts(bob)).contacts == []
-        assert await accounts.invite_state(code) == "unknown"
+        assert (await accounts.invitation(code)).state == "unknown"
         with pytest.raises(HandleNotFound):
             await accounts.recover("alice_v2", new.recovery_code)
         for handle in ("alice", "alice_v2"):

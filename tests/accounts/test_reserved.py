@@ -58,7 +58,7 @@ def test_nobody_takes_the_name_of_a_backend_in_any_way(tmp_path: Path) -> None:
             await refused(accounts.change_handle(mallory, spelling), HandleTaken)
             told = await refused(accounts.invite_for(spelling), HandleTaken)
             assert told == "@github cannot be anyone's handle: the name belongs to the hub."
-        assert await accounts.invite_state(code) == "valid"
+        assert (await accounts.invitation(code)).state == "valid"
         assert await here.rows("SELECT handle FROM handles") == [("mallory",)]
         await accounts.register("git_hub")
 
@@ -80,7 +80,7 @@ def test_a_stranger_takes_no_handle_that_has_rights(tmp_path: Path) -> None:
             await refused(accounts.register(spelling, invite_code=other), InviteUnknown)
             await refused(accounts.change_handle(mallory, spelling), HandleTaken)
             await refused(accounts.recover(spelling, "AAAA-BBBB-CCCC"), HandleNotFound)
-        assert {await accounts.invite_state(code) for code in (*ordinary, other)} == {"valid"}
+        assert {(await accounts.invitation(code)).state for code in (*ordinary, other)} == {"valid"}
         assert await accounts.count() == 1
 
     run(body, tmp_path)
@@ -101,7 +101,7 @@ def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
         gina = await accounts.register("GINA", invite_code=f" {made.code}\n")
         assert gina.account.handle == "gina"
         await refused(accounts.register("gina", invite_code=made.code), InviteClaimed)
-        assert await accounts.invite_state(made.code) == "claimed"
+        assert (await accounts.invitation(made.code)).state == "claimed"
         assert made.code.encode() not in contents(tmp_path)
 
     run(body, tmp_path)
@@ -127,7 +127,7 @@ def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(tmp_path: Pat
         second = await accounts.invite_for("gina", 2 * DAY)
         await refused(accounts.register("gina", invite_code=first.code), RegistrationClosed)
         here.clock.advance(2 * DAY)
-        assert await accounts.invite_state(second.code) == "expired"
+        assert (await accounts.invitation(second.code)).state == "expired"
         told = await refused(accounts.register("gina", invite_code=second.code), InviteUnknown)
         assert told == "This invite has expired. Ask for another."
         third = await accounts.invite_for("gina")

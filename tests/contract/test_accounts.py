@@ -91,7 +91,7 @@ def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(
             )
             assert outcome[InviteClaimed] == 3
             assert await two.count() == round_ + 1
-            assert await two.invite_state(code) == "claimed"
+            assert (await two.invitation(code)).state == "claimed"
 
     with_two(open_store, tmp_path, body, "invite")
 

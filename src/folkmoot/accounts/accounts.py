@@ -42,7 +42,6 @@ from folkmoot.accounts.model import (
     HandleInvite,
     HubInvitation,
     Identity,
-    InviteState,
     OpenInvite,
     PersonRow,
     Policy,
@@ -53,7 +52,7 @@ from folkmoot.accounts.model import (
     Welcome,
 )
 from folkmoot.accounts.profiles import check_text
-from folkmoot.accounts.queries_invites import INVITE_ID, open_invites, remove_open, state_of_invite
+from folkmoot.accounts.queries_invites import INVITE_ID, open_invites, remove_open
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
 from folkmoot.accounts.registration import ReservedNames
 from folkmoot.accounts.search import search
@@ -368,14 +367,6 @@ class Accounts:
             lambda tx: remove_open(tx, invite_id, by, now)
         ):
             raise InviteNotOpen
-
-    async def invite_state(self, code: str) -> InviteState:
-        """Whether an invite code is unknown, claimed, expired or valid."""
-        code_hash = hash_invite_code(code.strip())
-        if code_hash is None:
-            return "unknown"
-        now = self._now()
-        return await self._store.read(lambda tx: state_of_invite(tx, code_hash, now))
 
     async def invitation(self, code: str) -> HubInvitation:
         """What whoever has the code of an invite may know: who invites, and with which words."""

@@ -36,7 +36,6 @@ HEAD = struct.Struct(f">BB{NODE_BYTES}sQHH")
 """Version, kind, sender, counter, number of the piece, number of pieces."""
 COUNT = struct.Struct(">Q")
 OVERHEAD = MARK_BYTES + HEAD.size
-MAX_PIECES = 0xFFFF
 PERSON = b"folkmoot bus v1"
 
 

@@ -30,7 +30,6 @@ from folkmoot.client.limits import CLOSE_SECONDS, IDLE_SECONDS, MAX_MESSAGE, OPE
 from folkmoot.core.errors import AnswerInvalid, FolkmootError, HubUnreachable
 
 ABNORMAL: Final = 1006
-FIRST_CODE: Final = 1000
 TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 """HTTP answers after which another attempt makes sense."""
 

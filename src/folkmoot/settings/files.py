@@ -96,7 +96,6 @@ def paths(parsed: dict[str, Any], depth: int = DEPTH) -> Iterator[Key]:
 
 
 ROOT = 0
-BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def refusal(path: Path, found: os.stat_result, *, owned: bool = True) -> str | None:
