@@ -19,7 +19,7 @@ from folkmoot.app import Hub
 from folkmoot.cluster.forwarding import ForwardedRequest, Marks, encode
 from folkmoot.core.errors import StoreOverloaded
 from folkmoot.core.events import EXCESS, OF_ONE_NODE, subject
-from folkmoot.core.ports import SessionHome
+from folkmoot.core.ports import NodeHome
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.limits import KNOWN_HOME_SECONDS
 from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH, PROBE
@@ -473,7 +473,7 @@ def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None
             homes = [each.hub.mcp._homes for each in hub]
             for one, other in ((1, 2), (2, 1)):
                 address = hub[other].hub.base_url
-                home = SessionHome(hub[other].hub.bus.node, address)
+                home = NodeHome(hub[other].hub.bus.node, address)
                 homes[one]._known[wire.session] = home, hub[one].hub.clock.monotonic()  # type: ignore[union-attr]
             assert await whoami(at(wire, hub[1])) == "ann"
             assert [forwarded(there) for there in hub] == [0, 2, 0]
@@ -499,7 +499,7 @@ def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> 
                 port = server.sockets[0].getsockname()[1]
                 ann = await hub[0].hub.accounts.register("ann")
                 wire = await wired(hub[0], ann.token)
-                home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
+                home = NodeHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
                 for _ in answers:
                     now = hub[1].hub.clock.monotonic()
                     hub[1].hub.mcp._homes._known[wire.session] = home, now  # type: ignore[union-attr]
@@ -532,7 +532,7 @@ def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
                 port = server.sockets[0].getsockname()[1]
                 ann = await hub[0].hub.accounts.register("ann")
                 wire = await wired(hub[0], ann.token)
-                home = SessionHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
+                home = NodeHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
                 homes: Any = hub[1].hub.mcp._homes
                 clock = hub[1].hub.clock
                 # After a while it is not even asked.

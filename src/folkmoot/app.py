@@ -111,6 +111,7 @@ class Hub(HubServices):
                         except BaseException as error:  # noqa: BLE001 - raised again, out of the group
                             failure = error
                         logger.info("stopping")
+                    await self.behind.fleet.hand_over()
                     self.stop()
             if failure is not None:
                 raise failure
@@ -133,11 +134,12 @@ class Hub(HubServices):
         logger.info("draining: not ready any more")
         await asyncio.sleep(DRAIN_SECONDS)
         await self.rooms.drain()
+        await self.behind.fleet.hand_over()
         try:
             await self.store.room_owners.drained()
         except FolkmootError as error:
             logger.warning("others do not know that this node is drained: %s", error.message)
-        logger.info("drained: other nodes have the rooms")
+        logger.info("drained: other nodes have the rooms and links")
 
     async def _assemble(
         self, stack: AsyncExitStack

@@ -34,6 +34,7 @@ from folkmoot.ratelimits import RateLimits
 from folkmoot.relay.hub_gateway import HubGateway
 from folkmoot.relay.room_backends import RoomBackends
 from folkmoot.relay.tap import HubInterception
+from folkmoot.relay.upstream.nodes import BackendNodes
 from folkmoot.rooms import Rooms
 from folkmoot.rotation import KeyRing
 from folkmoot.settings import GatewaySpec
@@ -325,6 +326,8 @@ class HubServices:
             key_ring=ring,
         )
         self._forwarding = self._open_forwarding(vault)
+        if self._forwarding is not None and self.store.backend_homes is not None:
+            self.behind.fleet.share(BackendNodes(self.store.backend_homes, self._forwarding))
         self._dispatcher = dispatcher = Dispatcher(services)
         own = ToolService(dispatcher)
         # What comes over MCP has passed the interceptors at `/mcp`; a form of a page has not.

@@ -66,6 +66,9 @@ FromOption = Annotated[
 EveryoneOption = Annotated[bool, flag("--everyone", "Let every account use it.")]
 TrustedOption = Annotated[bool, flag("--trusted", "Do not hold back tools that change.")]
 PerUserOption = Annotated[bool, flag("--per-user", "Keep a separate connection for each person.")]
+SingleOption = Annotated[
+    bool, flag("--single", "Of several nodes, let one connect to it, and the others through that.")
+]
 NoTestOption = Annotated[bool, flag("--no-test", "Do not test the connection first.")]
 
 
@@ -83,6 +86,7 @@ def add(
     everyone: EveryoneOption = False,
     trusted: TrustedOption = False,
     per_user: PerUserOption = False,
+    single: SingleOption = False,
     no_test: NoTestOption = False,
 ) -> None:
     """Add an MCP server to the hub's settings file.
@@ -92,7 +96,7 @@ def add(
     hub loads the server by itself, and the command waits to see whether it comes up.
     """
     command = command_behind(ctx)
-    flags = {"everyone": everyone, "trusted": trusted, "per_user": per_user}
+    flags = {"everyone": everyone, "trusted": trusted, "per_user": per_user, "single": single}
     common = {name: True for name, wanted in flags.items() if wanted}
     loaded = settings_from(config, runs=True, data=data)
     if source is not None:

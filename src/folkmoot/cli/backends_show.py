@@ -192,6 +192,8 @@ def details(view: BackendView) -> Iterator[tuple[str, str]]:
     if view.state == "up" or view.calls:
         yield ", ".join(uses(view)), ""
     yield f"{view.transport}: {word(view.target)}", "dim"
+    if view.node:
+        yield f"linked by the node {word(view.node)}", "dim"
     if view.held:
         told = f"{counted(len(view.held), 'tool')} held back; see: folkmoot backends diff"
         yield f"{told} {view.namespace}", "yellow"

@@ -94,6 +94,9 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether each person has their own connection (and process, for a command). Needed for servers
     that keep state per user, and for servers that ask the client questions while several people use
     them."""
+    single: bool = False
+    """Whether only one node of a hub connects to it, and the others use it through that node. For
+    servers that keep state in memory, or must run once. No difference on a hub of one node."""
     everyone: bool = False
     """Whether every account may use all of it, without a grant."""
     trusted: bool = False

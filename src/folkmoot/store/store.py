@@ -25,6 +25,7 @@ from folkmoot.core.errors import (
     StoreError,
 )
 from folkmoot.core.ports import (
+    BackendHomes,
     Backup,
     Bus,
     DatabaseIdentity,
@@ -86,6 +87,7 @@ class SqliteStore:
     """One hub alone uses the file, and counts in memory."""
     room_owners: RoomOwners | None = None
     session_homes: SessionHomes | None = None
+    backend_homes: BackendHomes | None = None
     sole_writer = True
 
     def __init__(

@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.cluster.forwarding import Marks
-from folkmoot.core.ports import SessionHome
+from folkmoot.core.ports import NodeHome
 from folkmoot.mcp.client.connection import HttpFailure
 from folkmoot.settings.model import ClusterSettings, TlsSettings
 from folkmoot.transports.address import Addresses
@@ -41,7 +41,7 @@ async def nothing(_: Scope, __: Receive, ___: Send) -> None:
 
 
 @asynccontextmanager
-async def node(chain: Path, key: Path) -> AsyncIterator[SessionHome]:
+async def node(chain: Path, key: Path) -> AsyncIterator[NodeHome]:
     """A node that takes forwarded requests over TLS."""
     sockets = listen("127.0.0.1", 0)
     address = f"https://127.0.0.1:{sockets[0].getsockname()[1]}"
@@ -51,7 +51,7 @@ async def node(chain: Path, key: Path) -> AsyncIterator[SessionHome]:
     serving = asyncio.create_task(server.serve())
     await server.listening()
     try:
-        yield SessionHome(PROCESS, address)
+        yield NodeHome(PROCESS, address)
     finally:
         server.stop()
         await serving

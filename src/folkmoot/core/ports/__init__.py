@@ -5,7 +5,7 @@ Here is the `Clock`; the files beside this one have the others, and the values t
 - `messages`: a message's way: transports, interceptors, services, recorders
 - `store`: transactions and the database
 - `bus`: events of committed changes, and messages between nodes
-- `nodes`: which node owns a room, and which has a client's session
+- `nodes`: which node owns a room, has a client's session, or links a server
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many processes on one database: which owns a room, and which has a client's session."""
+"""Many processes on one database: which owns a room, has a client's session, or links a server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-__all__ = ["ListedNode", "RoomOwner", "RoomOwners", "SessionHome", "SessionHomes"]
+__all__ = ["BackendHomes", "ListedNode", "NodeHome", "RoomOwner", "RoomOwners", "SessionHomes"]
 
 
 class RoomOwner(msgspec.Struct, frozen=True):
@@ -101,11 +101,36 @@ class RoomOwners(Protocol):
         ...
 
 
-class SessionHome(msgspec.Struct, frozen=True):
-    """The process that has a client's session, and where other nodes reach it."""
+class NodeHome(msgspec.Struct, frozen=True):
+    """The process that has a client's session or links a server, and where others reach it."""
 
     process: str
     address: str
+
+
+class BackendHomes(Protocol):
+    """Which process links a server that only one node may link, where several use one database."""
+
+    @property
+    def process(self) -> str:
+        """What this process is called; it is another name at each start."""
+        ...
+
+    def lease(self) -> Callable[[], bool]:
+        """Tells whether this process may link what it has, from now on and without a break."""
+        ...
+
+    async def take(self, namespace: str) -> NodeHome | None:
+        """Have a server linked here, unless a living process links it: who does now."""
+        ...
+
+    async def find(self, namespace: str) -> NodeHome | None:
+        """The living process that links a server; None if there is none."""
+        ...
+
+    async def release(self, namespace: str) -> None:
+        """Leave a server to whoever takes it first."""
+        ...
 
 
 class SessionHomes(Protocol):
@@ -116,7 +141,7 @@ class SessionHomes(Protocol):
         """What this process is called; it is another name at each start."""
         ...
 
-    async def find(self, id_hash: str, opened_by: str) -> SessionHome | None:
+    async def find(self, id_hash: str, opened_by: str) -> NodeHome | None:
         """The living process that has a session; None if there is none."""
         ...
 

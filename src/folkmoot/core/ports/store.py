@@ -9,7 +9,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from folkmoot.core.ports.bus import Bus
-    from folkmoot.core.ports.nodes import RoomOwners, SessionHomes
+    from folkmoot.core.ports.nodes import BackendHomes, RoomOwners, SessionHomes
 
 __all__ = [
     "Backup",
@@ -213,6 +213,11 @@ class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
 
 class Database(Store, Protocol):
     """An opened store: its identity, health, statistics and closing, beside its transactions."""
+
+    @property
+    def backend_homes(self) -> BackendHomes | None:
+        """Who links which server; nothing where no other process can use the database."""
+        ...
 
     @property
     def session_homes(self) -> SessionHomes | None:

@@ -35,7 +35,7 @@ from folkmoot.relay.upstream.links import (
     wait_after,
 )
 from folkmoot.relay.upstream.requests import EVERYTHING, Late, Unanswered, offer_of
-from folkmoot.relay.upstream.watching import BackendWatches, InventoryReader, Spot
+from folkmoot.relay.upstream.watching import BackendWatches, InventoryReader, Reach, Spot
 
 if TYPE_CHECKING:
     from folkmoot.core.message import Response
@@ -130,15 +130,22 @@ class LiveBackend:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._watching = BackendWatches(tasks)
-                self.pool = self._pool(tasks, self._watching)
+                await self._keep_linked(self._watching)
+        finally:
+            self._watching = None
+            self.health.forget()
+            self.health.become(BackendState.OFF, "It was stopped.")
+
+    async def _keep_linked(self, watching: BackendWatches) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self.pool = self._pool(tasks, watching)
                 for line in self.lines:
                     tasks.create_task(line.run())
                 tasks.create_task(self.taking.listen())
                 tasks.create_task(self.taking.run())
         finally:
-            self._watching = self.pool = None
-            self.health.forget()
-            self.health.become(BackendState.OFF, "It was stopped.")
+            self.pool = None
 
     async def request(self, wanted: UpstreamRequest) -> Response:
         """The server's answer; see `gateway.ports.Backend`.
@@ -206,7 +213,7 @@ class LiveBackend:
         self,
         spot: Spot,
         changed: Callable[[], None],
-        reach: Callable[[], Awaitable[BackendConversation]],
+        reach: Reach,
     ) -> Callable[[], None]:
         if self._watching is None:
             raise self._unavailable()

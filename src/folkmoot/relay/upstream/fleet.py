@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec.structs import replace
@@ -20,12 +21,14 @@ from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.links import wait_after
 from folkmoot.relay.upstream.model import AppliedChanges, BackendView
 from folkmoot.relay.upstream.requests import Unanswered
+from folkmoot.relay.upstream.single import HAND_OVER_SECONDS, SingleBackend
 from folkmoot.taskgroups import group
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.gateway.history import ServerHistory
     from folkmoot.gateway.model import Backend, Inventory
+    from folkmoot.relay.upstream.nodes import BackendNodes
     from folkmoot.settings.backends import BackendSpec
 
 logger = logging.getLogger("folkmoot.backend")
@@ -46,9 +49,12 @@ LINKING: Final = (
     "connect_seconds",
     "connections",
     "per_user",
+    "single",
     "enabled",
 )
 """What of the settings cannot change without links being opened anew."""
+MOST_HAND_OVER_SECONDS: Final = HAND_OVER_SECONDS + 5.0
+"""How long a node that stops waits for its links to be given away, at most."""
 
 
 class Hears(Protocol):
@@ -99,6 +105,28 @@ class Fleet:
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[str, asyncio.Task[None]] = {}
         self._applying = asyncio.Lock()
+        self._nodes: BackendNodes | None = None
+        """The other nodes of the hub, if there can be any."""
+
+    def share(self, nodes: BackendNodes) -> None:
+        """Have some servers linked by one node for all, as their settings say."""
+        self._nodes = nodes
+        nodes.serve(self._single, self.restart)
+
+    def _single(self, namespace: str) -> SingleBackend | None:
+        backend = self.backends.get(namespace)
+        return backend if isinstance(backend, SingleBackend) else None
+
+    async def hand_over(self) -> None:
+        """Give the servers that this node links for all to others, from now on."""
+        if self._nodes is None:
+            return
+        self._nodes.leaving.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MOST_HAND_OVER_SECONDS):
+                for backend in tuple(self.backends.values()):
+                    if isinstance(backend, SingleBackend):
+                        await backend.unlinked.wait()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Fleet]:
@@ -135,6 +163,9 @@ class Fleet:
 
     async def restart(self, namespace: str) -> None:
         """Reach a server anew, with secrets read again."""
+        single = self._single(namespace)
+        if single is not None and await single.restart_there():
+            return
         async with self._applying:
             backend = self.backends.get(namespace)
             if backend is None:
@@ -195,7 +226,10 @@ class Fleet:
         return report if inventory is None else replace(report, inventory=inventory)
 
     def _start(self, spec: BackendSpec) -> LiveBackend:
-        backend = LiveBackend(
+        make: Callable[..., LiveBackend] = LiveBackend
+        if spec.single and self._nodes is not None:
+            make = partial(SingleBackend, nodes=self._nodes)
+        backend = make(
             spec,
             self._clock,
             on_inventory=self._gateway.arrived,

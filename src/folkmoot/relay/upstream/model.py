@@ -56,6 +56,8 @@ class BackendView(Struct, frozen=True, kw_only=True):
     """Answers by how long they took, in the buckets of `folkmoot_backend_call_seconds`."""
     seconds: float = 0.0
     """How long all answers took together."""
+    node: str = ""
+    """The address of the node that links it, if one does for all."""
     retry_after: float | None = None
     """In how many seconds it will be tried again, while it is not up."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
 from folkmoot.mcp.wire import CHANGES, URIS, members_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from folkmoot.core.message import Notification
     from folkmoot.gateway.model import Inventory
     from folkmoot.relay.upstream.conversation import BackendConversation
-    from folkmoot.relay.upstream.requests import Listen
+    from folkmoot.relay.upstream.requests import Heard, Listen
 
 logger = logging.getLogger("folkmoot.backend")
 
@@ -29,8 +29,16 @@ LISTEN_SECONDS: Final = 10.0
 """How long a server may take to agree to tell of changes."""
 
 Changed: TypeAlias = Callable[[], None]
-Reach: TypeAlias = Callable[[], Awaitable["BackendConversation"]]
-"""A conversation to listen on; a `GatewayError` says why there is none."""
+Reach: TypeAlias = Callable[[], Awaitable["Announcer"]]
+"""Reaches what announces changes; a `GatewayError` says why there is none."""
+
+
+class Announcer(Protocol):
+    """A conversation, or another node that has one."""
+
+    async def listen(self, notifications: dict[str, Any], heard: Heard, seconds: float) -> Listen:
+        """Hear of changes from when the server has agreed to tell of them."""
+        ...
 
 
 class Spot(NamedTuple):

@@ -19,6 +19,7 @@ from folkmoot.core.errors import (
     MigrationEdited,
     MigrationFailed,
 )
+from folkmoot.store.postgres.backends import CREATE_BACKEND_HOMES
 from folkmoot.store.postgres.dialect import limit_idle, spelled_schema
 from folkmoot.store.postgres.rates import CREATE_RATES
 from folkmoot.store.postgres.sessions import CREATE_COUNTS, CREATE_HOMES
@@ -33,6 +34,7 @@ OF_NODES = {
     "rate_counts": CREATE_RATES,
     "session_homes": CREATE_HOMES,
     "session_counts": CREATE_COUNTS,
+    "backend_homes": CREATE_BACKEND_HOMES,
 }
 """Tables that only nodes need, and how they are made."""
 LOCK = 0x666F6C6B

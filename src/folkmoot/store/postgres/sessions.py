@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from folkmoot.core.events import EXCESS, SESSIONS, subject
-from folkmoot.core.ports import SessionHome, Tx, Unit
+from folkmoot.core.ports import NodeHome, Tx, Unit
 from folkmoot.store.postgres.gather import Gatherer, Start
 from folkmoot.store.postgres.rates import Run, hashed
 
@@ -77,14 +77,14 @@ class NodeSessions:
         self._run = run
         self._reports = Gatherer[tuple[str, int], int](self._report_all, start, most_waiting)
 
-    async def find(self, id_hash: str, opened_by: str) -> SessionHome | None:
+    async def find(self, id_hash: str, opened_by: str) -> NodeHome | None:
         """The living process that has a session; None if there is none."""
 
-        async def query(tx: Tx) -> SessionHome | None:
+        async def query(tx: Tx) -> NodeHome | None:
             row = await tx.fetch_one(FIND, (id_hash, opened_by))
-            return None if row is None else SessionHome(*row)
+            return None if row is None else NodeHome(*row)
 
-        found: SessionHome | None = await self._read(query)
+        found: NodeHome | None = await self._read(query)
         return found
 
     async def take(self, id_hash: str, opened_by: str, gone: str = "") -> bool:

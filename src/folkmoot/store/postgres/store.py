@@ -31,6 +31,7 @@ from folkmoot.core.errors import (
     StoreOverloaded,
 )
 from folkmoot.core.ports import (
+    BackendHomes,
     Backup,
     Bus,
     DatabaseIdentity,
@@ -44,6 +45,7 @@ from folkmoot.core.ports import (
     Unit,
 )
 from folkmoot.settings.types import database_url, without_password
+from folkmoot.store.postgres.backends import NodeBackends
 from folkmoot.store.postgres.changes import ChangeLog
 from folkmoot.store.postgres.dialect import (
     CONNECT_SECONDS,
@@ -90,6 +92,7 @@ class PostgresStore:
     identity: DatabaseIdentity
     room_owners: RoomOwners | None = None
     session_homes: SessionHomes | None = None
+    backend_homes: BackendHomes | None = None
     sole_writer = False
 
     def __init__(self, url: str, *, queue: int, bus: Bus | None, synchronous_replica: bool) -> None:
@@ -175,6 +178,9 @@ class PostgresStore:
                             store._run_alone,
                             store._start,
                             queue,
+                        )
+                        store.backend_homes = NodeBackends(
+                            node.process, store.write, store.read, wanted
                         )
                     store._lease_pool = await pool(min_size=0, max_size=1)
             if shared is not None:

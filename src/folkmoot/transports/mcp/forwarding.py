@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from enum import Enum
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from starlette.requests import ClientDisconnect
 from yarl import URL
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from folkmoot.core.ports import Clock, SessionHome
+    from folkmoot.core.ports import Clock, NodeHome
     from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.transports.address import Addresses
 
@@ -100,6 +100,10 @@ UNANSWERED: Final = (
 )
 
 
+NodeService: TypeAlias = Callable[[bytes, "Receive", "Send"], Awaitable[None]]
+"""Answers what another node asks, whose body it is given."""
+
+
 class ForwardOutcome(Enum):
     """What became of a request that was forwarded."""
 
@@ -115,7 +119,7 @@ class Passage:
 
     __slots__ = ("begun", "carrying", "ends_well", "home", "listens")
 
-    def __init__(self, home: SessionHome, *, listens: bool) -> None:
+    def __init__(self, home: NodeHome, *, listens: bool) -> None:
         self.home = home
         self.listens = listens
         """Whether it is the stream of a session."""
@@ -148,7 +152,9 @@ class Forwarding:
         self._nodes: dict[str, HttpConnections] = {}
         self._passages: set[Passage] = set()
         self._accepted = self._held = 0
-        self._stopping = False
+        self._stopping = self._closed = False
+        self.services: dict[str, NodeService] = {}
+        """What other nodes may ask of this one beside `/mcp`, by path."""
         self.forwarded = 0
         """How many requests other nodes were asked."""
         self.refused = 0
@@ -160,6 +166,7 @@ class Forwarding:
         async with aside() as beside:
             beside.run(self._watch())
             yield
+        self._closed = True
         for connections in self._nodes.values():
             connections.close()
         self._nodes.clear()
@@ -172,14 +179,10 @@ class Forwarding:
                 passage.carrying.stop(HttpFailure("the hub stops"))
 
     async def forward(
-        self, home: SessionHome, scope: Scope, body: bytes | None, receive: Receive, send: Send
+        self, home: NodeHome, scope: Scope, body: bytes | None, receive: Receive, send: Send
     ) -> ForwardOutcome:
         """Have another node answer a request."""
-        if len(self._passages) >= MAX_FORWARDED:
-            raise HubFull(
-                "Too many requests wait for other nodes; try again in a moment.",
-                retry_after=BODY_RETRY_SECONDS,
-            )
+        self._check_room()
         method: str = scope["method"]
         client, server = scope.get("client"), scope.get("server")
         written = encode(
@@ -214,6 +217,39 @@ class Forwarding:
             self._passages.discard(passage)
             if watch is not None:
                 watch.cancel()
+
+    @asynccontextmanager
+    async def asking(self, home: NodeHome, path: str, body: bytes) -> AsyncIterator[HttpAnswer]:
+        """Ask a service of another node; its answer, while entered.
+
+        An `HttpFailure` says that there is none, or that the node has gone meanwhile.
+        """
+        if self._closed:
+            raise HttpFailure("the hub stops", unsent=True)
+        self._check_room()
+        written = encode(ForwardedRequest("POST", path, body=body))
+        if len(written) > self._most_bytes:
+            why = f"A request to another node may have at most {self._most_bytes:,} bytes."
+            raise BodyTooLarge(why, limit=self._most_bytes)
+        self.forwarded += 1
+        passage = Passage(home, listens=False)
+        self._passages.add(passage)
+        try:
+            with passage.carrying:
+                answer = await self._ask(home, written)
+                try:
+                    yield answer
+                finally:
+                    answer.close()
+        finally:
+            self._passages.discard(passage)
+
+    def _check_room(self) -> None:
+        if len(self._passages) >= MAX_FORWARDED:
+            raise HubFull(
+                "Too many requests wait for other nodes; try again in a moment.",
+                retry_after=BODY_RETRY_SECONDS,
+            )
 
     async def _carry(self, passage: Passage, written: bytes, send: Send) -> ForwardOutcome:
         answer = await self._ask(passage.home, written)
@@ -254,7 +290,7 @@ class Forwarding:
             return ForwardOutcome.UNREACHABLE
         raise ServerUnreachable(UNANSWERED)
 
-    async def _ask(self, home: SessionHome, written: bytes) -> HttpAnswer:
+    async def _ask(self, home: NodeHome, written: bytes) -> HttpAnswer:
         """What a node answers; that it is not the process that was meant, it need not prove."""
         url = URL(home.address).with_path(PATH)
         connections = self._nodes.get(home.address)
@@ -290,7 +326,7 @@ class Forwarding:
             if homes:
                 await asyncio.gather(*map(self._probe, homes))
 
-    async def _probe(self, home: SessionHome) -> None:
+    async def _probe(self, home: NodeHome) -> None:
         try:
             async with asyncio.timeout(FORWARD_PROBE_SECONDS):
                 answer = await self._ask(home, PROBE)
@@ -381,6 +417,10 @@ class Forwarding:
         request = decode(written) if compare_digest(digest_of(written), digest) else None
         if request is not None and not request.method:
             await say(self._proving(scope, send), NO_CONTENT)
+            return
+        service = None if request is None else self.services.get(request.path)
+        if request is not None and service is not None:
+            await service(request.body, receive, self._proving(scope, send))
             return
         if request is None or request.path != FORWARDED_TO:
             self.refused += 1

@@ -15,7 +15,7 @@ from folkmoot.transports.mcp.sessions import SESSION_ENDED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from folkmoot.core.ports import Bus, Clock, Event, SessionHome, SessionHomes
+    from folkmoot.core.ports import Bus, Clock, Event, NodeHome, SessionHomes
     from folkmoot.transports.mcp.sessions import McpSession
 
 logger = logging.getLogger("folkmoot.mcp")
@@ -24,7 +24,7 @@ logger = logging.getLogger("folkmoot.mcp")
 class SessionElsewhere(Exception):
     """A session is at another node, which is to be asked."""
 
-    def __init__(self, session_id: str, home: SessionHome) -> None:
+    def __init__(self, session_id: str, home: NodeHome) -> None:
         super().__init__("The session is at another node.")
         self.session_id = session_id
         self.home = home
@@ -51,7 +51,7 @@ class Homes:
         self._leave = leave
         self.is_stopping = False
         """Whether the hub stops; a session that goes elsewhere leaves its running calls here."""
-        self._known: OrderedDict[str, tuple[SessionHome, float]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[NodeHome, float]] = OrderedDict()
         """Where sessions are, and when that was found out."""
         self._here: dict[str, McpSession] = {}
         """The sessions of this node, by the hash of their ids."""

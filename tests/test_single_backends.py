@@ -1,0 +1,466 @@
+"""A server that one node links for all: every node uses it, and there is one link at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from folkmoot import app
+from folkmoot.app import Hub
+from folkmoot.cli.operator import ask_socket
+from folkmoot.core.errors import BackendFailed, BackendUnavailable
+from folkmoot.core.session import Era
+from folkmoot.gateway.model import BackendState, UpstreamRequest
+from folkmoot.relay.upstream import single
+from folkmoot.relay.upstream.single import SingleBackend
+from folkmoot.settings import GatewaySpec
+from folkmoot.settings.backends import BackendSpec
+from tests import nats, postgres
+from tests.harness import run
+from tests.mcp_harness import Meeting, settings
+from tests.nodes import KEY, settings_of
+from tests.process import Process
+from tests.relay.upstream.scripted import SERVER, Told, call, resumed, seen, spec
+from tests.test_two_nodes import soon
+from tests.transports.mcp.gateway_support import wired
+
+pytestmark = [*postgres.NEEDED, *nats.NEEDED]
+
+LEASE_SECONDS = 60.0
+"""No test waits for the end of a lease, unless it says so."""
+
+
+class LinkedNodes:
+    """Nodes of a hub with one server that only one of them links."""
+
+    def __init__(self, hubs: list[Hub], stops: list[AsyncExitStack]) -> None:
+        self.hubs = hubs
+        self._stops = stops
+
+    def __getitem__(self, place: int) -> SingleBackend:
+        backend = self.hubs[place].behind.fleet.backends["demo"]
+        assert isinstance(backend, SingleBackend)
+        return backend
+
+    def view(self, place: int) -> Any:
+        return self.hubs[place].behind.fleet.views()[0]
+
+    async def up(self, *places: int) -> None:
+        """Wait until nodes use the server."""
+        for place in places:
+
+            async def listed(place: int = place) -> bool:
+                parts = self.hubs[place].behind.gateway.catalogue.parts
+                return self[place].state is BackendState.UP and "demo" in parts
+
+            await soon(listed)
+
+    async def stop(self, place: int) -> None:
+        """Stop a node in good order."""
+        await self._stops[place].aclose()
+
+    async def homes(self) -> list[int]:
+        """The nodes that link the server."""
+        return [place for place, _ in enumerate(self.hubs) if self[place].is_home]
+
+
+async def pid(backend: SingleBackend) -> int:
+    """The process of the server that answers."""
+    answer = await backend.request(call("echo", repeatable=True))
+    return int(answer.result["pid"])
+
+
+@asynccontextmanager
+async def linked(
+    folder: Path,
+    count: int = 2,
+    *,
+    lease_seconds: float = LEASE_SECONDS,
+    given: BackendSpec | None = None,
+) -> AsyncIterator[LinkedNodes]:
+    """Nodes, started one after the other, so that the first links the server."""
+    wanted = given or spec(single=True, everyone=True, new_tools="list")
+    async with AsyncExitStack() as whole:
+        stops = [await whole.enter_async_context(AsyncExitStack()) for _ in range(count)]
+        there = LinkedNodes([], stops)
+        for number, stack in enumerate(stops):
+            hub = await node(folder, number, wanted, lease_seconds)
+            there.hubs.append(await stack.enter_async_context(hub.running()))
+            await there.up(number)
+        yield there
+
+
+async def node(folder: Path, number: int, wanted: BackendSpec, lease_seconds: float) -> Hub:
+    url = await postgres.schema_of(folder)
+    known = settings(folder / "data", master_key=KEY, store={"url": url, "connections": 3})
+    known = settings_of(known, number)
+    cluster = msgspec.structs.replace(known.cluster, lease_seconds=lease_seconds)
+    known = msgspec.structs.replace(known, cluster=cluster)
+    return Hub(known, gateway=GatewaySpec(backends={"demo": wanted}))
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_on_one_node_such_a_server_is_like_any_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        wanted = GatewaySpec(backends={"demo": spec(single=True)})
+        async with Hub(settings(tmp_path), gateway=wanted).running() as hub:
+            backend = hub.behind.fleet.backends["demo"]
+            assert not isinstance(backend, SingleBackend)
+            assert (await backend.request(call("echo", a=1))).result["said"] == {"a": 1}
+            assert hub.behind.fleet.views()[0].node == ""
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_one_node_links_it_and_all_of_them_use_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path, 3) as there:
+            assert len({await pid(there[place]) for place in range(3)}) == 1
+            assert await there.homes() == [0]
+            first = there.hubs[0].settings.cluster.address
+            assert [there.view(place).node for place in range(3)] == [first] * 3
+            assert [there.view(place).connections for place in range(3)] == [1, 0, 0]
+            assert {there.view(place).server for place in range(3)} == {"scripted"}
+            large = {"text": "x" * 300_000, "number": 2**60}
+            answer = await there[2].request(call("echo", large=large))
+            assert answer.result["said"] == {"large": large}
+            # What it lists anew is listed everywhere.
+            await there[1].request(call("grow", name="more"))
+
+            async def grown() -> bool:
+                parts = [hub.behind.gateway.catalogue.parts["demo"] for hub in there.hubs]
+                return all("demo:more" in part.tools for part in parts)
+
+            await soon(grown)
+            # The operator of another node can have it linked anew.
+            before = await pid(there[1])
+            socket = there.hubs[1].settings.data_folder / "control.sock"
+            await asyncio.to_thread(
+                ask_socket, socket, "folkmoot/server_restart", {"namespace": "demo"}
+            )
+
+            async def other() -> bool:
+                with suppress(BackendUnavailable, BackendFailed):
+                    return await pid(there[1]) != before
+                return False
+
+            await soon(other)
+            await there.up(0, 1, 2)
+            assert len(await there.homes()) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_progress_logs_questions_and_cancellation_pass_between_nodes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path) as there:
+            backend, told = there[1], Told()
+            await backend.request(call("progress", times=3, progress=True, tell=told))
+            assert told.said("progress") == [0, 1, 2]
+            told = Told()
+            await backend.request(
+                call("log", level="info", data="hello", log_level="info", tell=told)
+            )
+            assert told.said("data") == ["hello"]
+
+            wanted = call(
+                "ask",
+                asks="elicitation/create",
+                about={"message": "Which?", "requestedSchema": {"type": "object"}},
+                capabilities={"elicitation": {}},
+                era=Era.STATELESS,
+            )
+            wish = await backend.request(wanted)
+            (key,) = wish.result["inputRequests"]
+            answers = {key: {"action": "accept", "content": {"which": "this"}}}
+            done = await backend.request(resumed(wanted, wish, answers))
+            assert done.result["answered"]["result"]["content"] == {"which": "this"}
+
+            told = Told()
+            calling = asyncio.create_task(
+                backend.request(
+                    call(
+                        "log",
+                        level="info",
+                        data="begun",
+                        only=True,
+                        log_level="info",
+                        tell=told,
+                    )
+                )
+            )
+            await told.until(bool)
+            assert not await seen(backend, "notifications/cancelled")
+            calling.cancel()
+
+            async def cancelled() -> bool:
+                return len(await seen(backend, "notifications/cancelled")) == 1
+
+            await soon(cancelled)
+            # An error of the server's own, and one of the node that links it.
+            answer = await backend.request(UpstreamRequest(method="nothing/such", params={}))
+            assert "Method not found" in str(answer.error)
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_someone_at_another_node_is_asked_by_the_server(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path) as there:
+            hub = there.hubs[1]
+            ann = await hub.accounts.register("ann")
+            meeting = Meeting(hub, "handshake")
+            wire = await wired(meeting, ann.token, capabilities={"elicitation": {}})
+            arguments = {
+                "asks": "elicitation/create",
+                "about": {
+                    "message": "Which?",
+                    "requestedSchema": {"type": "object", "properties": {}},
+                },
+            }
+            asking = wire.message(
+                "tools/call", {"name": "demo_ask", "arguments": arguments}, 7, None
+            )
+            await there[1].request(call("grow", name="ask"))
+
+            async def listed() -> bool:
+                tools = await wire.ask("tools/list", {})
+                return "demo_ask" in {each["name"] for each in tools["result"]["tools"]}
+
+            await soon(listed)
+            answer: dict[str, Any] = {"action": "accept", "content": {"which": "this"}}
+            async with wire.streamed(asking) as events:
+                async for message in events:
+                    if message.get("method") == "elicitation/create":
+                        reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
+                        assert (await wire.post(reply)).status == 202
+                    elif message.get("id") == 7:
+                        break
+            assert message["result"]["answered"]["result"] == answer, message
+            await meeting.everyone_leaves()
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path) as there:
+            changes = [Told(), Told()]
+            stops = [
+                await there[place].watch("note://1", lambda place=place: changes[place](1))
+                for place in range(2)
+            ]
+            await there[1].request(call("touch", uri="note://1"))
+            for each in changes:
+                await each.until(bool)
+            await there.hubs[0].behind.fleet.hand_over()
+            await there.up(0, 1)
+            assert await there.homes() == [1]
+            for place in range(2):
+                changes[place].things.clear()
+
+            async def heard(place: int) -> bool:
+                await there[place].request(call("touch", uri="note://1"))
+                return bool(changes[place].things)
+
+            for place in range(2):
+                await soon(lambda place=place: heard(place))
+            for stop in stops:
+                stop()
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_a_node_that_is_drained_gives_the_link_away_when_its_calls_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr(single, "HAND_OVER_SECONDS", 60.0)
+
+    async def main() -> None:
+        async with linked(tmp_path, lease_seconds=20.0) as there:
+            before = await pid(there[0])
+            slow = [
+                asyncio.create_task(there[place].request(call("slow", nap=1.0)))
+                for place in range(2)
+            ]
+
+            async def begun() -> bool:
+                return there[0].in_flight == 2
+
+            await soon(begun)
+            socket = there.hubs[0].settings.data_folder / "control.sock"
+            await asyncio.to_thread(ask_socket, socket, "folkmoot/drain", {})
+            assert {(await each).result["pid"] for each in slow} == {before}
+
+            async def moved() -> bool:
+                return await there.homes() == [1]
+
+            await soon(moved)
+            await there.up(0, 1)
+            after = await pid(there[1])
+            assert after != before
+            assert await pid(there[0]) == after
+            second = there.hubs[1].settings.cluster.address
+            assert there.view(0).node == second
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_a_node_that_stops_leaves_the_link_to_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path) as there:
+            before = await pid(there[1])
+            await there.stop(0)
+            # Nobody waits for the end of its lease.
+            await there.up(1)
+            assert there[1].is_home
+            assert await pid(there[1]) != before
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_path: Path) -> None:
+    async def main() -> None:
+        first = tmp_path / "first"
+        first.mkdir(mode=0o700)
+        (first / "server.py").write_text(SERVER)
+        starting = [sys.executable, str(first / "server.py"), "handshake"]
+        config = first / "folkmoot.toml"
+        config.write_text(
+            f"[backends.demo]\ncommand = {json.dumps(starting)}\n"
+            'single = true\neveryone = true\nnew_tools = "list"\n'
+        )
+        at = nats.free_port()
+        variables = {
+            "FOLKMOOT_CONFIG": str(config),
+            "FOLKMOOT_MASTER_KEY": KEY,
+            "FOLKMOOT_STORE_URL": await postgres.schema_of(tmp_path),
+            "FOLKMOOT_BUS_URL": nats.SHARED[0].url,
+            "FOLKMOOT_CLUSTER_ADDRESS": f"http://127.0.0.1:{at}",
+            "FOLKMOOT_CLUSTER_LEASE_SECONDS": "10",
+        }
+        process = await asyncio.to_thread(lambda: Process(first, port=at, **variables))
+        try:
+            async with linked(tmp_path, 1, lease_seconds=10.0) as there:
+                assert not there[0].is_home
+                before = await pid(there[0])
+                # It is in flight when the node dies, and nobody knows what came of it.
+                told = Told()
+                calling = asyncio.create_task(
+                    there[0].request(
+                        call(
+                            "log",
+                            level="info",
+                            data="begun",
+                            only=True,
+                            log_level="info",
+                            tell=told,
+                        )
+                    )
+                )
+                await told.until(bool)
+                process.signal(signal.SIGKILL)
+                with pytest.raises(BackendFailed, match="may or may not have been done"):
+                    await calling
+                await soon(lambda: _true(there[0].is_home))
+                await there.up(0)
+                assert await pid(there[0]) != before
+        finally:
+            process.__exit__()
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path) as there:
+            before = await pid(there[0])
+            lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
+            lease._lease.ended()
+            assert not there[0].is_here
+            with pytest.raises(BackendUnavailable):
+                await there[0].request_here(call("echo"))
+            async with there.hubs[0].store._pool.acquire() as connection:  # type: ignore[attr-defined]
+                await lease.renew(connection)
+
+            async def anew() -> bool:
+                with suppress(BackendUnavailable, BackendFailed):
+                    return await pid(there[1]) != before
+                return False
+
+            await soon(anew)
+            await there.up(0, 1)
+            assert len(await there.homes()) == 1
+            assert await pid(there[0]) == await pid(there[1])
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single, "WAIT_SECONDS", 0.5)
+
+    async def main() -> None:
+        async with linked(tmp_path, 1) as there:
+            lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
+            nowhere = f"http://127.0.0.1:{nats.free_port()}"
+            lease.node = msgspec.structs.replace(lease.node, address=nowhere)
+            async with there.hubs[0].store._pool.acquire() as connection:  # type: ignore[attr-defined]
+                await lease.renew(connection)
+            wanted = spec(single=True, everyone=True)
+            async with (await node(tmp_path, 1, wanted, LEASE_SECONDS)).running() as hub:
+                backend = hub.behind.fleet.backends["demo"]
+                await soon(lambda: _true(backend.state is BackendState.DOWN))
+                with pytest.raises(BackendUnavailable) as refused:
+                    await backend.request(call("echo"))
+                assert "The node that links it does not answer." in refused.value.message
+                assert "127.0.0.1" not in refused.value.message
+                assert nowhere in backend.view().why
+                # Only one node links it, though another cannot reach that one.
+                assert there[0].is_home
+                assert await pid(there[0])
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_of_nodes_that_take_it_at_once_one_has_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path, 3) as there:
+            homes = [hub.store.backend_homes for hub in there.hubs]
+            for number in range(20):
+                found = await asyncio.gather(
+                    *(each.take(f"other{number}") for each in homes if each is not None)
+                )
+                assert len({each.process for each in found if each is not None}) == 1
+            first = homes[0]
+            assert first is not None
+            await first.release("other0")
+            found = await asyncio.gather(*(each.find("other0") for each in homes if each))
+            assert all(each is None or each.process != first.process for each in found)
+
+    run(main())
+
+
+async def _true(value: bool) -> bool:
+    return value
