@@ -25,10 +25,12 @@ class Echo:
     def __init__(self, times: int = 1) -> None:
         self.times = times
         self.at_once = 0
+        self.begun = asyncio.Event()
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         body = body_at_once(receive)
         self.at_once += body is not None
+        self.begun.set()
         if body is None:
             body = await read_body(receive)
         assert body is not None
@@ -122,10 +124,9 @@ def test_a_body_that_comes_in_parts_is_waited_for() -> None:
         async with serving(endpoints={"/whole": app}) as hub:
             reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
             sent = request("/whole", b"high water")
-            for part in (sent[:-4], sent[-4:]):
-                writer.write(part)
-                await writer.drain()
-                await asyncio.sleep(0.05)
+            writer.write(sent[:-4])
+            await app.begun.wait()
+            writer.write(sent[-4:])
             assert (await read_answer(reader)).json() == {"said": "high water"}
             assert app.at_once == 0
             writer.close()
