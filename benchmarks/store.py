@@ -146,12 +146,13 @@ async def measure(
     end = began + SECONDS
 
     async def caller() -> None:
-        while (started := time.perf_counter()) < end:
+        # Once at least: on a busy machine the time may be over before it begins.
+        while (started := time.perf_counter()) < end or not times:
             await ask()
             times.append(time.perf_counter() - started)
 
     async def ticker() -> None:
-        while (started := time.perf_counter()) < end:
+        while (started := time.perf_counter()) < end or not lags:
             await asyncio.sleep(0.001)
             lags.append(time.perf_counter() - started - 0.001)
 
