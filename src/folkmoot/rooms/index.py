@@ -14,15 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot import decisions
-from folkmoot.core.errors import BusError
-from folkmoot.core.events import SAID, subject
 from folkmoot.decisions import WAITING, NewDecision
 from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.machine import GUEST, Append, Proposal, ProposalStatus, Room
 from folkmoot.rooms.model import RoomId
 
 if TYPE_CHECKING:
-    from folkmoot.core.ports import Bus, SqlValue, Tx, Unit
+    from folkmoot.core.ports import SqlValue, Tx, Unit
     from folkmoot.rooms.model import RoomId
 
 
@@ -72,7 +70,7 @@ class Correlated(Struct, gc=False):
         return [named] if isinstance(named, str) else list(dict.fromkeys(named))
 
 
-_correlated = msgspec.json.Decoder(Correlated).decode
+correlated = msgspec.json.Decoder(Correlated).decode
 _json = msgspec.json.Encoder().encode
 
 
@@ -140,13 +138,13 @@ class RoomIndex:
             if kind.startswith(PROPOSED):
                 changed[one.id] = None
             elif kind.startswith(CLOSING):
-                about = _correlated(one.data)
+                about = correlated(one.data)
                 changed.update(dict.fromkeys(about.about))
                 if kind.startswith(REJECTED):
                     statements += self._rejected(one, about)
             elif kind.startswith(FULFILLING):
                 if CORRELATED in one.data:
-                    statements += self._fulfilled(one, _correlated(one.data).about, changed)
+                    statements += self._fulfilled(one, correlated(one.data).about, changed)
             elif self._waiting and kind.startswith(ANSWERING):
                 statements += self._answered(one)
             elif kind.startswith(GRANTING):
@@ -190,7 +188,7 @@ class RoomIndex:
         )
 
     def _answered(self, one: Append) -> Iterable[Statement]:
-        said = _correlated(one.data)
+        said = correlated(one.data)
         for request in said.about:
             proposal = self._waiting.pop(request, None)
             if proposal is not None:
@@ -254,41 +252,3 @@ def _unit(statements: Sequence[Statement]) -> Unit[None]:
             await tx.execute(sql, params)
 
     return unit
-
-
-PRESENCE: Final = "system.presence."
-RIGHTS: Final = ("capability.grant-ack", "capability.revoke")
-
-
-def subject_of_room(room_id: RoomId) -> str:
-    """Where the news of a room is published."""
-    return subject(SAID, str(room_id))
-
-
-def publish_news(bus: Bus, where: str, messages: Sequence[Append]) -> None:
-    """Publish that messages became part of a room; they are stored, so a bus may fail."""
-    if not bus.has_audience(where):
-        return
-    presence: list[dict[str, str]] = []
-    proposals: list[dict[str, str]] = []
-    rights = False
-    for message in messages:
-        kind = message.kind
-        if kind.startswith(PRESENCE):
-            who = _correlated(message.data).payload["participant"]["id"]
-            presence.append({"participant": who, "change": kind.removeprefix(PRESENCE)})
-        elif kind.startswith(PROPOSED):
-            proposals.append({"proposal": message.id, "change": "made"})
-        elif kind.startswith(CLOSING) or (
-            kind.startswith(FULFILLING) and CORRELATED in message.data
-        ):
-            about = _correlated(message.data).about[:1]
-            proposals += [{"proposal": one, "change": "decided"} for one in about]
-        elif kind.startswith(RIGHTS):
-            rights = True
-    told = {"presence": presence, "proposals": proposals, "rights": rights}
-    try:
-        bus.emit(where, {"seq": messages[-1].seq, **told})
-    except BusError:
-        # Whoever missed it reads the room.
-        return

@@ -50,6 +50,8 @@ MAX_READ: Final = 500
 """Messages on one page of a history."""
 PAGE_BYTES: Final = 1_048_576
 """Bytes of the messages on one page, unless it has only one."""
+NEWS_SECONDS: Final = 0.05
+"""How soon those who follow a room by events are told again that something was said."""
 MAX_WAIT_SECONDS: Final = 55.0
 """How long reading waits for a new message."""
 ANSWERS_PAGE: Final = 100

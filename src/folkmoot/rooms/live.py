@@ -33,7 +33,6 @@ from folkmoot.core.ports import Bus, Clock, Unit
 from folkmoot.rooms.backends import RoomBackendCalls, Speak
 from folkmoot.rooms.budget import RoomBudget
 from folkmoot.rooms.history import History
-from folkmoot.rooms.index import publish_news, subject_of_room
 from folkmoot.rooms.intake import LookUp, Lookups
 from folkmoot.rooms.journal import Barrier, Item, Journal, Spawn
 from folkmoot.rooms.limits import CLOCK_SECONDS
@@ -56,6 +55,7 @@ from folkmoot.rooms.machine import (
 )
 from folkmoot.rooms.machine.model import NO_FACTS
 from folkmoot.rooms.model import Guest, RoomId, Visitor
+from folkmoot.rooms.news import RoomNews
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
 from folkmoot.rooms.stream import RoomStream
 from folkmoot.rooms.visits import Visits
@@ -126,7 +126,7 @@ class LiveRoom(RoomStream):
         # Bound once, since every message passes them.
         self._now = surroundings.clock.now
         self._receive = machine.receive
-        self._news = subject_of_room(room_id)
+        self._news = RoomNews(surroundings.bus, room_id)
         self._loop = asyncio.get_running_loop()
         self._outlets: dict[Outlet, Visitor] = {}
         self._expelled: set[str] = set()
@@ -428,6 +428,7 @@ class LiveRoom(RoomStream):
         if self._timer is not None:
             self._timer.cancel()
         self._wake()
+        self._news.end()
         self.serving.end()
         self.history.close()
         for outlet in list(self._outlets):
@@ -483,7 +484,7 @@ class LiveRoom(RoomStream):
         else:
             self._carry_out_each(items)
         if said:
-            publish_news(self._around.bus, self._news, said)
+            self._news.add(said)
         if self._waiters:
             self._wake()
         if self._held and not self.journal.is_full:
