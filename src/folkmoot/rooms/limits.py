@@ -158,5 +158,11 @@ MAX_STATUSES: Final = 1_000
 """Rooms that a node is asked of at once, how many are in each."""
 TOUCH_SECONDS: Final = 10.0
 """How often the owner of a room is told at most that someone is active at another node."""
+CLOCK_SLACK: Final = 1.0
+"""Seconds by which the clock that all nodes share may go differently from that of a process."""
+SEEN_SHARE: Final = 10
+"""Of the time after which an idle visit ends: how old the stored time of its activity may be."""
+MAX_STORED_VISITS: Final = 1_000
+"""Visits of a room that its next owner goes on with."""
 MAX_TOUCHED: Final = 1_024
 """Visitors of one room of whom a node remembers when it told of them."""

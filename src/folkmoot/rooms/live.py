@@ -58,7 +58,7 @@ from folkmoot.rooms.model import Guest, RoomId, Visitor
 from folkmoot.rooms.news import RoomNews
 from folkmoot.rooms.ports import Backends, Crowd, Outlet, Policy
 from folkmoot.rooms.stream import RoomStream
-from folkmoot.rooms.visits import Visits
+from folkmoot.rooms.visits import Visits, VisitTable
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
@@ -83,6 +83,8 @@ class Surroundings(Struct, frozen=True):
     """Shows what a backend says to the interceptors, before the room has it."""
     backends: Backends | None = None
     policy: Policy | None = None
+    visits: VisitTable | None = None
+    """Where visits are stored for the next owners of rooms."""
 
 
 def log(room: str, action: str, by: str, account: str | None, about: str, detail: Any) -> None:
@@ -137,7 +139,7 @@ class LiveRoom(RoomStream):
         self.serving = RoomBackendCalls(
             self, surroundings.backends, surroundings.spawn, surroundings.speak
         )
-        self.visits = Visits(self, surroundings.clock.monotonic)
+        self.visits = Visits(self, surroundings.clock.monotonic, surroundings.visits)
         self._stopping = False
         self.changing = asyncio.Lock()
         """Held by whoever changes the room's record."""

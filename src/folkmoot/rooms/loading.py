@@ -14,6 +14,7 @@ from folkmoot.core.errors import (
     FolkmootError,
     HubStopping,
     NodeDraining,
+    PolicyError,
     RoomNotFound,
     RoomUnavailable,
 )
@@ -29,10 +30,11 @@ from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.limits import RELEASE_SECONDS
 from folkmoot.rooms.live import LiveRoom, Surroundings
 from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
-from folkmoot.rooms.model import RoomId, RoomRecord
+from folkmoot.rooms.model import RoomId, RoomRecord, Visitor
 from folkmoot.rooms.nodes import RoomNodes
 from folkmoot.rooms.options import RoomOptions, settings_of
 from folkmoot.rooms.ports import Crowd, RoomPort, RoomStatus
+from folkmoot.rooms.queries_visits import StoredVisit
 
 logger = logging.getLogger("folkmoot.rooms")
 
@@ -62,6 +64,8 @@ class LiveRooms:
         """What accounts have stored in rooms."""
         self._options = options
         self._around = surroundings
+        self.visits = surroundings.visits
+        """Where visits are stored, if there are several nodes."""
         self._crowd = crowd
         self._epoch = epoch
         self.memory = MemoryBudget(
@@ -176,7 +180,7 @@ class LiveRooms:
 
     async def _load(self, record: RoomRecord, loading: asyncio.Future[LiveRoom]) -> None:
         try:
-            live = await self._take(record)
+            live, visits = await self._take(record)
         except Exception as error:  # noqa: BLE001 - raised again by those who wait
             self._not_loaded(record.id, loading, error)
             return
@@ -185,6 +189,16 @@ class LiveRooms:
         loading.set_result(live)
         if not self._stopping:
             live.seat(anew=True)
+            live.visits.restore([one for one in visits if self._may_join(one.visitor, live.name)])
+
+    def _may_join(self, visitor: Visitor, name: str) -> bool:
+        policy = self._around.policy
+        try:
+            if policy is not None:
+                policy.check(visitor.principal, "room/join", {"room": name}, attempted=False)
+        except PolicyError:
+            return False
+        return True
 
     def _ended(self, room_id: RoomId, loading: asyncio.Future[LiveRoom], _task: object) -> None:
         if not loading.done():
@@ -198,13 +212,15 @@ class LiveRooms:
         # All who waited may have given up.
         loading.exception()
 
-    async def _take(self, record: RoomRecord) -> LiveRoom:
+    async def _take(self, record: RoomRecord) -> tuple[LiveRoom, Sequence[StoredVisit]]:
         if self._nodes is not None and self._nodes.is_alone:
             raise RoomUnavailable("This node does not reach the others. Try again in a moment.")
         # What is read afterwards stays so: whoever had the room can store nothing more of it.
         fence = await take(self._owners, record.id)
         try:
-            return await (self._stored if record.durable else self._fresh)(record.id, fence)
+            visits = () if self.visits is None else await self.visits.of_room(record.id)
+            load = self._stored if record.durable else self._fresh
+            return await load(record.id, fence), visits
         except BaseException:
             if fence is not None:
                 self.give_back(record.id, fence.epoch)

@@ -26,10 +26,10 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
-from folkmoot.core.ports import Clock, NodeBus, RoomOwners, Store
+from folkmoot.core.ports import Clock, NodeBus, RoomOwners, Store, Tx
 from folkmoot.core.strict import Limits
 from folkmoot.quotas import Quotas
-from folkmoot.rooms import invitations, queries_guests, queries_members
+from folkmoot.rooms import invitations, queries_guests, queries_members, queries_visits
 from folkmoot.rooms.access import (
     SIGNED_OUT,
     STRANGERS_COME_IN,
@@ -61,6 +61,7 @@ from folkmoot.rooms.options import RoomOptions
 from folkmoot.rooms.ports import Backends, Crowd, Enter, Outlet, Policy, RoomPort, Said
 from folkmoot.rooms.proposals import ProposalFinder
 from folkmoot.rooms.upkeep import Upkeep
+from folkmoot.rooms.visits import VisitTable
 from folkmoot.taskgroups import group
 
 logger = logging.getLogger("folkmoot.rooms")
@@ -94,6 +95,9 @@ class Rooms(Listing):
     ) -> None:
         options = options or RoomOptions()
         quotas = quotas or Quotas()
+        nodes, visits = None, None
+        if node_bus is not None and owners is not None:
+            visits = VisitTable(store, clock, options.tool_presence_seconds)
         surroundings = Surroundings(
             clock,
             store.bus,
@@ -103,9 +107,9 @@ class Rooms(Listing):
             self._speak,
             backends,
             policy,
+            visits,
         )
         self._policy = policy
-        nodes = None
         if node_bus is not None and owners is not None:
             nodes = RoomNodes(node_bus, owners, store, options, crowd, epoch, self._spawn)
         live = LiveRooms(store, options, surroundings, crowd, epoch, quotas, owners, nodes)
@@ -442,16 +446,34 @@ class Rooms(Listing):
         record, membership = await self.find(visitor, name)
         account = visitor.principal.account_id
         leaves = membership is not None and membership.role is not Role.OWNER
-        if leaves:
+
+        async def unit(tx: Tx) -> None:
+            if leaves:
+                await queries_members.leave(tx, record.id, account)
+            if self._nodes is not None:
+                await queries_visits.remove(tx, record.id, account)
+
+        if leaves or self._nodes is not None:
             # First: who leaves need not wait for the node that has the room.
-            await self._store.write(lambda tx: queries_members.leave(tx, record.id, account))
-        room = await self._live.reach(record.id)
-        if room is None:
-            return
-        with suppress(FolkmootError):
-            await room.visits.end(account)
-        if leaves and not STRANGERS_COME_IN[record.access]:
+            await self._store.write(unit)
+        room = await self._end_visit(record.id, account)
+        if room is not None and leaves and not STRANGERS_COME_IN[record.access]:
             room.remove(account, CloseCode.NOT_ALLOWED)
+
+    async def _end_visit(self, room_id: RoomId, account: str) -> RoomPort | None:
+        """Have the owner of a room let someone be gone, or the next one if the room changes hands.
+
+        Whoever takes the room later finds no visit.
+        """
+        room = None
+        for _ in range(2):
+            room = await self._live.reach(room_id)
+            if room is None:
+                return None
+            with suppress(FolkmootError):
+                await room.visits.end(account)
+                break
+        return room
 
     @property
     def changes(self) -> int:

@@ -67,7 +67,7 @@ class Upkeep:
     async def round(self) -> None:
         """Look after everything once."""
         for live in self._live:
-            live.visits.end_idle(self._options.tool_presence_seconds)
+            await live.visits.look_after(self._options.tool_presence_seconds)
         self._live.end_idle()
         now = self._clock.monotonic()
         if now - self._swept >= SWEEP_SECONDS:
@@ -132,6 +132,8 @@ class Upkeep:
     async def _sweep(self) -> None:
         """Remove what is too old or too much in all stored rooms, and invitations that expired."""
         now, after = int(self._clock.now()), 0
+        if self._live.visits is not None:
+            await self._live.visits.remove_idle()
 
         async def forget(tx: Tx) -> int:
             return await queries_guests.remove_expired(tx, now, REMOVED_AT_ONCE)

@@ -1,36 +1,56 @@
 """Visits: participants who come through tools, without a connection.
 
-The node that owns a room keeps its visits, since whoever makes them may ask any node.
+The node that owns a room keeps its visits, since whoever makes them may ask any node. Where there
+are several nodes they are also stored, so that the next owner of the room goes on with them.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.rooms.limits import MAX_TOUCHED, TOUCH_SECONDS
+from folkmoot.core.errors import FolkmootError, RoomTakenOver
+from folkmoot.rooms import queries_visits
+from folkmoot.rooms.fence import guarded
+from folkmoot.rooms.limits import (
+    CLOCK_SLACK,
+    MAX_STORED_VISITS,
+    MAX_TOUCHED,
+    SEEN_SHARE,
+    TOUCH_SECONDS,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from folkmoot.core.ports import Clock, Store, Tx
+    from folkmoot.rooms.live import LiveRoom
     from folkmoot.rooms.machine import Role
-    from folkmoot.rooms.model import Visitor
-    from folkmoot.rooms.ports import RoomPort
+    from folkmoot.rooms.model import RoomId, Visitor
+    from folkmoot.rooms.queries_visits import StoredVisit
     from folkmoot.rooms.remote import RemoteRoom
 
 
 class Visit:
     """The outlet of a visitor without a connection, who reads the history instead."""
 
-    def __init__(self, name: str, seen_at: float) -> None:
+    def __init__(self, name: str, seen_at: float, stored_at: float | None = None) -> None:
         self.name = name
         self.seen_at = seen_at
+        self.stored_at = stored_at
+        """Which `seen_at` is stored, if the visit is."""
         self._open = True
 
     @property
     def is_open(self) -> bool:
         """Whether the visit goes on."""
         return self._open
+
+    @property
+    def unstored_seconds(self) -> float:
+        """How much later the visitor was active than is stored."""
+        return 0.0 if self.stored_at is None else self.seen_at - self.stored_at
 
     def tell(self, data: bytes) -> None:
         """Nobody listens."""
@@ -49,12 +69,81 @@ class Visit:
         """Nothing waits to be read."""
 
 
+class VisitTable:
+    """The stored visits of all rooms, with times of the clock that all nodes share."""
+
+    def __init__(self, store: Store, clock: Clock, idle_seconds: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._idle_seconds = idle_seconds
+
+    def _shared(self, seen_at: float) -> float:
+        return self._clock.now() - (self._clock.monotonic() - seen_at)
+
+    def local(self, stored: StoredVisit) -> float:
+        """When a stored visitor was last active, by the clock of this process."""
+        return self._clock.monotonic() - max(self._clock.now() - stored.seen_at, 0.0)
+
+    async def of_room(self, room_id: RoomId) -> Sequence[StoredVisit]:
+        """The visits that go on in a room which this process has just taken."""
+        now = self._clock.now()
+        since = now - self._idle_seconds
+
+        async def query(tx: Tx) -> Sequence[StoredVisit]:
+            return await queries_visits.of_room(tx, room_id, since, int(now), MAX_STORED_VISITS)
+
+        return await self._store.read(query)
+
+    async def put(self, room: LiveRoom, visitor: Visitor, seen_at: float) -> None:
+        """Store a visit, unless another process has the room by now."""
+        shared = self._shared(seen_at)
+
+        async def unit(tx: Tx) -> None:
+            await queries_visits.put(tx, room.room_id, visitor, shared)
+
+        await self._store.write(guarded(room.journal.fence, unit))
+
+    async def put_seen(self, room: LiveRoom, seen: Mapping[str, float]) -> None:
+        """Store when visitors were last active."""
+        shared = {account: self._shared(seen_at) for account, seen_at in seen.items()}
+
+        async def unit(tx: Tx) -> None:
+            await queries_visits.put_seen(tx, room.room_id, shared)
+
+        await self._store.write(unit)
+
+    async def remove(self, room: LiveRoom, ended: Mapping[str, float]) -> None:
+        """Remove visits that ended, unless another process has the room by now."""
+        shared = {
+            account: self._shared(seen_at) + CLOCK_SLACK for account, seen_at in ended.items()
+        }
+
+        async def unit(tx: Tx) -> None:
+            for account, until in sorted(shared.items()):
+                await queries_visits.remove(tx, room.room_id, account, until)
+
+        with suppress(RoomTakenOver):
+            await self._store.write(guarded(room.journal.fence, unit))
+
+    async def remove_idle(self) -> None:
+        """Remove the visits that no room will go on with."""
+        since = self._clock.now() - self._idle_seconds
+
+        async def unit(tx: Tx) -> None:
+            await queries_visits.remove_idle(tx, since)
+
+        await self._store.write(unit)
+
+
 class Visits:
     """Everyone who is in a live room through tools."""
 
-    def __init__(self, room: RoomPort, now: Callable[[], float]) -> None:
+    def __init__(
+        self, room: LiveRoom, now: Callable[[], float], table: VisitTable | None = None
+    ) -> None:
         self._room = room
         self._now = now
+        self._table = table
         self._visits: dict[str, Visit] = {}
 
     async def begin(self, visitor: Visitor, role: Role) -> None:
@@ -66,6 +155,36 @@ class Visits:
             self._room.join(visit, visitor, role)
             self._visits[account] = visit
         await self._room.flushed()
+        await self._store(account, visitor)
+
+    async def _store(self, account: str, visitor: Visitor) -> None:
+        visit = self._visits.get(account)
+        if self._table is None or visit is None or visit.stored_at is not None:
+            return
+        seen_at = visit.seen_at
+        await self._table.put(self._room, visitor, seen_at)
+        visit.stored_at = seen_at
+        if self._visits.get(account) is not visit:
+            # They left meanwhile, and would come back with the next owner of the room.
+            await self._table.remove(self._room, {account: seen_at})
+
+    def restore(self, stored: Sequence[StoredVisit]) -> None:
+        """Go on with the visits of an earlier owner of the room.
+
+        Whoever left a durable room is not among those who were here by its messages.
+        """
+        if self._table is None:
+            return
+        for one in stored:
+            principal = one.visitor.principal
+            if self._room.durable and not self._room.machine.has(principal.account_id):
+                continue
+            seen_at = self._table.local(one)
+            visit = Visit(principal.name, seen_at, seen_at)
+            # Whoever may not come in any more does not.
+            with suppress(FolkmootError):
+                self._room.join(visit, one.visitor, one.role)
+                self._visits[principal.account_id] = visit
 
     def touch(self, account: str) -> bool:
         """Note someone's activity; whether they are on a visit."""
@@ -80,7 +199,7 @@ class Visits:
         return {visit.name for visit in self._visits.values()}
 
     async def end(self, account: str) -> None:
-        """Let someone be gone."""
+        """Let someone be gone; whoever asks for it has removed what is stored."""
         if self._end(account):
             await self._room.flushed()
 
@@ -92,12 +211,26 @@ class Visits:
         self._room.left(visit)
         return True
 
-    def end_idle(self, seconds: float) -> None:
-        """Let those be gone who have not done anything for so long, or were put out."""
+    async def look_after(self, seconds: float) -> None:
+        """Let those be gone who did nothing for so long or were put out; store who was active."""
         oldest = self._now() - seconds
+        ended: dict[str, float] = {}
+        active: dict[str, Visit] = {}
         for account, visit in list(self._visits.items()):
             if not visit.is_open or visit.seen_at < oldest:
                 self._end(account)
+                ended[account] = visit.seen_at
+            elif visit.unstored_seconds >= seconds / SEEN_SHARE:
+                active[account] = visit
+        if self._table is None:
+            return
+        if ended:
+            await self._table.remove(self._room, ended)
+        if active:
+            seen = {account: visit.seen_at for account, visit in active.items()}
+            await self._table.put_seen(self._room, seen)
+            for account, visit in active.items():
+                visit.stored_at = seen[account]
 
 
 class RemoteVisits:

@@ -143,6 +143,10 @@ class Room:
         """How many are here; backends, which always are, do not count."""
         return self._state.members.people
 
+    def has(self, account: str) -> bool:
+        """Whether someone is here, or was until the room was loaded."""
+        return self._state.members.by_account(account) is not None
+
     def participants(self) -> list[dict[str, Any]]:
         """All participants as others see them, and whether they offer tools."""
         return [

@@ -30,11 +30,20 @@ OLDEST_VERSION = 150_000
 """The first version of PostgreSQL that is known to work, as the server writes it."""
 SEQUENCES = frozenset({"message_seq", "room_id"})
 """Counters that are sequences here, since every sender would wait for one row."""
+CREATE_VISITS = """CREATE TABLE IF NOT EXISTS room_visits (
+    room_id BIGINT NOT NULL REFERENCES rooms (id) ON DELETE CASCADE,
+    account_id TEXT COLLATE "C" NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    credential_id TEXT COLLATE "C" NOT NULL,
+    scope TEXT COLLATE "C" NOT NULL,
+    seen_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (room_id, account_id)
+)"""
 OF_NODES = {
     "rate_counts": CREATE_RATES,
     "session_homes": CREATE_HOMES,
     "session_counts": CREATE_COUNTS,
     "backend_homes": CREATE_BACKEND_HOMES,
+    "room_visits": CREATE_VISITS,
 }
 """Tables that only nodes need, and how they are made."""
 LOCK = 0x666F6C6B

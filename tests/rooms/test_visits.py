@@ -1,0 +1,248 @@
+"""Visits over nodes: whoever is in a room through tools stays there when its owner changes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folkmoot.core.errors import RoomUnavailable
+from folkmoot.rooms import Visitor, read_spec, visitor_of
+from folkmoot.rooms.live import LiveRoom
+from tests import nats, postgres
+from tests.rooms.gathering import chat, envelope
+from tests.rooms.test_nodes import WAIT_SECONDS, Hub, Member, hub, in_loop
+
+pytestmark = [*nats.NEEDED, *postgres.needs_own()]
+
+BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
+
+
+async def visited(many: Hub, *visitors: Visitor, durable: bool = True) -> LiveRoom:
+    """Let people visit a room that the first node has, through the second node."""
+    one, two = many.nodes[:2]
+    await one.rooms.create(visitors[0], read_spec({"name": "square", "durable": durable}))
+    await one.rooms.enter(visitors[0], "square")
+    for each in visitors:
+        await two.rooms.visit(each, "square")
+    (live,), (remote,) = one.rooms._live, two.rooms._nodes.rooms
+    await nats.until(lambda: remote.is_idle)
+    return live
+
+
+async def taken(many: Hub, by: Visitor) -> LiveRoom:
+    """Wait until another node has the room, and let the time pass in which people may return."""
+    others = many.nodes[1:]
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not (found := [live for node in others for live in node.rooms._live]):
+            try:
+                await others[-1].rooms.post(by, "square", chat("hello"))
+            except RoomUnavailable:
+                await asyncio.sleep(0.1)
+    (live,) = found
+    clock(others[0]).seconds += 60
+    live._tick()
+    await live.flushed()
+    return live
+
+
+def clock(node: Member) -> Any:
+    return node.rooms._upkeep._clock
+
+
+async def here(live: LiveRoom) -> list[str]:
+    return sorted(each["id"] for each in await live.participants())
+
+
+async def stored(node: Member) -> int:
+    async with node.store._pool.acquire() as connection:
+        return int(await connection.fetchval("SELECT COUNT(*) FROM room_visits"))
+
+
+async def until_stored(node: Member, count: int) -> None:
+    """Wait until so many are stored: the node's own upkeep may be at it already."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while await stored(node) != count:
+            pass
+
+
+@BOTH
+def test_visitors_stay_when_the_owner_of_their_room_dies(tmp_path: Path, durable: bool) -> None:
+    @in_loop
+    async def stay(tmp_path: Path) -> None:
+        async with hub(tmp_path) as many:
+            ann, bob, cy = await many.people("ann", "bob", "cyd")
+            one, two, three = many.nodes
+            live = await visited(many, ann, bob, cy, durable=durable)
+            assert await here(live) == ["ann", "bob", "cyd"]
+            # Whoever has left stays away, and so does whoever was put out.
+            await three.rooms.depart(cy, "square")
+            await one.die()
+            next_live = await taken(many, ann)
+            assert await here(next_live) == ["ann", "bob"]
+            # They go on as visits: they can leave, and do so when they are idle.
+            await three.rooms.depart(bob, "square")
+            assert await here(next_live) == ["ann"]
+            clock(two).seconds += 1_000
+            for node in (two, three):
+                await node.rooms._upkeep.round()
+            await next_live.flushed()
+            assert await here(next_live) == []
+            await until_stored(two, 0)
+
+    stay(tmp_path)
+
+
+@BOTH
+def test_visitors_stay_when_the_owner_of_their_room_stops(tmp_path: Path, durable: bool) -> None:
+    @in_loop
+    async def stay(tmp_path: Path) -> None:
+        async with hub(tmp_path, 2) as many:
+            ann, bob = await many.people("ann", "bob")
+            one, _ = many.nodes
+            await visited(many, ann, bob, durable=durable)
+            await one.stop()
+            next_live = await taken(many, ann)
+            assert await here(next_live) == ["ann", "bob"]
+            said = [bytes(one) for one in (await next_live.read(0, None, 100)).messages]
+            assert sum(b"presence.join" in one and b'"bob"' in one for one in said) == 1
+            assert not any(b"presence.leave" in one for one in said)
+
+    stay(tmp_path)
+
+
+@BOTH
+def test_who_leaves_while_the_owner_is_dead_does_not_come_back(
+    tmp_path: Path, durable: bool
+) -> None:
+    @in_loop
+    async def leave(tmp_path: Path) -> None:
+        async with hub(tmp_path) as many:
+            ann, bob, cy = await many.people("ann", "bob", "cyd")
+            one, two, three = many.nodes
+            await visited(many, ann, bob, cy, durable=durable)
+            await one.die()
+            # An owner stays a member, so only the visit tells that she is gone.
+            await asyncio.gather(two.rooms.depart(ann, "square"), three.rooms.depart(bob, "square"))
+            next_live = await taken(many, cy)
+            assert await here(next_live) == ["cyd"]
+
+    leave(tmp_path)
+
+
+@in_loop
+async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two, _ = many.nodes
+        await visited(many, ann, bob)
+        await one.die()
+        next_live = await taken(many, ann)
+        assert await here(next_live) == ["ann", "bob"]
+        (remote,) = two.rooms._nodes.rooms
+        # As if it had heard of it a moment ago.
+        assert remote._edge.owner.node == one.bus.node
+        remote._edge._sent_at = remote._traffic.now()
+        async with asyncio.timeout(WAIT_SECONDS):
+            await two.rooms.depart(ann, "square")
+        assert await here(next_live) == ["bob"]
+
+
+@in_loop
+async def test_who_was_active_of_late_is_here_with_the_next_owner_too(tmp_path: Path) -> None:
+    async with hub(tmp_path) as many:
+        ann, bob, cy = await many.people("ann", "bob", "cyd")
+        one, two, _ = many.nodes
+        live = await visited(many, ann, bob, cy)
+        clock(one).seconds += 300
+        two.rooms._nodes.rooms[0].visits._touched.clear()
+        await two.rooms.messages(bob, "square")
+        await one.join(ann)
+        await nats.until(lambda: live.visits._visits[bob.principal.account_id].unstored_seconds)
+        await one.rooms._upkeep.round()
+        assert await stored(one) == 3
+        # Longer ago than a visit lasts for cyd, and shorter for bob.
+        clock(one).seconds += 400
+        await one.die()
+        next_live = await taken(many, ann)
+        assert await here(next_live) == ["bob"]
+
+
+@BOTH
+def test_who_may_not_be_here_any_more_is_not_with_the_next_owner(
+    tmp_path: Path, durable: bool
+) -> None:
+    @in_loop
+    async def refused(tmp_path: Path) -> None:
+        async with hub(tmp_path, 2) as many:
+            (ann,) = await many.people("ann")
+            one, two = many.nodes
+            made = {
+                name: await many.accounts.register(name) for name in ("bob", "cyd", "dan", "eve")
+            }
+            people = []
+            for each in made.values():
+                identity = await many.accounts.identify(each.token)
+                people.append(visitor_of(each.account, identity.credential.id))
+            await visited(many, ann, *people, durable=durable)
+            # Nobody tells the room: its owner is gone.
+            await one.die()
+            await two.store.write(lambda tx: expelled(tx, people[0]))
+            await two.accounts.suspend(made["cyd"].account, suspended=True)
+            async with two.store._pool.acquire() as connection:
+                ended = "DELETE FROM credentials WHERE id = $1"
+                await connection.execute(ended, people[2].credential_id)
+            next_live = await taken(many, ann)
+            assert await here(next_live) == ["ann", "eve"]
+
+    refused(tmp_path)
+
+
+async def expelled(tx: Any, visitor: Visitor) -> None:
+    update = "UPDATE room_members SET state = 'banned' WHERE account_id = ?"
+    await tx.execute(update, (visitor.principal.account_id,))
+
+
+@in_loop
+async def test_who_leaves_while_their_visit_is_stored_has_none(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        live = await visited(many, ann)
+        table = live.visits._table
+        put, waits, go_on = table.put, asyncio.Event(), asyncio.Event()
+
+        async def slowly(*how: Any) -> None:
+            waits.set()
+            await go_on.wait()
+            await put(*how)
+
+        table.put = slowly
+        coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await waits.wait()
+            await two.rooms.depart(bob, "square")
+            go_on.set()
+            await coming
+        assert await here(live) == ["ann"]
+        assert await stored(one) == 1
+
+
+@in_loop
+async def test_a_visit_goes_with_its_room_and_its_account(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        live = await visited(many, ann, bob)
+        await two.rooms.post(ann, "square", envelope("room.kick", {"participant": "bob"}))
+        # The clock that all nodes share was set.
+        clock(one).now = lambda: clock(one).monotonic() - 0.5
+        await one.rooms._upkeep.round()
+        assert await here(live) == ["ann"]
+        await until_stored(one, 1)
+        await two.rooms.delete(ann, "square")
+        assert await stored(one) == 0
