@@ -378,6 +378,38 @@ def test_a_room_that_is_taken_while_it_is_loaded_has_its_index_left_alone(
     run(main())
 
 
+@pytest.mark.requirement("nodes.fence")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("act", [trim, trim_shares], ids=lambda act: act.__name__)
+def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(
+    tmp_path: Path, version: int, act: Any
+) -> None:
+    async def main() -> None:
+        async with two_processes(tmp_path, version) as pair:
+            (ann,) = await pair.people("ann")
+            record, live = await pair.loaded(ann, "square")
+            store: Any = pair.first._live._store
+            write, units = store.write, 0
+            seen: list[Any] = []
+
+            async def late(unit: Unit[Any], **how: Any) -> Any:
+                nonlocal units
+                units += 1
+                if units == 2:
+                    # The room begins later already; what is before that is about to be removed.
+                    await pair.second._live.load(record)
+                    seen.extend(await pair.rows(record.id))
+                return await write(unit, **how)
+
+            store.write = late
+            with pytest.raises(RoomTakenOver):
+                await act(pair, live, ann)
+            assert seen[0]
+            assert await pair.rows(record.id) == seen
+
+    run(main())
+
+
 @pytest.mark.requirement("nodes.owners")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(
