@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,7 @@ class SessionLetters(Letters):
     def __init__(self, ports: Ports) -> None:
         super().__init__(ports)
         self._sessions: dict[str, str] = {}
+        self._ids = count(1)
 
     async def _ask(self, sender: str, given: dict[str, Any]) -> Answer:
         if sender not in self._sessions:
@@ -258,7 +260,8 @@ class SessionLetters(Letters):
             if answer.status != HTTPStatus.OK:
                 return answer
             self._sessions[sender] = answer.headers["mcp-session-id"]
-        call = rpc("tools/call", {"name": "msg_send", "arguments": given})
+        # One that was given up may still be open at the hub.
+        call = rpc("tools/call", {"name": "msg_send", "arguments": given}, next(self._ids))
         answer = await self._post(sender, call)
         if answer.status == HTTPStatus.NOT_FOUND:
             # As the specification has it: the session is gone, so its client begins another.
