@@ -429,3 +429,32 @@ def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
         assert hub.may(gina, read) == [True]
 
     office(body, tmp_path, spec(FILES))
+
+
+def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(tmp_path: Path) -> None:
+    async def body(hub: Office) -> None:
+        made = [await hub.accounts.register(f"gina{number}") for number in range(8)]
+        for each in made[:4]:
+            await hub.granting.grant(each.account.handle, [READ_FILES])
+        store = hub.here.store
+        reads, read, all_read = 0, store.read, asyncio.Event()
+
+        async def together(query: Any, **how: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            found = await read(query, **how)
+            if reads >= len(made):
+                all_read.set()
+            await all_read.wait()
+            return found
+
+        store.read = together  # type: ignore[method-assign]
+        try:
+            await asyncio.gather(*(hub.rights._renew(each.account.id) for each in made))
+        finally:
+            store.read = read  # type: ignore[method-assign]
+        assert reads == len(made)
+        for number, each in enumerate(made):
+            assert hub.may(each.account, f"{CALL}:files:read_me") == [number < 4]
+
+    office(body, tmp_path, spec(FILES))

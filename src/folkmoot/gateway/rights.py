@@ -217,8 +217,10 @@ class HubRights:
                 break
         named = self._settled.named
         leading = {handle: until for handle, until in leading.items() if handle in named}
-        self._change(account_id, self._granted, granted)
-        self._change(account_id, self._redirects, leading)
+        for table, stored in ((self._granted, granted), (self._redirects, leading)):
+            # What is as it was makes nobody else read again.
+            if stored != table.get(account_id, {}):
+                self._change(account_id, table, stored)
 
     def _account_changed(self, event: Event) -> None:
         changed = read_change(event)
