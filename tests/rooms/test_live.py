@@ -15,11 +15,12 @@ from folkmoot.core.errors import (
     DatabaseUnreachable,
     RoomForbidden,
     RoomUnavailable,
+    StoreError,
 )
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.ports import Tx
 from folkmoot.core.verdict import CONTINUE, Verdict
-from folkmoot.rooms import RoomOptions, Visitor, journal, stream
+from folkmoot.rooms import RoomOptions, Visitor, journal, queries_members, stream
 from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.machine import Role
 from folkmoot.transports.operations import VISITOR
@@ -333,6 +334,37 @@ def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(tmp_pat
                 await hub.rooms.enter(bob, "square")
             await hub.rooms.invite(ann, "square", handle="bob")
             await hub.join(bob)
+
+    run(main())
+
+
+def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_stored_later(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with gathering(tmp_path) as hub:
+            ann, bob, _ = await hub.people("ann", "bob", "cyd")
+            await hub.create(ann, durable=False)
+            ear, live = await hub.join(ann)
+            await hub.join(bob)
+            store, write = live.journal._store, live.journal._store.write
+
+            async def refuse(*_: Any, **__: Any) -> Any:
+                raise StoreError("The disk is full.")
+
+            kick = envelope("room.kick", {"participant": "bob"})
+            store.write = refuse
+            with pytest.raises(RoomUnavailable):
+                await hub.rooms.post(ann, "square", kick)
+            live.receive(ear, envelope("room.invite", {"handle": "bob"}))
+            assert (await ear.until_kind("room.invite-ack"))["payload"]["status"] == "refused"
+            store.write = write
+            # Whatever is to be stored after it has it stored first.
+            await hub.rooms.invite(ann, "square", handle="cyd")
+            who = bob.principal.account_id
+            found = await store.read(lambda tx: queries_members.membership(tx, live.room_id, who))
+            assert found is not None
+            assert found.state == "banned"
 
     run(main())
 

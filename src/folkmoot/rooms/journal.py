@@ -17,6 +17,7 @@ from folkmoot.core.errors import (
     DatabaseInUse,
     FolkmootError,
     InternalError,
+    RoomUnavailable,
     StoreClosed,
     StoreError,
 )
@@ -108,7 +109,7 @@ class Journal(Protocol):
         ...
 
     async def expulsions(self) -> None:
-        """Wait until all who were put out are stored as such."""
+        """Wait until all who were put out are stored as such; raise if they cannot be."""
         ...
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
@@ -325,6 +326,7 @@ class MemoryJournal:
         self._checking = False
         self._waiting_bytes = 0
         self._storing: set[asyncio.Task[None]] = set()
+        self._unstored: set[str] = set()
 
     @property
     def waiting(self) -> int:
@@ -396,17 +398,28 @@ class MemoryJournal:
             await queries_members.expel(tx, self._room_id, account)
 
         async def store() -> None:
-            await self._store.write(guarded(self.fence, unit))
+            try:
+                await self._store.write(guarded(self.fence, unit))
+            except Exception:
+                self._unstored.add(account)
+                raise
 
         task = self._spawn(store())
-        if task is not None:
+        if task is None:
+            self._unstored.add(account)
+        else:
             self._storing.add(task)
             task.add_done_callback(self._storing.discard)
 
     async def expulsions(self) -> None:
-        """Wait until all who were put out are stored as such."""
+        """Wait until all who were put out are stored as such; try again what failed before."""
+        failed, self._unstored = self._unstored, set()
+        for account in sorted(failed):
+            self.expelled(account)
         if self._storing:
             await asyncio.wait(self._storing)
+        if self._unstored:
+            raise RoomUnavailable("It is not stored who was put out. Try again in a moment.")
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """The room's record is stored first."""

@@ -537,7 +537,6 @@ class LiveRoom(RoomStream):
             self._around.spawn(self._answer(item))
 
     async def _answer(self, item: Invite) -> None:
-        await self.journal.expulsions()
         payload = await self._around.answer_invite(self, item)
         self.perform(self.machine.answer_invite(item.connection, item.id, payload, self._now()))
 

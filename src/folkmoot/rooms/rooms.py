@@ -423,6 +423,7 @@ class Rooms(Listing):
 
     async def _answer_invite(self, live: LiveRoom, asked: Invite) -> dict[str, Any]:
         try:
+            await live.journal.expulsions()
             invitation = await self._make_invitation(live.name, asked)
         except FolkmootError as error:
             return {"status": "refused", "error": error.code, "message": error.message}
