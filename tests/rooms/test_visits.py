@@ -246,3 +246,35 @@ async def test_a_visit_goes_with_its_room_and_its_account(tmp_path: Path) -> Non
         await until_stored(one, 1)
         await two.rooms.delete(ann, "square")
         assert await stored(one) == 0
+
+
+@in_loop
+async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, _, three = many.nodes
+        await visited(many, ann, bob)
+        await one.die()
+        table = three.rooms._live.visits
+        of_room, has_read, go_on = table.of_room, asyncio.Event(), asyncio.Event()
+
+        async def slowly(room_id: Any) -> Any:
+            found = await of_room(room_id)
+            has_read.set()
+            await go_on.wait()
+            return found
+
+        table.of_room = slowly
+        taking = asyncio.ensure_future(taken(many, ann))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await has_read.wait()
+        leaving = asyncio.ensure_future(three.rooms.depart(bob, "square"))
+        await until_stored(three, 1)
+        await asyncio.wait((leaving,), timeout=0.5)
+        go_on.set()
+        async with asyncio.timeout(WAIT_SECONDS):
+            await leaving
+            next_live = await taking
+        assert await here(next_live) == ["ann"]

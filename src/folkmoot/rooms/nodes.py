@@ -130,6 +130,10 @@ class RoomNodes:
         if remote is None or not remote.is_reachable:
             owner = (await self._owners.owners_of([record.id])).get(record.id)
             if owner is None or owner.process == self.traffic.node:
+                if self.live.is_loading(record.id):
+                    # What was read of it may be older than what it is to be told.
+                    with suppress(FolkmootError):
+                        return await self.live.load(record)
                 # It may have come here meanwhile, or lost its owner and have people here.
                 remote = self._remote.get(record.id)
                 return self.live.get(record.id) or (
