@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core.errors import RoomUnavailable
-from folkmoot.rooms import Visitor, read_spec, visitor_of
+from folkmoot.rooms import Visitor, queries_visits, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
 from tests.rooms.gathering import chat, envelope
@@ -278,3 +278,45 @@ async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back
             await leaving
             next_live = await taking
         assert await here(next_live) == ["ann"]
+
+
+@in_loop
+async def test_who_comes_again_is_stored_after_a_leave_that_the_owner_did_not_hear_of(
+    tmp_path: Path,
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        live = await visited(many, ann, bob)
+        gone = bob.principal.account_id
+        await two.store.write(lambda tx: queries_visits.remove(tx, live.room_id, gone))
+        assert await stored(one) == 1
+        await two.rooms.visit(bob, "square")
+        assert await stored(one) == 2
+
+
+@in_loop
+async def test_who_comes_again_while_their_first_visit_is_stored_has_one(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        live = await visited(many, ann)
+        table = live.visits._table
+        put, waits, go_on = table.put, asyncio.Event(), asyncio.Event()
+
+        async def slowly(*how: Any) -> None:
+            table.put = put
+            waits.set()
+            await go_on.wait()
+            await put(*how)
+
+        table.put = slowly
+        coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await waits.wait()
+            await two.rooms.depart(bob, "square")
+            await two.rooms.visit(bob, "square")
+            go_on.set()
+            await coming
+        assert await here(live) == ["ann", "bob"]
+        assert await stored(one) == 2

@@ -159,12 +159,13 @@ class Visits:
 
     async def _store(self, account: str, visitor: Visitor) -> None:
         visit = self._visits.get(account)
-        if self._table is None or visit is None or visit.stored_at is not None:
+        if self._table is None or visit is None:
             return
+        # Also one that is stored: a leave may have removed it there and not arrived here.
         seen_at = visit.seen_at
         await self._table.put(self._room, visitor, seen_at)
         visit.stored_at = seen_at
-        if self._visits.get(account) is not visit:
+        if account not in self._visits:
             # They left meanwhile, and would come back with the next owner of the room.
             await self._table.remove(self._room, {account: seen_at})
 
