@@ -13,7 +13,9 @@ from folkmoot.telemetry.redaction import (
     IN_JSON,
     LONGEST_HARMLESS,
     MASK,
+    MOST,
     MOST_HARMLESS,
+    MOST_KEPT,
     Redactor,
 )
 
@@ -134,9 +136,21 @@ def test_a_value_that_was_named_once_is_hidden_from_then_on() -> None:
     assert redactor.redact("a short story") == "a short story"
 
 
-def test_a_value_is_hidden_however_it_is_spelled() -> None:
+def test_values_are_bounded_and_the_first_are_never_dropped() -> None:
+    secrets = [f"a/secret of {number:04}" for number in range(MOST + 100)]
+    redactor = Redactor(["the/master key"])
+    redactor.hide(*secrets[: MOST - 1])
+    # However many spellings they have, so many fit.
+    assert all(redactor.redact(each) == MASK for each in secrets[: MOST - 1])
+    redactor.hide(*secrets[MOST - 1 :])
+    assert redactor.redact("the/master key, the%2Fmaster+key") == f"{MASK}, {MASK}"
+    shown = [each for each in secrets if redactor.redact(each) != MASK]
+    assert shown == secrets[MOST_KEPT - 1 :][:101]
+
+
+@pytest.mark.parametrize("value", ['ab/c"d é+% \\x', "pässwörter"])
+def test_a_value_is_hidden_however_it_is_spelled(value: str) -> None:
     redactor = Redactor()
-    value = 'ab/c"d é+% \\x'
     redactor.hide(value)
     in_json = json.dumps(value)[1:-1]
     for spelled in (

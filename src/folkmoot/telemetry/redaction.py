@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
@@ -22,6 +22,8 @@ SHORTEST = 7
 """Nothing shorter can hold a secret: `token=x` is the shortest that does."""
 MOST = 1_024
 """Values that are hidden at once: a hub has a few of its own, and each backend may have some."""
+MOST_KEPT = 128
+"""Of them, the first: they are always hidden, and the hub's own are among them."""
 MOST_HARMLESS = 4_096
 LONGEST_HARMLESS = 128
 """How many texts of which length are remembered that have no secret in them."""
@@ -41,7 +43,8 @@ class Redactor:
     """Replaces secrets in text. Values that no pattern knows are hidden by naming them once."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._values: tuple[str, ...] = ()
+        self._hidden: dict[str, tuple[str, ...]] = {}
+        self._spellings: tuple[str, ...] = ()
         self.harmless: set[str] = set()
         """Short texts in which there is nothing to mask, nor anything that cannot be seen."""
         self.lines: dict[tuple[Any, ...], str] = {}
@@ -50,10 +53,17 @@ class Redactor:
 
     def hide(self, *values: str) -> None:
         """Hide these values from now on, however they are spelled; very short ones are ignored."""
-        spelled = (each for value in values if len(value) >= SHORTEST for each in spellings(value))
-        new = dict.fromkeys(each for each in spelled if each not in self._values)
+        new = {
+            value: tuple(spellings(value))
+            for value in values
+            if len(value) >= SHORTEST and value not in self._hidden
+        }
         if new:
-            self._values = (*self._values, *new)[-MOST:]
+            self._hidden |= new
+            excess = max(0, len(self._hidden) - MOST)
+            for old in tuple(self._hidden)[MOST_KEPT : MOST_KEPT + excess]:
+                del self._hidden[old]
+            self._spellings = tuple(dict.fromkeys(chain.from_iterable(self._hidden.values())))
             self.harmless, self.lines = set(), {}
 
     def redact(self, text: str) -> str:
@@ -75,9 +85,9 @@ class Redactor:
     def _apply(self, forms: tuple[Form, ...], text: str) -> str:
         if len(text) < SHORTEST:
             return text
-        for value in self._values:
-            if value in text:
-                text = text.replace(value, MASK)
+        for spelled in self._spellings:
+            if spelled in text:
+                text = text.replace(spelled, MASK)
         if not may_hold_secret(text):
             return text
         small = text.lower()
@@ -93,7 +103,7 @@ class Redactor:
 def spellings(value: str) -> Iterator[str]:
     """A value as it stands in a text, in JSON, in a URL, and in what Python shows of it."""
     yield value
-    if not value.isalnum():
+    if not (value.isascii() and value.isalnum()):
         for in_json in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
             yield in_json
             yield in_json.replace("/", "\\/")
