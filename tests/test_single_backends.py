@@ -17,21 +17,28 @@ import pytest
 from folkmoot import app
 from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_socket
+from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import BackendFailed, BackendUnavailable
+from folkmoot.core.ports import NodeHome
 from folkmoot.core.session import Era
 from folkmoot.gateway.model import BackendState, UpstreamRequest
-from folkmoot.relay.upstream import single
+from folkmoot.relay.upstream import fleet, single
+from folkmoot.relay.upstream.node_messages import NodeCall, encode_json
+from folkmoot.relay.upstream.nodes import LinkService
 from folkmoot.relay.upstream.single import SingleBackend
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import BackendSpec
 from tests import nats, postgres
 from tests.harness import run
+from tests.interaction.room_client import ROOM, chat, joined
 from tests.mcp_harness import Meeting, settings
 from tests.nodes import KEY, settings_of
 from tests.process import Process
 from tests.relay.upstream.scripted import SERVER, Told, call, resumed, seen, spec
+from tests.test_two_hubs import port
 from tests.test_two_nodes import soon
 from tests.transports.mcp.gateway_support import wired
+from tests.transports.rest.support import Asker
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
@@ -331,6 +338,98 @@ def test_a_node_that_stops_leaves_the_link_to_another(tmp_path: Path) -> None:
             await there.up(1)
             assert there[1].is_home
             assert await pid(there[1]) != before
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single, "HAND_OVER_SECONDS", 60.0)
+    monkeypatch.setattr(fleet, "MOST_HAND_OVER_SECONDS", 60.0)
+
+    async def main() -> None:
+        async with linked(tmp_path) as there:
+            hub = there.hubs[0]
+            ann = await hub.accounts.register("ann")
+            await Asker(port(hub), ann.token).create(ROOM)
+            told = Told()
+            calling = asyncio.create_task(
+                there[0].request(
+                    call("log", level="info", data="begun", only=True, log_level="info", tell=told)
+                )
+            )
+            await told.until(bool)
+            async with joined(port(hub), ann.token) as seat:
+
+                async def talk() -> int:
+                    try:
+                        await there[0]._nodes.leaving.wait()
+                        await seat.said(chat("meanwhile"))
+                    finally:
+                        calling.cancel()
+                    return await seat.closed()
+
+                talking = asyncio.create_task(talk())
+                await there.stop(0)
+                assert await talking == CloseCode.RESTARTING
+            await there.up(1)
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with linked(tmp_path, 1) as there:
+            backend, states = there[0], list[BackendState]()
+            homes = backend._nodes.homes
+            find = homes.find
+
+            async def note(namespace: str) -> NodeHome | None:
+                states.append(backend.state)
+                return await find(namespace)
+
+            monkeypatch.setattr(homes, "find", note)
+            await there.hubs[0].behind.fleet.hand_over()
+            await soon(lambda: _true(len(states) > 2))
+            starting, down = BackendState.STARTING, BackendState.DOWN
+            assert states[:3] == [starting, starting, down]
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_a_node_that_leaves_while_it_has_a_server_linked_anew_does_not_stop_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with linked(tmp_path, 1) as there:
+            before, links = await pid(there[0]), there.hubs[0].behind.fleet
+            stop, left = links._stop, asyncio.Event()
+
+            async def receive() -> dict[str, str]:
+                await left.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(_: Any) -> None:
+                pass
+
+            async def stop_and_leave(names: list[str]) -> None:
+                await stop(names)
+                left.set()
+                for _ in range(10):
+                    await asyncio.sleep(0)
+
+            monkeypatch.setattr(links, "_stop", stop_and_leave)
+            service = LinkService(links._single, links.restart)
+            await service(encode_json(NodeCall(what="restart", namespace="demo")), receive, send)
+            assert left.is_set()
+            await there.up(0)
+            assert await pid(there[0]) != before
 
     run(main())
 

@@ -99,7 +99,7 @@ class Hub(HubServices):
                         self._drain_when_asked(),
                     )
                     ends = [tasks.create_task(each).cancel for each in aside]
-                    # Rooms stop first: everyone in them still gets what is being stored.
+                    # Rooms stop before requests: everyone in them gets what is being stored.
                     async with self.rooms.running():
                         requests = tasks.create_task(server.serve())
                         requests.add_done_callback(lambda _: [end() for end in ends])
@@ -111,7 +111,8 @@ class Hub(HubServices):
                         except BaseException as error:  # noqa: BLE001 - raised again, out of the group
                             failure = error
                         logger.info("stopping")
-                    await self.behind.fleet.hand_over()
+                        # Rooms go on while calls end: nobody stays connected to one that moved.
+                        await self.behind.fleet.hand_over()
                     self.stop()
             if failure is not None:
                 raise failure

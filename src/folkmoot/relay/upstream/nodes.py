@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -42,7 +42,7 @@ from folkmoot.relay.upstream.node_messages import (
     frames_of,
 )
 from folkmoot.relay.upstream.requests import Heard, Late, Listen, Unanswered
-from folkmoot.taskgroups import Interruptible, aside, waited
+from folkmoot.taskgroups import Interruptible, aside, uninterrupted, waited
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -68,7 +68,7 @@ LOOK_SECONDS: Final = 1.0
 
 Put: TypeAlias = Callable[[bytes], Awaitable[None]]
 FindBackend: TypeAlias = Callable[[str], "SingleBackend | None"]
-Restart: TypeAlias = Callable[[str], Awaitable[None]]
+Restart: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
 
 
 class BackendNodes:
@@ -222,7 +222,8 @@ class LinkService:
             elif call.what == "watch":
                 await _tell_changes(backend, call, put)
             elif call.what == "restart":
-                await self._restart(call.namespace)
+                # Whoever asked may leave after it was stopped and before it is started.
+                await uninterrupted(self._restart(call.namespace))
                 await put(framed(DONE))
             elif call.request is not None:
                 await _pass_on(backend, call.request, put)

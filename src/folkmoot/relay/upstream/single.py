@@ -82,8 +82,8 @@ class SingleBackend(LiveBackend):
         self.delivered: Inventory | None = None
         """The lists that this node has read and shown, for the others."""
         self._followers: list[deque[str]] = []
-        self._refusals = 0
-        """How often in a row the node that should link it said that it does not."""
+        self._misses = 0
+        """How often in a row no node was found that links it."""
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -221,11 +221,17 @@ class SingleBackend(LiveBackend):
             self._away(f"Which node links it is not known: {error.message}")
             return
         if home is None or (leaving and self._is_ours(home)):
-            self._away("No node links it at the moment.")
+            self._missed("No node links it at the moment.")
         elif not self._is_ours(home):
             await self._follow(home)
         elif held():
             await self._link(home, held, watching)
+
+    def _missed(self, why: str) -> None:
+        """Be away from the second time on: at first, a node may be about to link it."""
+        self._misses += 1
+        if self._misses > 1:
+            self._away(why)
 
     def _away(self, why: str) -> None:
         self.first_heard.set()
@@ -240,6 +246,7 @@ class SingleBackend(LiveBackend):
             line.failures = 0
         self.health.become(BackendState.STARTING, "It has not been reached yet.")
         self._held, self._home, self.delivered = held, home, None
+        self._misses = 0
         self.unlinked.clear()
         leaving = self._nodes.leaving
         try:
@@ -282,10 +289,7 @@ class SingleBackend(LiveBackend):
         except HomeChanged:
             self.health.become(BackendState.STARTING, MOVING)
         except NotLinkedThere:
-            # It may be about to.
-            self._refusals += 1
-            if self._refusals > 1:
-                self._away(_unreached(home))
+            self._missed(_unreached(home))
         except HttpFailure:
             self._away(_unreached(home))
         except FolkmootError as error:
@@ -310,7 +314,7 @@ class SingleBackend(LiveBackend):
         call = NodeCall(what="follow", namespace=self.spec.namespace)
         async with self._nodes.asking(home, call) as frames:
             async for frame in frames:
-                self._home, self._refusals = home, 0
+                self._home, self._misses = home, 0
                 await self._learn(frame)
 
     async def _learn(self, frame: AnswerFrame) -> None:
