@@ -257,7 +257,7 @@ def mcp_families(eras: Mapping[str, int], sessions: int) -> list[Metric]:
 
 def forwarding_families(forwarded: int, refused: int) -> list[Metric]:
     """The numbers of requests that nodes forward to each other."""
-    text = "Requests that were forwarded to the node that has their session."
+    text = "Requests forwarded to the node that has their session or links their server."
     refused_text = "Requests that claimed to be forwarded, without a valid mark of another node."
     return [
         counter("forwarded_requests", text, forwarded),
