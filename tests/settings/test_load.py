@@ -102,6 +102,10 @@ NOT_A_BUS = (
     "bus.url must be empty, or addresses such as nats://nats1:4222,nats2:4222, or with tls://, not "
 )
 NOT_A_URL = "must be empty, or an http:// or https:// URL without user, query or fragment, not "
+NOT_A_NODE = (
+    "cluster.address must be empty, or an http:// or https:// URL without user, path, query or "
+    "fragment, not "
+)
 NOT_A_HOST = "host must be a host name or an IP address, not "
 NOT_SECONDS = "http.shutdown_seconds must be a number between 0 and 600, not "
 IN_THE_ENVIRONMENT = (
@@ -151,8 +155,9 @@ NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
         ('bus.url = "nats://h:99999"', f'1: {NOT_A_BUS}"nats://h:99999"'),
         ('store.url = "postgresql://h:0/x"', f'1: {NOT_A_DATABASE}"postgresql://h:0/x"'),
         ('bus.url = "h:4222"', f'1: {NOT_A_BUS}"…"'),
-        ('cluster.address = "node1:8420"', f'1: cluster.address {NOT_A_URL}"node1:8420"'),
-        ('cluster.address = "http://u:pw@n"', f'1: cluster.address {NOT_A_URL}"http://…@n"'),
+        ('cluster.address = "node1:8420"', f'1: {NOT_A_NODE}"node1:8420"'),
+        ('cluster.address = "http://u:pw@n"', f'1: {NOT_A_NODE}"http://…@n"'),
+        ('cluster.address = "http://n/moot"', f'1: {NOT_A_NODE}"http://n/moot"'),
         (f'host = "{"x " * 40}"', f'1: {NOT_A_HOST}"{("x " * 20)[:39]}…'),
     ],
 )

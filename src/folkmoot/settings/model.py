@@ -26,6 +26,7 @@ from folkmoot.settings.types import (
     HostPattern,
     HttpUrl,
     Network,
+    NodeUrl,
     Origin,
     SettingsTable,
     is_loopback,
@@ -255,7 +256,7 @@ class BusSettings(SettingsTable, frozen=True, kw_only=True):
 class ClusterSettings(SettingsTable, frozen=True, kw_only=True):
     """The hub as one of several nodes."""
 
-    address: HttpUrl = ""
+    address: NodeUrl = ""
     """Where the other nodes reach this one, such as `http://node1.internal:8420`."""
     lease_seconds: Annotated[float, Meta(ge=2, le=300)] = 5.0
     """How long a node that was killed or lost its database is still thought to run. Its rooms go on

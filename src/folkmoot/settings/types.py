@@ -176,12 +176,18 @@ def http_url(value: str) -> bool:
     )
 
 
+def node_url(value: str) -> bool:
+    """Empty, or an http:// or https:// URL without user, path, query or fragment."""
+    return http_url(value) and urlsplit(value).path in {"", "/"}
+
+
 Host = Annotated[str, Meta(extra={"shape": host})]
 FolderPath = Annotated[str, Meta(extra={"shape": path})]
 OptionalFolder = Annotated[str, Meta(extra={"shape": folder_path})]
 FilePath = Annotated[str, Meta(extra={"shape": file_path})]
 FilePaths = Annotated[str, Meta(extra={"shape": file_paths})]
 HttpUrl = Annotated[str, Meta(extra={"shape": http_url})]
+NodeUrl = Annotated[str, Meta(extra={"shape": node_url})]
 DatabaseUrl = Annotated[str, Meta(extra={"shape": database_url})]
 BusUrl = Annotated[str, Meta(extra={"shape": bus_url})]
 HostPattern = Annotated[str, Meta(extra={"shape": host_pattern})]
