@@ -88,6 +88,8 @@ def test_a_running_hub_is_asked(
     assert code == ExitCode.OK
     assert hub.url in findings["control"]["text"]
     assert findings["port"]["text"].endswith("in use by the running hub")
+    _, elsewhere = examined("--port", "0")
+    assert elsewhere["port"] == findings["port"]
 
 
 def test_what_is_wrong_is_told_with_what_to_do(folkmoot: Callable[..., Any], data: Path) -> None:

@@ -86,13 +86,14 @@ def check_data(settings: Settings) -> Iterator[Finding]:
 
 
 def check_place(settings: Settings, paths: Paths) -> Iterator[Finding]:
-    """The hub that runs on the folder, if one does, and the port, unless that hub has it."""
+    """The hub that runs on the folder and its port, if one does; else the port it would use."""
     status = None
     if runs(paths):
         control, status = check_hub(paths)
         yield control
-    if status is not None and urlsplit(status.url).port == settings.port:
-        yield Finding("port", "ok", f"{settings.port}: in use by the running hub")
+    if status is not None:
+        port = urlsplit(status.url).port or settings.port
+        yield Finding("port", "ok", f"{port}: in use by the running hub")
     else:
         yield check_port(settings)
 
