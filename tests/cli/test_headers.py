@@ -85,4 +85,4 @@ def test_every_command_takes_headers_in_the_same_form() -> None:
     assert len(found) >= 6
     for name, option in found:
         assert option.metavar == FORM, name
-        assert "$NAME or file:PATH as the last word" in option.help, name
+        assert "$NAME, env:NAME or file:PATH as the last word" in option.help, name

@@ -152,8 +152,8 @@ HeaderOption = Annotated[
     list[str] | None,
     typer.Option(
         "--header", metavar=FORM, show_default=False,
-        help="Send this header to the server. $NAME or file:PATH as the last word of the value is "
-        "a secret from the environment or a file. May be repeated.",
+        help="Send this header to the server. $NAME, env:NAME or file:PATH as the last word of the "
+        "value is a secret from the environment or a file. May be repeated.",
     ),
 ]  # fmt: skip
 
