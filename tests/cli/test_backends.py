@@ -15,7 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from folkmoot.cli.backends_show import row
 from folkmoot.cli.output import ExitCode
+from folkmoot.relay.upstream.model import BackendView
 from tests.cli.terminal import Terminal
 
 SCRIPT = Path(__file__).with_name("small_backend.py")
@@ -85,6 +87,10 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
     offer(tmp_path, tools=[mean, OFFERED["tools"][1]])
     file.write_text(file.read_text() + "connect_seconds = 14.0\n")
     assert folkmoot("backends", "reload", "--data", "data").code == 0
+    again = folkmoot("backends", "reload", "--data", "data").out
+    assert again.endswith(
+        "Already loaded: nothing has changed since the settings were last read.\n"
+    )
     shown = folkmoot("backends", "diff", "small", "--data", "data").out
     assert '-  "description": "Make an issue.",\n+  "description": "Make an issue, and' in shown
     rows = lasting(tmp_path, "small:create_issue", 40, "backends", "diff", "--data", "data")
@@ -160,7 +166,7 @@ def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     (view,) = json.loads(folkmoot("backends", "list", "--data", "data", "--json").out)["backends"]
     assert (view["tools"], view["held"]) == (2, ["small:help"])
     assert view["findings"] == {"tools": {"small:help": ["secrecy", "secret-files"]}}
-    assert folkmoot("backends", "list", "--data", "data").out.split()[-2:] == ["1", "1"]
+    assert folkmoot("backends", "list", "--data", "data").out.split()[-3:] == ["1", "1", "-"]
     found = json.loads(folkmoot("doctor", "--data", "data", "--json").out)["findings"]
     assert [each["text"] for each in found if each["subject"] == "backends"] == [
         "small: 1 tool changed or new, held back until accepted"
@@ -175,6 +181,13 @@ def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     assert folkmoot("backends", "list", "--data", "data").out.split()[3] == "3"
     tested = folkmoot("backends", "test", "--namespace", "small", "--", *server).out
     assert "  small:help\n    suspicious: secrecy, secret-files\n" in tested
+
+
+def test_in_a_pipe_the_last_column_is_the_node_that_links_a_server() -> None:
+    view = BackendView(
+        namespace="small", name="small", transport="stdio", target="x", state="up", node="http://b"
+    )
+    assert row(view)[-1] == "http://b"
 
 
 def test_a_server_that_cannot_be_reached_is_not_added(folkmoot: Run, tmp_path: Path) -> None:
@@ -208,7 +221,7 @@ def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Pat
         f"No hub is running on {tmp_path}/.folkmoot. This is what is configured.\n"
     )
     assert listed.out.split() == [
-        "docs", "configured", "http", *"00000", "-", "https://h/mcp?…", "-", "0", "0",
+        "docs", "configured", "http", *"00000", "-", "https://h/mcp?…", "-", "0", "0", "-",
     ]  # fmt: skip
     for command in ("reload", "diff"):
         assert folkmoot("backends", command).code == ExitCode.NOT_RUNNING
@@ -286,6 +299,7 @@ def test_what_another_file_describes_is_removed_there(folkmoot: Run, tmp_path: P
             ["add", "a-b", "--", "x"],
             'a-b: "a-b" is not a valid namespace; give it one with --namespace',
         ),
+        (["add", "Bad Name", "--", "x"], 'Bad Name: "Bad Name" is not a valid namespace; '),
         (["add", "abc", "--env", "sesame", "--", "x"], "--env must be NAME=VALUE, NAME=env:VARI"),
         (["add", "abc", "--url", "http://me:sesame@h"], "abc.url must be an http:// or https://"),
         (["add", "chat", "--", "x"], "chat: the namespace chat is reserved; choose another"),

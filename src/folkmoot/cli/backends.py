@@ -116,7 +116,7 @@ def list_backends(
 
     Without a running hub, lists what is configured. In a pipe the columns are: namespace, state,
     transport, tools, resources, prompts, calls, errors, server, target, reason, number of tools
-    held back, and number of suspicious descriptions.
+    held back, number of suspicious descriptions, and the node that links it.
     """
     loaded = settings_from(config, data=data)
     hub = RunningHub(loaded)
@@ -164,7 +164,7 @@ def show_reloaded(done: Reloaded) -> None:
     if done.rights:
         say("Groups or grants changed.")
     if not (done.added or done.removed or done.changed or done.rights):
-        say("Nothing has changed since the last reload.")
+        say("Already loaded: nothing has changed since the settings were last read.")
     for note in done.notes:
         complain(f"{note}.", kind="warning")
     if done.restart:

@@ -156,6 +156,7 @@ def row(view: BackendView) -> list[str]:
         word(view.why),
         str(len(view.held)),
         str(sum(map(len, view.findings.values()))),
+        word(view.node),
     ]
 
 
