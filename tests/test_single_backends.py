@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -342,6 +343,21 @@ def test_a_node_that_stops_leaves_the_link_to_another(tmp_path: Path) -> None:
     run(main())
 
 
+@pytest.mark.requirement("nodes.single-backends")
+def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with linked(tmp_path) as there:
+            caplog.clear()
+            await there.stop(1)
+            assert await pid(there[0])
+
+    run(main())
+    changes = [each for each in caplog.records if each.message == "a backend changed"]
+    assert not [each.__dict__ for each in changes if each.levelno > logging.INFO]
+
+
 @pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -521,11 +537,8 @@ def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
 
     async def main() -> None:
         async with linked(tmp_path, 1) as there:
-            lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
             nowhere = f"http://127.0.0.1:{nats.free_port()}"
-            lease.node = msgspec.structs.replace(lease.node, address=nowhere)
-            async with there.hubs[0].store._pool.acquire() as connection:  # type: ignore[attr-defined]
-                await lease.renew(connection)
+            await move(there.hubs[0], nowhere)
             wanted = spec(single=True, everyone=True)
             async with (await node(tmp_path, 1, wanted, LEASE_SECONDS)).running() as hub:
                 backend = hub.behind.fleet.backends["demo"]
@@ -538,8 +551,20 @@ def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
                 # Only one node links it, though another cannot reach that one.
                 assert there[0].is_home
                 assert await pid(there[0])
+                # The reason is that of now.
+                elsewhere = f"http://127.0.0.1:{nats.free_port()}"
+                await move(there.hubs[0], elsewhere)
+                await soon(lambda: _true(elsewhere in backend.view().why))
 
     run(main())
+
+
+async def move(hub: Hub, address: str) -> None:
+    """Have the other nodes think that a node is somewhere else."""
+    store: Any = hub.store
+    store._lease.node = msgspec.structs.replace(store._lease.node, address=address)
+    async with store._pool.acquire() as connection:
+        await store._lease.renew(connection)
 
 
 @pytest.mark.requirement("nodes.single-backends")

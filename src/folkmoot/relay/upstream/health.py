@@ -68,11 +68,11 @@ class BackendHealth:
         self._away = False
         self._news = asyncio.Event()
 
-    def become(self, state: BackendState, why: str = "") -> None:
-        """Be in a state from now on."""
+    def become(self, state: BackendState, why: str = "", *, planned: bool = False) -> None:
+        """Be in a state from now on; one that is `planned` is not warned of."""
         before = self.state
         if (before, self.why) != (state, why):
-            level = logging.WARNING if state in AWAY else logging.INFO
+            level = logging.WARNING if state in AWAY and not planned else logging.INFO
             told = self._told(why) if state in AWAY else why
             extra = {"backend": self._namespace, "state": state.value}
             logger.log(level, "a backend changed", extra=extra | ({"why": told} if told else {}))

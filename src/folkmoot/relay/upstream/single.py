@@ -235,8 +235,9 @@ class SingleBackend(LiveBackend):
 
     def _away(self, why: str) -> None:
         self.first_heard.set()
-        if self.state is not BackendState.DOWN:
-            self.health.become(BackendState.DOWN, why)
+        if (self.state, self.why) != (BackendState.DOWN, why):
+            planned = self._nodes.leaving.is_set()
+            self.health.become(BackendState.DOWN, why, planned=planned)
 
     async def _link(
         self, home: NodeHome, held: Callable[[], bool], watching: BackendWatches
