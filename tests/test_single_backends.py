@@ -17,11 +17,13 @@ import pytest
 
 from folkmoot import app
 from folkmoot.app import Hub
+from folkmoot.cli.doctor_data import check_place
 from folkmoot.cli.operator import ask_socket
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import BackendFailed, BackendUnavailable
 from folkmoot.core.ports import NodeHome
 from folkmoot.core.session import Era
+from folkmoot.datafolder import Paths
 from folkmoot.gateway.model import BackendState, UpstreamRequest
 from folkmoot.relay.upstream import fleet, single
 from folkmoot.relay.upstream.node_messages import NodeCall, encode_json
@@ -29,6 +31,8 @@ from folkmoot.relay.upstream.nodes import LinkService
 from folkmoot.relay.upstream.single import SingleBackend
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import BackendSpec
+from folkmoot.transports import limits
+from folkmoot.transports.mcp import forwarding
 from tests import nats, postgres
 from tests.harness import run
 from tests.interaction.room_client import ROOM, chat, joined
@@ -345,8 +349,10 @@ def test_a_node_that_stops_leaves_the_link_to_another(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("nodes.single-backends")
 def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(forwarding, "FORWARD_PROBE_SECONDS", 60)
+
     async def main() -> None:
         async with linked(tmp_path) as there:
             caplog.clear()
@@ -555,6 +561,37 @@ def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
                 elsewhere = f"http://127.0.0.1:{nats.free_port()}"
                 await move(there.hubs[0], elsewhere)
                 await soon(lambda: _true(elsewhere in backend.view().why))
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.single-backends")
+def test_a_node_whose_own_address_is_wrong_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(forwarding, "OWN_ADDRESS_ATTEMPTS", 1)
+    # A busy machine is not an answer that does not come.
+    monkeypatch.setattr(forwarding, "FORWARD_PROBE_SECONDS", 60)
+    monkeypatch.setattr(limits, "FORWARD_CONNECT_SECONDS", 60)
+
+    def warned() -> list[str]:
+        return [each.address for each in caplog.records if hasattr(each, "address")]
+
+    async def main() -> None:
+        hub = await node(tmp_path, 0, spec(single=True), LEASE_SECONDS)
+        right = hub.settings
+        nowhere = f"http://127.0.0.1:{nats.free_port()}"
+        cluster = msgspec.structs.replace(right.cluster, address=nowhere)
+        wrong = msgspec.structs.replace(right, cluster=cluster)
+        async with Hub(wrong, gateway=GatewaySpec()).running() as hub:
+            await soon(lambda: _true(warned() == [nowhere]))
+            for known, level in ((wrong, "problem"), (right, "ok")):
+                found = await asyncio.to_thread(list, check_place(known, Paths(known.data_folder)))
+                assert [each.level for each in found if each.subject == "address"] == [level]
+            # It knows itself where it is.
+            assert hub._forwarding is not None
+            await hub._forwarding.check_own(NodeHome(hub.bus.node, right.cluster.address))
+            assert warned() == [nowhere]
 
     run(main())
 

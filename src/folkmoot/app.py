@@ -23,6 +23,7 @@ from folkmoot.audit import AuditTable
 from folkmoot.bounds import body_bounds, link_limits
 from folkmoot.composition import HubServices
 from folkmoot.core.errors import FolkmootError
+from folkmoot.core.ports import NodeHome
 from folkmoot.datafolder import DataFolder
 from folkmoot.gateway.history import BOUNDS as BACKEND_BOUNDS
 from folkmoot.keys import MasterKey, forbid_dumps, spellings
@@ -97,6 +98,7 @@ class Hub(HubServices):
                         self.accounts.authentication.run(),
                         self._audit.run(),
                         self._drain_when_asked(),
+                        self._check_address(),
                     )
                     ends = [tasks.create_task(each).cancel for each in aside]
                     # Rooms stop before requests: everyone in them gets what is being stored.
@@ -125,6 +127,12 @@ class Hub(HubServices):
             self.mcp.stop()
             self.rest.stop()
             self._server.stop(force=force)
+
+    async def _check_address(self) -> None:
+        """Warn if other nodes cannot reach this one at the address in its settings."""
+        address = self.settings.cluster.address
+        if address and self._node_bus is not None and self._forwarding is not None:
+            await self._forwarding.check_own(NodeHome(self._node_bus.node, address))
 
     async def _drain_when_asked(self) -> None:
         """Give the rooms to other nodes once an operator wants it; the rest goes on here."""

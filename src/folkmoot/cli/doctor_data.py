@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -52,6 +54,8 @@ AWAITED = (
     "rotate-master --cancel"
 )
 
+UNREACHED = "Other nodes cannot reach this one there: see cluster.address in the settings."
+
 
 class HubCheck(Struct, frozen=True):
     """The outcome of one readiness check of a running hub."""
@@ -94,6 +98,8 @@ def check_place(settings: Settings, paths: Paths) -> Iterator[Finding]:
     if status is not None:
         port = urlsplit(status.url).port or settings.port
         yield Finding("port", "ok", f"{port}: in use by the running hub")
+        if settings.bus.url:
+            yield check_address(settings)
     else:
         yield check_port(settings)
 
@@ -132,6 +138,35 @@ def check_bus(settings: Settings) -> Finding:
     except FolkmootError as error:
         return Finding("bus", "problem", error.message, "See bus.url in the settings.")
     return Finding("bus", "ok", f"{without_password(settings.bus.url)}: answers")
+
+
+def check_address(settings: Settings) -> Finding:
+    """Whether the running hub answers where other nodes look for it."""
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+    from folkmoot.transports.limits import FORWARD_CONNECT_SECONDS
+    from folkmoot.transports.listen import load_ca
+
+    address = settings.cluster.address
+    url = urlsplit(address)
+    try:
+        where = (url.hostname or "", url.port)
+        if url.scheme == "https":
+            trusted = load_ca(settings.cluster)
+            connection: HTTPConnection = HTTPSConnection(
+                *where, timeout=FORWARD_CONNECT_SECONDS, context=trusted
+            )
+        else:
+            connection = HTTPConnection(*where, timeout=FORWARD_CONNECT_SECONDS)
+        with closing(connection):
+            connection.request("GET", "/health")
+            status = connection.getresponse().status
+    except (OSError, HTTPException, FolkmootError) as error:
+        return Finding("address", "problem", f"{address}: does not answer: {error}", UNREACHED)
+    # A name that is only for nodes is none of http.allowed_hosts.
+    if status not in {HTTPStatus.OK, HTTPStatus.MISDIRECTED_REQUEST}:
+        return Finding("address", "problem", f"{address}: something else answers there", UNREACHED)
+    return Finding("address", "ok", f"{address}: answers")
 
 
 def check_database(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInfo | None]:

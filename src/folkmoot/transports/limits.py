@@ -164,6 +164,8 @@ FORWARD_BODY_SECONDS: Final = 30.0
 """How long a forwarded request may take to arrive."""
 FORWARD_PROBE_SECONDS: Final = 5.0
 """How often a node that is to answer is asked whether it is there, and how long that may take."""
+OWN_ADDRESS_ATTEMPTS: Final = 5
+"""How often a node that has started asks at its own address before it warns."""
 FORWARD_ATTEMPTS: Final = 3
 """How often the node of a session is looked for while it changes."""
 COUNT_SECONDS: Final = 1.0

@@ -47,6 +47,7 @@ from folkmoot.transports.limits import (
     MAX_FORWARDED,
     MAX_FORWARDED_HEAD_BYTES,
     MAX_NODES_REACHED,
+    OWN_ADDRESS_ATTEMPTS,
 )
 
 if TYPE_CHECKING:
@@ -327,18 +328,35 @@ class Forwarding:
                 await asyncio.gather(*map(self._probe, homes))
 
     async def _probe(self, home: NodeHome) -> None:
-        try:
-            async with asyncio.timeout(FORWARD_PROBE_SECONDS):
-                answer = await self._ask(home, PROBE)
-            # One that has too much to do is there as well.
-            there = answer.status in {NO_CONTENT, UNAVAILABLE}
-            answer.close()
-        except (HttpFailure, TimeoutError):
-            there = False
-        if not there:
+        if not await self._answers(home):
             for passage in tuple(self._passages):
                 if passage.home == home:
                     passage.carrying.stop(HttpFailure("it is gone"))
+
+    async def _answers(self, home: NodeHome) -> bool:
+        try:
+            async with asyncio.timeout(FORWARD_PROBE_SECONDS):
+                answer = await self._ask(home, PROBE)
+        except (HttpFailure, TimeoutError):
+            return False
+        answer.close()
+        # One that has too much to do is there as well.
+        return answer.status in {NO_CONTENT, UNAVAILABLE}
+
+    async def check_own(self, home: NodeHome) -> None:
+        """Warn if this node is not where the others look for it."""
+        for attempt in range(OWN_ADDRESS_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(FORWARD_PROBE_SECONDS)
+            answers = await self._answers(home)
+            if (connections := self._nodes.pop(home.address, None)) is not None:
+                connections.close()
+            if answers:
+                return
+        logger.warning(
+            "this node does not answer at its cluster.address: others may not reach it",
+            extra={"address": home.address},
+        )
 
     def receiver(self, app: ASGIApp) -> ASGIApp:
         """The application, which also takes what other nodes forward."""
