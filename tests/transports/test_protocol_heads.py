@@ -69,6 +69,14 @@ def test_whoever_waits_to_send_a_body_is_told_at_once_to_go_on() -> None:
     assert connection.written[1:] == [HEAD]
 
 
+def test_a_head_that_has_not_left_when_the_client_goes_is_not_written() -> None:
+    answer, connection = joined()
+    answer.write(HEAD)
+    connection.close()
+    answer.close()
+    assert connection.written == []
+
+
 def test_a_long_body_is_not_copied() -> None:
     answer, connection = joined()
     body = b"x" * (MAX_JOINED_BYTES + 1)

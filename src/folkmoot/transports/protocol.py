@@ -153,7 +153,8 @@ class JoinedWrites(Struct, eq=False):
 
     def close(self) -> None:
         """Close the connection behind what was taken."""
-        self.flush()
+        if not self.transport.is_closing():
+            self.flush()
         self.transport.close()
 
 
