@@ -27,12 +27,13 @@ from folkmoot.core.errors import (
     DatabaseTooOld,
     DatabaseUnreachable,
     FolkmootError,
+    SettingsError,
     StatementFailed,
     StoreClosed,
     TextUnstorable,
 )
 from folkmoot.core.ports import NewRows, Row, Tx
-from folkmoot.store.postgres import HubNode, PostgresStore, nodes, schema
+from folkmoot.store.postgres import HubNode, PostgresStore, inspect_server, nodes, schema
 from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
@@ -69,6 +70,18 @@ def with_url(folder: Path, body: Callable[[str], Awaitable[None]]) -> None:
         await body(await postgres.schema_of(folder))
 
     asyncio.run(main())
+
+
+def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(
+    tmp_path: Path,
+) -> None:
+    async def body(url: str) -> None:
+        for attempt in (PostgresStore.open, inspect_server):
+            with pytest.raises(SettingsError, match=r"store\.url has .*nonsense") as caught:
+                await attempt(f"{url}&nonsense=sesame")
+            assert "sesame" not in caught.value.message
+
+    with_url(tmp_path, body)
 
 
 @pytest.mark.requirement("store.postgres.serializable")

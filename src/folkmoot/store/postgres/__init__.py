@@ -21,6 +21,7 @@ from folkmoot.store.inspection import AWAITED_IDS, KEY_IDS, OPENERS, DatabaseInf
 from folkmoot.store.postgres.dialect import (
     CONNECT_SECONDS,
     POSTGRES,
+    connecting,
     translate_error,
     use_our_types,
 )
@@ -72,7 +73,8 @@ async def inspect_server(url: str) -> DatabaseInfo:
 async def looking_at(url: str) -> AsyncIterator[Any]:
     """A connection of its own, on which nothing is changed."""
     try:
-        connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
+        with connecting(without_password(url)):
+            connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
         try:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 await use_our_types(connection)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import asyncpg
@@ -21,6 +23,7 @@ from folkmoot.core.errors import (
     DatabaseUnwritable,
     DiskFailed,
     DiskFull,
+    SettingsError,
     StatementFailed,
     StoreError,
 )
@@ -90,6 +93,16 @@ def translate_error(error: BaseException, where: str = "") -> StoreError:
     words = words_of(error)
     place = f"{where}: " if where else ""
     return kind(f"{place}{sentence}: {words}." if words else f"{place}{sentence}.")
+
+
+@contextmanager
+def connecting(where: str) -> Iterator[None]:
+    """Name `store.url` where the server refuses a parameter in it, as a connection begins."""
+    try:
+        yield
+    except (asyncpg.UndefinedObjectError, asyncpg.CantChangeRuntimeParamError) as error:
+        told = f"store.url has a parameter that the server refuses: {words_of(error)}."
+        raise SettingsError(f"{where}: {told}") from error
 
 
 def words_of(error: BaseException) -> str:

@@ -53,6 +53,7 @@ from folkmoot.store.postgres.dialect import (
     POSTGRES,
     RAN_AGAIN,
     STATEMENTS_KEPT,
+    connecting,
     limit_idle,
     translate_error,
     use_our_types,
@@ -161,7 +162,8 @@ class PostgresStore:
                 reset=leave_as_is,
                 server_settings={"application_name": "folkmoot"},
             )
-            store._pool = await pool(min_size=1, max_size=connections)
+            with connecting(store.where):
+                store._pool = await pool(min_size=1, max_size=connections)
             async with store._pool.acquire() as connection:
                 await check_server(connection, store.where)
                 await migrate(connection, load_migrations(), store.where)
