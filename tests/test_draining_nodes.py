@@ -9,9 +9,11 @@ import pytest
 
 from folkmoot import app
 from folkmoot.app import Hub
+from folkmoot.cli.serve import failed_check, readiness
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.ports import ListedNode
+from folkmoot.datafolder import Paths
 from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
 from tests.harness import ask, run
@@ -64,6 +66,13 @@ def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
                     return (await ask(port(first), "/health/ready")).status == 503
 
                 await soon(not_ready)
+                paths = Paths(first.settings.data_folder)
+
+                async def told() -> bool:
+                    failure = await asyncio.to_thread(failed_check, paths)
+                    return readiness(failure) == [("Ready", "no: draining, or drained")]
+
+                await soon(told)
                 assert await turned_away(port(first), ann.token) == CloseCode.RESTARTING
                 async with joined(port(second), ann.token) as again:
                     await again.said(chat("here again"))

@@ -129,10 +129,11 @@ def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
     told = rb'{"pid": 1, "version": "\u001b]0;x\u0007\u009b2J", "uptime": 1.0, '
     told += rb'"url": "http://x\nData in     /forged"}'
     failed = rb'{"error": {"code": "backup_failed", "message": "bad\nfolkmoot: \u001b[2Jgood"}}'
-    answering((200, told), (200, told), (500, failed))
+    unready = rb'{"status": "no", "checks": {"x": {"ok": false, "error": "a\nUp  \u001b[2J"}}}'
+    answering((200, told), (503, unready), (200, told), (500, failed))
     plain = folkmoot("status")
     assert plain.code == 0
-    assert len(plain.out.splitlines()) == 5
+    assert len(plain.out.splitlines()) == 6
     as_json = folkmoot("status", "--json")
     assert json.loads(as_json.out)["version"] == "\x1b]0;x\x07\x9b2J"
     backup = folkmoot("backup", "one.db")

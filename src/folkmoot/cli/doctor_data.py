@@ -8,12 +8,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
 from folkmoot import __version__
-from folkmoot.cli.operator import decoded, read_socket, understood
 from folkmoot.cli.output import duration, size
-from folkmoot.cli.serve import amount, hub_status
+from folkmoot.cli.serve import amount, failed_check, hub_status
 from folkmoot.core.errors import DatabaseDamaged, FolkmootError, ServeError
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
@@ -55,20 +52,6 @@ AWAITED = (
 )
 
 UNREACHED = "Other nodes cannot reach this one there: see cluster.address in the settings."
-
-
-class HubCheck(Struct, frozen=True):
-    """The outcome of one readiness check of a running hub."""
-
-    ok: bool
-    error: str = ""
-
-
-class HubReport(Struct, frozen=True):
-    """Whether a hub is ready."""
-
-    status: str
-    checks: dict[str, HubCheck]
 
 
 def check_data(settings: Settings) -> Iterator[Finding]:
@@ -288,16 +271,6 @@ def has_database(paths: Paths) -> bool:
         return paths.database_exists()
     except FolkmootError:
         return False
-
-
-def failed_check(paths: Paths) -> str | None:
-    """The code of what keeps the running hub from being ready, if anything does."""
-    try:
-        _, body = read_socket(paths.control_socket, "/health/ready")
-        report = understood(decoded(body), HubReport)
-    except FolkmootError:
-        return None
-    return next((check.error for check in report.checks.values() if not check.ok), None)
 
 
 def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
+from msgspec import Struct
 
 from folkmoot import __version__
 from folkmoot.cli.backends_show import counted
@@ -44,6 +45,7 @@ from folkmoot.cli.output import (
     say_data,
     size,
 )
+from folkmoot.core.errors import FolkmootError, NodeDraining
 from folkmoot.datafolder import Paths
 from folkmoot.settings import FIELDS
 from folkmoot.settings.fields import in_effect
@@ -135,11 +137,43 @@ def amount(used: int, limit: int) -> str:
     return f"{size(used)} of {size(limit)}" if limit else size(used)
 
 
+class HubCheck(Struct, frozen=True):
+    """The outcome of one readiness check of a running hub."""
+
+    ok: bool
+    error: str = ""
+
+
+class HubReport(Struct, frozen=True):
+    """Whether a hub is ready."""
+
+    status: str
+    checks: dict[str, HubCheck]
+
+
+def readiness(failure: str | None) -> list[tuple[str, str]]:
+    """The line of a hub that is not ready."""
+    if failure is None:
+        return []
+    why = "draining, or drained" if failure == NodeDraining.code else failure
+    return [("Ready", f"no: {why}")]
+
+
 def hub_status(paths: Paths) -> HubStatus:
     """How the hub on a data folder is; raises `HubNotRunning` when there is none."""
     from folkmoot.operations.operator.hub import HubStatus
 
     return understood(ask_running(paths, "folkmoot/status"), HubStatus)
+
+
+def failed_check(paths: Paths) -> str | None:
+    """The code of what keeps the running hub from being ready, if anything does."""
+    try:
+        _, body = read_socket(paths.control_socket, "/health/ready")
+        report = understood(decoded(body), HubReport)
+    except FolkmootError:
+        return None
+    return next((check.error for check in report.checks.values() if not check.ok), None)
 
 
 def status(
@@ -157,8 +191,8 @@ def status(
 ) -> None:
     """Show whether a hub is running, and where.
 
-    The exit code is 6 when none is running on the data folder; with --ready, 1 when it is not
-    ready.
+    Says so when the hub is not ready, such as a node that is drained. The exit code is 6 when none
+    is running on the data folder; with --ready, 1 when it is not ready.
     """
     paths = Paths(settings_from(config, data=data).settings.data_folder)
     hub = hub_status(paths)
@@ -189,6 +223,7 @@ def status(
         ("Version", hub.version),
         ("Process", str(hub.pid)),
         ("Up", duration(hub.uptime)),
+        *readiness(failed_check(paths)),
         ("Data in", str(paths.folder)),
         *((NAMES.get(what, what), amount(use.used, use.limit)) for what, use in hub.quotas.items()),
     ]
