@@ -338,7 +338,8 @@ def test_whoever_was_replaced_is_told_and_closes_its_connections(
                 assert pair.first._live.get(record.id) is None
             else:
                 kicked = envelope("room.kick", {"participant": "bob"})
-                await live.post(ann.principal, Role.OWNER, kicked)
+                with pytest.raises(RoomUnavailable):
+                    await live.post(ann.principal, Role.OWNER, kicked)
                 await reached(lambda: not live.is_busy)
             with pytest.raises((RoomTakenOver, RoomElsewhere)):
                 await pair.first.change(ann, "square", read_patch({"capabilities": ["chat.*"]}))
