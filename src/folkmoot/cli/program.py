@@ -311,12 +311,9 @@ def unexpected(error: Exception) -> int:
 
 def misused(error: typer.TyperException) -> int:
     """One line for a wrong command line, and one that says where to look."""
-    told = INVALID.sub(r"\1 must", error.format_message()).rstrip(".")
-    message = told.removeprefix(BARE)
-    # What a command says of a value may begin with that, and a name in capitals, such as CLIENT,
-    # stays as the help spells it.
-    as_is = message != told or message[1:2].isupper()
-    complain(message if as_is else message[:1].lower() + message[1:])
+    message = INVALID.sub(r"\1 must", error.format_message()).removeprefix(BARE).rstrip(".")
+    # A name in capitals, such as CLIENT, stays as the help spells it.
+    complain(message if message[1:2].isupper() else message[:1].lower() + message[1:])
     context = getattr(error, "ctx", None)
     say(f"Try '{context.command_path if context else PROGRAM} --help'.", err=True)
     return error.exit_code
