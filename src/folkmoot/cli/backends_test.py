@@ -95,7 +95,8 @@ def checked_spec(name: str, table: dict[str, Any]) -> tuple[BackendSpec, list[st
 
     spec, told, notes = check_table(name, table, Path.cwd())
     if spec is None:
-        advice = re.sub(r'add namespace = "(\w+)"$', r"give it one with --namespace \1", told[0])
+        told_of_it = told[0].removeprefix(f"{name}: ")
+        advice = re.sub(r'add namespace = "(\w+)"$', r"give it one with --namespace \1", told_of_it)
         raise typer.BadParameter(advice)
     return spec, notes
 
