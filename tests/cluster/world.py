@@ -28,7 +28,6 @@ from folkmoot.cluster.lease import Lease
 from folkmoot.cluster.messages import (
     AskOwner,
     Batch,
-    Command,
     EndSession,
     JoinRoom,
     NotOwner,
@@ -42,7 +41,7 @@ from folkmoot.cluster.messages import (
     decode,
     encode,
 )
-from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey, SessionKey
+from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey
 from folkmoot.core.closecodes import CloseCode
 from tests.cluster.ownership import Ownership
 
@@ -204,11 +203,8 @@ class RoomAtOwner:
         self.releasing = False
 
     def arrived(self, effect: Arrived) -> None:
-        for number, command in enumerate(effect.commands, effect.first):
-            self._arrived(effect.key, number, command)
-
-    def _arrived(self, key: SessionKey, number: int, command: Command) -> None:
-        remote = RemoteKey(key, getattr(command, "connection", 0))
+        command = effect.command
+        remote = RemoteKey(effect.key, getattr(command, "connection", 0))
         if type(command) is JoinRoom:
             self.items.append(("join", remote, command))
         elif type(command) is SendMessages:
@@ -221,8 +217,8 @@ class RoomAtOwner:
                     self.lines.append((id_, text))
                     self.items.append(("line", len(self.lines)))
         elif type(command) is AskOwner:
-            self.items.append(("answer", key, command))
-        self.items.append(("resolve", key, number))
+            self.items.append(("answer", effect.key, command))
+        self.items.append(("resolve", effect.key, effect.number))
 
     def commit(self) -> None:
         """Store what was said since the last commit, and carry it out afterwards."""
