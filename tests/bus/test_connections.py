@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from folkmoot.bus import limits
 from folkmoot.core.ports import Event
 from tests import nats
 from tests.certificates import certificate
 from tests.contract.test_bus import receive
-from tests.faults.cluster import Cable, Cut
+from tests.faults.cluster import Cable
 from tests.harness import run
 from tests.nats import NatsProcess, node, until
 
@@ -116,40 +115,3 @@ def test_a_bus_comes_back_after_a_fault_that_nobody_expected(
 
     run(body())
     assert "a connection of the bus failed" in caplog.text
-
-
-def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from folkmoot.bus import nats as module
-
-    # The system would give the connection up.
-    monkeypatch.setattr(module, "SILENT_SECONDS", 300.0)
-
-    async def body() -> None:
-        shared = b"s" * 32
-        async with (
-            cabled(nats.SHARED[0].port) as (cable, port),
-            node(f"nats://127.0.0.1:{port}", shared) as one,
-            node(key=shared) as two,
-        ):
-            came: list[int] = []
-            two.receive(lambda _, message: came.append(len(message)))
-            await until(lambda: one.peers == two.peers == 1)
-            cable.cut(Cut.HELD)
-            sent = 0
-            while one.send(two.node, b"x" * 1_000_000):
-                sent += 1
-            assert one._client is not None
-            [way, *_] = one._client._transports()
-            try:
-                await until(way.get_write_buffer_size)
-                assert way.get_write_buffer_size() < 2_000_000
-                assert one._outbox_bytes > limits.MAX_OUTBOX_BYTES / 2
-            finally:
-                cable.mend()
-            await until(lambda: len(came) == sent)
-            await until(lambda: not one._outbox)
-            assert one._outbox_bytes == 0
-
-    run(body(), 120)

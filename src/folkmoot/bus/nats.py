@@ -45,7 +45,6 @@ from folkmoot.bus.limits import (
     PULSE_SECONDS,
     RETRY_SECONDS,
     SILENT_SECONDS,
-    WRITE_BYTES,
 )
 from folkmoot.bus.memory import MemoryBus
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
@@ -182,8 +181,7 @@ class BusClient(Client):  # type: ignore[misc]
     def limit_unacknowledged(self) -> None:
         """Have the system end the connection when the other machine is gone, or the way to it.
 
-        One that is there acknowledges what it gets. A server that reads nothing for so long, while
-        something waits to be sent, is given up as well.
+        One that is there acknowledges what it gets, however busy its server is.
         """
         for transport in self._transports():
             # Not every system can.
@@ -419,24 +417,13 @@ class NatsBus(MemoryBus):
             await self._has_outgoing.wait()
             if self._client is not client:
                 return
-            commands = self._take_commands()
+            commands, self._outbox, self._outbox_bytes = self._outbox, [], 0
+            self._has_outgoing.clear()
             try:
                 await client.write(commands)
             except ENDED:
                 self._unsent["unsent"] += len(commands)
                 client.lost.set()
-
-    def _take_commands(self) -> list[bytes]:
-        """The next commands to write, few enough for a question to the server to pass soon."""
-        count = size = 0
-        while count < len(self._outbox) and size < WRITE_BYTES:
-            size += len(self._outbox[count])
-            count += 1
-        commands, self._outbox = self._outbox[:count], self._outbox[count:]
-        self._outbox_bytes -= size
-        if not self._outbox:
-            self._has_outgoing.clear()
-        return commands
 
     def emit(self, subject: str, event: Any, *, change: int = 0) -> None:
         """Publish without waiting; every listener of this process was called when it returns."""
@@ -519,9 +506,8 @@ class NatsBus(MemoryBus):
             self._unsent["unsent"] += len(frames)
             return False
         name = subject.encode()
-        commands = [b"PUB %b %d\r\n%b\r\n" % (name, len(one), one) for one in frames]
-        self._outbox += commands
-        self._outbox_bytes += sum(map(len, commands))
+        self._outbox += [b"PUB %b %d\r\n%b\r\n" % (name, len(one), one) for one in frames]
+        self._outbox_bytes += size
         self._has_outgoing.set()
         return True
 
