@@ -63,8 +63,6 @@ DEFAULT_PORT = 4222
 SCHEMES = ("nats", "tls")
 UNLIMITED_SECONDS = 86_400
 """For the library, where we wait no longer than we want ourselves."""
-ENDED = (NatsError, OSError, RuntimeError)
-"""What is raised where a connection has ended; uvloop's transports raise `RuntimeError`."""
 
 
 class NatsServer(NamedTuple):
@@ -162,13 +160,13 @@ class BusClient(Client):  # type: ignore[misc]
         """Wait until the server answers; False if the connection has ended."""
         try:
             await self.flush(UNLIMITED_SECONDS)
-        except ENDED:
+        except (NatsError, OSError):
             return False
         return True
 
     async def end(self) -> None:
         """Close the connection, without waiting for a server that takes nothing any more."""
-        with contextlib.suppress(*ENDED):
+        with contextlib.suppress(NatsError, OSError, TimeoutError):
             async with asyncio.timeout(SILENT_SECONDS):
                 await self.close()
         self.abort()
@@ -325,7 +323,7 @@ class NatsBus(MemoryBus):
         except asyncio.CancelledError:
             client.abort()
             raise
-        except (*ENDED, ValueError) as error:
+        except (NatsError, OSError, ValueError, TimeoutError) as error:
             reason = errors[-1] if errors else describe(error)
         else:
             if client.max_payload < MIN_FRAME_BYTES:
@@ -343,8 +341,6 @@ class NatsBus(MemoryBus):
                 logger.info("the bus is connected", extra={"node": self.node})
                 try:
                     await self._serve(client)
-                except Exception:
-                    logger.exception("a connection of the bus failed")
                 finally:
                     self._client = None
                     self._unsent["unsent"] += len(self._outbox)
@@ -421,7 +417,7 @@ class NatsBus(MemoryBus):
             self._has_outgoing.clear()
             try:
                 await client.write(commands)
-            except ENDED:
+            except (NatsError, OSError):
                 self._unsent["unsent"] += len(commands)
                 client.lost.set()
 
@@ -591,8 +587,6 @@ def describe(error: BaseException) -> str:
     """What is wrong, in a few words; those of the library repeat no password."""
     if isinstance(error, TimeoutError):
         return "it does not answer"
-    if isinstance(error, RuntimeError):
-        return "it closed the connection"
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.strerror:
         # asyncio's own words repeat the address instead.
         return os.strerror(error.errno or 0) if (error.errno or 0) > 0 else error.strerror
