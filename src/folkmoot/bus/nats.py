@@ -18,13 +18,14 @@ import random
 import secrets
 import socket
 import ssl
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
+from nats.errors import SlowConsumerError
 
 from folkmoot.bus.frames import NODE_BYTES, Accepted, FrameChecker, FrameMaker, hub_name
 from folkmoot.bus.limits import (
@@ -35,6 +36,8 @@ from folkmoot.bus.limits import (
     MAX_CHANGES,
     MAX_EVENT,
     MAX_FRAME_BYTES,
+    MAX_INBOX_FRAME_BYTES,
+    MAX_INBOX_FRAMES,
     MAX_OUTBOX,
     MAX_OUTBOX_BYTES,
     MAX_QUEUED_EVENT_BYTES,
@@ -114,15 +117,10 @@ def with_login(found: SplitResult, port: int, first: NatsServer | None) -> NatsS
 
 
 class BusClient(Client):  # type: ignore[misc]
-    """A client for one connection.
+    """A client for one connection."""
 
-    Frames pass it without the queues and tasks that the library has for each subscription.
-    """
-
-    def __init__(self, receive: Callable[[str, bytes], None], *, needs_tls: bool) -> None:
+    def __init__(self, *, needs_tls: bool) -> None:
         super().__init__()
-        self._receive = receive
-        self._received = 0
         self._needs_tls = needs_tls
         self.lost = asyncio.Event()
 
@@ -135,20 +133,6 @@ class BusClient(Client):  # type: ignore[misc]
         if initial_connection and self._needs_tls and not info.get("tls_required"):
             raise NatsError("the server offers no TLS")
         await super()._process_info(info, initial_connection)
-
-    async def _process_msg(
-        self, _sid: int, subject: bytes, _reply: bytes, data: bytes, _headers: bytes | None
-    ) -> None:
-        # What comes next is read when this returns.
-        self._receive(subject.decode(), data)
-        self._received += 1
-        if self._received % FRAMES_PER_TURN == 0:
-            await asyncio.sleep(0)
-
-    async def write(self, commands: Sequence[bytes]) -> None:
-        """Write whole commands, and wait while too much of what was written is not sent."""
-        self._transport.writelines(commands)
-        await self._transport.drain()
 
     @property
     def is_alive(self) -> bool:
@@ -218,8 +202,7 @@ class NatsBus(MemoryBus):
             self._local.add(check_pattern(pattern), pattern)
         self._client: BusClient | None = None
         self._room = MIN_FRAME_BYTES
-        self._outbox: list[bytes] = []
-        """Frames that wait to be written, each in a command to the server."""
+        self._outbox: deque[tuple[str, bytes]] = deque()
         self._outbox_bytes = 0
         self._has_outgoing = asyncio.Event()
         self._handler: MessageHandler | None = None
@@ -228,6 +211,7 @@ class NatsBus(MemoryBus):
         """The numbers of changes that listeners have heard of."""
         self._last_change: OrderedDict[str, int] = OrderedDict()
         """The highest of them, by subject."""
+        self._checked = 0
         self._missed_count = 0
         self._telling: asyncio.TimerHandle | None = None
         self._tick: asyncio.TimerHandle | None = None
@@ -288,16 +272,26 @@ class NatsBus(MemoryBus):
 
     async def _connect(self, server: NatsServer, *subjects: str) -> BusClient | None:
         """Connect to a server and subscribe there; None, and `_error`, if it cannot be used."""
-        client = BusClient(self._receive, needs_tls=server.tls)
+        client = BusClient(needs_tls=server.tls)
         lost = client.lost
         errors: list[str] = []
 
         async def failed(error: Exception) -> None:
-            errors.append(describe(error))
-            lost.set()
+            if isinstance(error, SlowConsumerError):
+                self._unsent["overrun"] += 1
+                self._miss(1)
+            else:
+                errors.append(describe(error))
+                lost.set()
 
         async def closed() -> None:
             lost.set()
+
+        async def received(message: Any) -> None:
+            self._receive(message.subject, message.data)
+            if self._checked >= FRAMES_PER_TURN:
+                self._checked = 0
+                await asyncio.sleep(0)
 
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -316,7 +310,12 @@ class NatsBus(MemoryBus):
                     **login(server),
                 )
                 for subject in subjects:
-                    await client.subscribe(subject)
+                    await client.subscribe(
+                        subject,
+                        cb=received,
+                        pending_msgs_limit=MAX_INBOX_FRAMES,
+                        pending_bytes_limit=MAX_INBOX_FRAME_BYTES,
+                    )
                 lost.clear()
                 client.limit_unacknowledged()
                 await client.flush(ANSWER_SECONDS)
@@ -411,15 +410,16 @@ class NatsBus(MemoryBus):
     async def _write(self, client: BusClient) -> None:
         while self._client is client:
             await self._has_outgoing.wait()
-            if self._client is not client:
-                return
-            commands, self._outbox, self._outbox_bytes = self._outbox, [], 0
-            self._has_outgoing.clear()
-            try:
-                await client.write(commands)
-            except (NatsError, OSError):
-                self._unsent["unsent"] += len(commands)
-                client.lost.set()
+            while self._outbox and self._client is client:
+                subject, frame = self._outbox.popleft()
+                self._outbox_bytes -= len(frame)
+                try:
+                    await client.publish(subject, frame)
+                except (NatsError, OSError):
+                    self._unsent["unsent"] += 1
+                    client.lost.set()
+            if self._client is client:
+                self._has_outgoing.clear()
 
     def emit(self, subject: str, event: Any, *, change: int = 0) -> None:
         """Publish without waiting; every listener of this process was called when it returns."""
@@ -501,13 +501,13 @@ class NatsBus(MemoryBus):
         ):
             self._unsent["unsent"] += len(frames)
             return False
-        name = subject.encode()
-        self._outbox += [b"PUB %b %d\r\n%b\r\n" % (name, len(one), one) for one in frames]
+        self._outbox.extend((subject, frame) for frame in frames)
         self._outbox_bytes += size
         self._has_outgoing.set()
         return True
 
     def _receive(self, subject: str, data: bytes) -> None:
+        self._checked += 1
         to_all = subject == self._to_all
         found = self._reader.read(subject, data, asyncio.get_running_loop().time(), to_all=to_all)
         if found is None or self._closed:
