@@ -19,7 +19,7 @@ SPEAKERS = 3
 """In each room, and one who only listens."""
 WRITERS = ("ann", "ben", "cat")
 IN_SESSIONS = ("dan", "eve")
-RECOVER_SECONDS = 150.0
+RECOVER_SECONDS = 60.0
 """Within which everyone must be heard again, on a machine with much to do."""
 
 

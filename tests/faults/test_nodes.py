@@ -27,7 +27,7 @@ from tests.harness import run
 pytestmark = [pytest.mark.long, postgres.needs_own()[-1], nats.NEEDED[-1]]
 
 SEED, _, ONLY = (os.environ.get("TEST_SEED") or "403").partition(":")
-ROUNDS = 10
+ROUNDS = 20
 SKEWS = (0.0, 90.0, -3600.0)
 """By how many seconds the clocks of the nodes' machines are wrong at first."""
 MOST_SKEWED = 86_400.0
