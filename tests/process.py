@@ -56,6 +56,10 @@ class Process:
         assert self.child.stderr
         self._logged.extend(self.child.stderr)
 
+    def logged(self, lines: int) -> str:
+        """The last lines that it logged until now."""
+        return "".join(self._logged[-lines:])
+
     def __enter__(self) -> Self:
         return self
 

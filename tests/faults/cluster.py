@@ -27,6 +27,8 @@ BACKEND = Path(__file__).with_name("tally_backend.py")
 
 Ends: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
+LOG_LINES = 60
+
 
 class Cut(Enum):
     """What is wrong with a cable."""
@@ -132,6 +134,10 @@ class Node:
             return Process(self.folder, port=self.port, **self.variables)
 
         self._process = await asyncio.to_thread(start)
+
+    def log(self) -> str:
+        """The last lines that it logged."""
+        return "" if self._process is None else self._process.logged(LOG_LINES)
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -101,9 +102,12 @@ class Crowd:
                     await asyncio.sleep(0.05)
         except TimeoutError:
             state = [
-                (one.name, one.room, one.last, len(one.unsure), one.visits, one.codes[-5:])
+                f"{one.name} in {one.room} at {one.port}: {one.last} heard, {len(one.unsure)} "
+                f"unsure, {one.visits} visits, {one.codes[-5:]}, {dict(one.errors)}"
                 for one in self.roamers
             ]
+            for node in self.there.nodes:
+                sys.stdout.write(f"node {node.number} at {node.port}:\n{node.log()}\n")
             raise AssertionError(
                 f"not all is well after {RECOVER_SECONDS} s: {state}, letters "
                 f"{len(self.letters.acknowledged)} of {letters}, in sessions "

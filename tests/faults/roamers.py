@@ -82,6 +82,8 @@ class Roamer(Talker):
         self._refused: list[str] = []
         self.errors: Counter[str] = Counter()
         self.visits = 0
+        self.port = 0
+        """The node that was gone to last."""
         self._said_at: dict[str, float] = {}
 
     async def roam(self, over: asyncio.Event) -> None:
@@ -92,6 +94,7 @@ class Roamer(Talker):
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _visit(self, port: int, over: asyncio.Event) -> None:
+        self.port = port
         query = {"after": self.last, "conn": self.name, "epoch": self.epoch}
         given = {name: value for name, value in query.items() if value is not None}
         url = address(port, self._token, self.room, **given)
@@ -105,7 +108,8 @@ class Roamer(Talker):
                 close_timeout=0.2,
                 ping_interval=None,
             )
-        except GONE:
+        except GONE as error:
+            self.errors[f"not let in: {error}"] += 1
             return
         self.visits += 1
         try:
