@@ -123,7 +123,8 @@ def be_patient() -> None:
 @asynccontextmanager
 async def node(url: str = "", key: bytes = b"", **options: Any) -> AsyncIterator[NatsBus]:
     """A node of a hub with this key, or of a hub of its own."""
-    from folkmoot.bus.nats import NatsBus, parse_servers
+    from folkmoot.bus.nats import NatsBus
+    from folkmoot.bus.nats_client import parse_servers
 
     bus = NatsBus(parse_servers(url or SHARED[0].url), **options)
     try:

@@ -63,7 +63,8 @@ async def nodes(
     folder: Path, count: int = 2, demo: Demo | None = None, **values: object
 ) -> AsyncIterator[Nodes]:
     """Hubs on one database and bus, each with an address."""
-    from folkmoot.bus.nats import NatsBus, parse_servers
+    from folkmoot.bus.nats import NatsBus
+    from folkmoot.bus.nats_client import parse_servers
 
     server, url = NatsProcess(), await postgres.schema_of(folder)
 

@@ -49,7 +49,8 @@ async def several_nodes(
     folder: Path, names: Sequence[str], *, cut: bool = False
 ) -> AsyncIterator[list[Hub]]:
     """As many hubs as there are names."""
-    from folkmoot.bus.nats import NatsBus, parse_servers
+    from folkmoot.bus.nats import NatsBus
+    from folkmoot.bus.nats_client import parse_servers
 
     server, url = NatsProcess(), await postgres.schema_of(folder)
 

@@ -554,14 +554,14 @@ def test_a_server_with_tls_is_used_when_it_is_trusted(
     ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    from folkmoot.bus.nats import parse_servers
+    from folkmoot.bus.nats_client import parse_servers
 
     with pytest.raises(SettingsError):
         parse_servers(url)
 
 
 def test_an_address_names_servers_and_shows_no_password() -> None:
-    from folkmoot.bus.nats import parse_servers
+    from folkmoot.bus.nats_client import parse_servers
 
     found = parse_servers("tls://hub:p%40ss@one,two:1,other:word@[::1]:2")
     assert [str(each) for each in found] == ["tls://one:4222", "tls://two:1", "tls://[::1]:2"]

@@ -31,7 +31,8 @@ def publishing(*told: Any, subject: str = SAY) -> Callable[[Tx], Awaitable[None]
 
 @asynccontextmanager
 async def node(url: str, server: str, key: bytes) -> AsyncIterator[Any]:
-    from folkmoot.bus.nats import NatsBus, parse_servers
+    from folkmoot.bus.nats import NatsBus
+    from folkmoot.bus.nats_client import parse_servers
     from folkmoot.store.postgres import PostgresStore
 
     bus = NatsBus(parse_servers(server))

@@ -465,7 +465,8 @@ def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of_lease
 def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         pytest.importorskip("nats")
-        from folkmoot.bus.nats import NatsBus, parse_servers
+        from folkmoot.bus.nats import NatsBus
+        from folkmoot.bus.nats_client import parse_servers
 
         # A bus is checked before the first lease, and started after it.
         buses = [NatsBus(parse_servers("nats://127.0.0.1:1")) for _ in range(2)]

@@ -37,7 +37,8 @@ def make_bus(url: str, *, local: Iterable[str] = (), tls: SSLContext | None = No
     if not url:
         return MemoryBus()
     try:
-        from folkmoot.bus.nats import NatsBus, parse_servers
+        from folkmoot.bus.nats import NatsBus
+        from folkmoot.bus.nats_client import parse_servers
     except ModuleNotFoundError as error:
         raise SettingsError(MISSING) from error
     return NatsBus(parse_servers(url), local=local, tls=tls)
