@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from types import CodeType
 from typing import Any, TypeVar
@@ -26,7 +25,6 @@ from folkmoot.core.errors import (
     BusClosed,
     BusError,
     DatabaseUnwritable,
-    StoreClosed,
     StoreError,
     StoreOverloaded,
 )
@@ -44,14 +42,12 @@ from folkmoot.core.ports import (
     Tx,
     Unit,
 )
-from folkmoot.settings.types import database_url, without_password
+from folkmoot.settings.types import database_url
 from folkmoot.store.postgres.backends import NodeBackends
 from folkmoot.store.postgres.changes import ChangeLog
 from folkmoot.store.postgres.dialect import (
     CONNECT_SECONDS,
-    LOST,
     POSTGRES,
-    RAN_AGAIN,
     STATEMENTS_KEPT,
     connecting,
     limit_idle,
@@ -62,9 +58,10 @@ from folkmoot.store.postgres.gather import Gatherer
 from folkmoot.store.postgres.nodes import RENEWALS, HearTime, HubNode, NodeLease, NodeRooms
 from folkmoot.store.postgres.rates import SharedRates
 from folkmoot.store.postgres.schema import check_server, migrate
-from folkmoot.store.postgres.server import ServerTimeline, vacuum
+from folkmoot.store.postgres.server import vacuum
 from folkmoot.store.postgres.sessions import NodeSessions
-from folkmoot.store.postgres.tx import ColumnTypes, PostgresTx, SecondStatement
+from folkmoot.store.postgres.transactions import ATTEMPT_SECONDS, Transactions, terminate
+from folkmoot.store.postgres.tx import SecondStatement
 from folkmoot.store.schema import load_migrations
 from folkmoot.store.tx import Published
 
@@ -73,12 +70,6 @@ T = TypeVar("T")
 LOG = logging.getLogger(__name__)
 
 STATEMENT_SECONDS = 60.0
-BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-BEGIN_IN_ANY_ORDER = "BEGIN ISOLATION LEVEL READ COMMITTED"
-BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-ATTEMPT_SECONDS = 20.0
-"""How long a unit that loses races, or its connection, is tried again."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
 VACUUM_SECONDS = 30.0
 """How often what was deleted is removed from the tables, where something was."""
 CLEAN_SECONDS = 60.0
@@ -87,7 +78,7 @@ KNOWN_QUERIES = 4_096
 BACKUP = "A PostgreSQL database is backed up with pg_dump, or by its server's own archive."
 
 
-class PostgresStore:
+class PostgresStore(Transactions):
     """The database of a hub, on one node or many. Open it with `PostgresStore.open`."""
 
     identity: DatabaseIdentity
@@ -97,29 +88,20 @@ class PostgresStore:
     sole_writer = False
 
     def __init__(self, url: str, *, queue: int, bus: Bus | None, synchronous_replica: bool) -> None:
-        self.where = without_password(url)
+        super().__init__(url, synchronous_replica=synchronous_replica)
         self.bus = bus or MemoryBus()
-        self._pool: Any = None
         self._queue = queue
-        self._timeline = ServerTimeline(self.where, synchronous=synchronous_replica)
-        self._lease: NodeLease | None = None
         self._lease_pool: Any = None
         """One connection that nothing else waits for or uses."""
-        self._log: ChangeLog | None = None
-        self._limit_idle = ""
-        self._closed = False
         self._running: set[asyncio.Task[Any]] = set()
         self._in_views: dict[CodeType, None] = {}
         """Queries known to run more than one statement."""
-        self._types: ColumnTypes = {}
         self._look_ups: dict[str, Gatherer[str, Row | None]] = {}
         """By statement, of which there are few."""
         self.rates = SharedRates(self._run_alone, self._start, queue)
-        self._to_vacuum = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._writes = self._reads = 0
         self._units = self._failed_units = self._reads_done = self._failed_reads = 0
-        self._races = 0
         self._seconds = 0.0
 
     @classmethod
@@ -275,16 +257,6 @@ class PostgresStore:
             self._look_ups[sql] = Gatherer(ask, self._start, self._queue)
         return await self._look_ups[sql].get(key)
 
-    async def _run_alone(self, sql: str, params: Sequence[Any]) -> list[Row]:
-        """The rows of one statement, which is run again if its connection is lost."""
-        self._require_open()
-
-        async def attempt() -> list[Row]:
-            async with self._connected() as connection:
-                return await PostgresTx(connection).fetch(sql, params)
-
-        return await self._repeated(attempt)
-
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Run work to its end, even if its caller leaves."""
         task = asyncio.create_task(work)
@@ -297,26 +269,6 @@ class PostgresStore:
         if not task.cancelled():
             # If its caller has left, nobody else looks at its failure, and asyncio complains.
             task.exception()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise StoreClosed("The database is closed.")
-        self._timeline.require_same()
-        if self._log is not None:
-            self._log.require()
-
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Any]:
-        """A connection of the pool, which is replaced if it turns out to be lost."""
-        async with self._pool.acquire() as connection:
-            self._timeline.require_same()
-            try:
-                if self._lease is not None:
-                    await self._lease.require(connection)
-                yield connection
-            except LOST:
-                terminate(connection)
-                raise
 
     async def _until_committed(
         self, unit: Unit[T], commit: Callable[[Unit[T]], Awaitable[tuple[T, list[Published]]]]
@@ -334,61 +286,6 @@ class PostgresStore:
         for event in events:
             self._publish(event)
         return result
-
-    async def _commit(self, unit: Unit[T], *, any_order: bool = False) -> tuple[T, list[Published]]:
-        """Run a unit in a transaction of its own."""
-        async with self._connected() as connection:
-            tx = PostgresTx(connection, self._types, publishes=True)
-            async with self._begun(connection, BEGIN_IN_ANY_ORDER if any_order else BEGIN):
-                result = await unit(tx)
-                tx.require_whole()
-                await self._note(tx, connection)
-            try:
-                await connection.execute("COMMIT")
-            except LOST as error:
-                terminate(connection)
-                raise self._unknown(error) from error
-        if tx.changes:
-            self._to_vacuum.set()
-        return result, tx.events
-
-    @asynccontextmanager
-    async def _begun(self, connection: Any, begin: str) -> AsyncIterator[None]:
-        """A transaction, which is undone if something is raised in it, and else is to be ended."""
-        await connection.execute(f"{begin};{self._limit_idle}")
-        try:
-            yield
-        except BaseException:
-            # A connection that is lost has undone it already.
-            with suppress(*POSTGRES):
-                await connection.execute("ROLLBACK")
-            raise
-
-    async def _run_single(self, unit: Unit[T]) -> tuple[T, list[Published]]:
-        """Run a unit of one statement, which is a transaction by itself."""
-        async with self._connected() as connection:
-            tx = PostgresTx(connection, self._types, publishes=True, single=True)
-            try:
-                result = await unit(tx)
-            except LOST as error:
-                terminate(connection)
-                raise self._unknown(error) from error
-        self._to_vacuum.set()
-        return result, []
-
-    async def _note(self, tx: PostgresTx, connection: Any) -> None:
-        """Log the events of a unit that other nodes may not miss."""
-        if self._log is not None and tx.events:
-            numbers = await self._log.note(connection, tx.events)
-            tx.events = [
-                event._replace(change=number)
-                for event, number in zip(tx.events, numbers, strict=True)
-            ]
-
-    def _unknown(self, error: BaseException) -> StoreError:
-        """What is said when the answer of a commit was lost."""
-        told = translate_error(error, self.where)
-        return type(told)(f"{told.message} It may have been done.")
 
     async def _until_read(self, query: Unit[T]) -> T:
         code = getattr(query, "__code__", None)
@@ -410,42 +307,6 @@ class PostgresStore:
             self._reads -= 1
         self._reads_done += 1
         return result
-
-    async def _ask_once(self, query: Unit[T]) -> T:
-        """Run a query of one statement, which sees one view by itself."""
-        async with self._connected() as connection:
-            return await query(PostgresTx(connection, single=True))
-
-    async def _ask_in_view(self, query: Unit[T]) -> T:
-        async with self._connected() as connection:
-            async with self._begun(connection, BEGIN_VIEW):
-                result = await query(PostgresTx(connection))
-            await connection.execute("COMMIT")
-            return result
-
-    async def _repeated(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try until a race is won or a lost connection replaced, but not for ever."""
-        deadline = time.monotonic() + ATTEMPT_SECONDS
-        pause, unique = FIRST_PAUSE, False
-        failure: StoreError
-        cause: BaseException
-        while True:
-            try:
-                return await attempt()
-            except RAN_AGAIN as error:
-                self._races += 1
-                failure, cause = translate_error(error), error
-            except LOST as error:
-                failure, cause = translate_error(error, self.where), error
-            except StoreError as error:
-                # Someone else may have been first between our look and our insert: look again.
-                if unique or not isinstance(error.__cause__, asyncpg.UniqueViolationError):
-                    raise
-                unique, failure, cause = True, error, error
-            if time.monotonic() > deadline or self._closed:
-                raise failure from cause
-            await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - spreads, hides nothing
-            pause = min(pause * 2, LONGEST_PAUSE)
 
     def _publish(self, event: Published) -> None:
         """Publish a committed event; a failing bus is only logged."""
@@ -558,9 +419,3 @@ def _reaches(bus: NodeBus | None) -> bool:
 
 async def leave_as_is(_connection: Any) -> None:
     """Reset nothing: units leave no state on their connection."""
-
-
-def terminate(connection: Any) -> None:
-    """End a connection that is of no more use, which may be known already."""
-    with suppress(asyncpg.InterfaceError):
-        connection.terminate()
