@@ -1,0 +1,105 @@
+"""Who comes in, and by what: a token, a browser's session, or a guest's credential."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from folkmoot.accounts import hash_token
+from folkmoot.core.errors import AccountSuspended, FolkmootError, TokenInvalid
+from folkmoot.rooms import invitations, queries_guests
+from folkmoot.rooms.access import SIGNED_OUT, guest_visitor, role_in, visitor_behind
+from folkmoot.rooms.connections import CONNECTED
+from folkmoot.rooms.invitations import Inviter
+from folkmoot.rooms.listing import Listing
+from folkmoot.rooms.machine import Role
+from folkmoot.rooms.model import Guest, Visitor
+from folkmoot.rooms.ports import Policy, RoomPort
+
+logger = logging.getLogger("folkmoot.rooms")
+
+
+class Admission(NamedTuple):
+    """The room to which a visitor is admitted, and their role in it."""
+
+    room: RoomPort
+    role: Role
+
+
+class RoomEntrance(Listing):
+    """The way into the rooms."""
+
+    _inviter: Inviter
+    _policy: Policy | None
+
+    async def authenticate(self, token: str) -> Visitor:
+        """Whose token this is: an account's, or a guest's credential."""
+        token_hash = hash_token(token)
+        if token_hash is not None:
+            identity = await self._accounts.authentication.by_hash(token_hash)
+            if identity is not None and identity.account is not None:
+                return visitor_behind(identity, identity.account)
+        guest = await self._guest_with(token)
+        if guest is None:
+            raise TokenInvalid
+        return guest
+
+    async def _guest_with(self, secret: str) -> Visitor | None:
+        """The guest with this credential."""
+        hashed = invitations.hash_credential(secret)
+        if hashed is None:
+            return None
+        found = await self._store.read(lambda tx: queries_guests.by_credential(tx, hashed))
+        return None if found is None else guest_visitor(*found)
+
+    async def authenticate_browser(self, secret: str) -> Visitor:
+        """The visitor of a browser session; a guest's session is its credential."""
+        guest = await self._guest_with(secret)
+        if guest is not None:
+            return guest
+        identity = await self._accounts.authentication.by_browser(secret)
+        if identity is None or identity.account is None:
+            raise TokenInvalid(SIGNED_OUT)
+        return visitor_behind(identity, identity.account)
+
+    async def exchange(self, name: str, token: str) -> tuple[Visitor, str]:
+        """A guest's credential for the invitation it was sent; that is used up."""
+        guest, credential_id, secret = await self._inviter.exchange(name, token)
+        visitor = guest_visitor(guest, credential_id)
+        if guest.capabilities:
+            await self._endow(visitor, name, guest)
+        return visitor, secret
+
+    async def _endow(self, visitor: Visitor, name: str, guest: Guest) -> None:
+        """Give a guest the promised rights; a failure does not keep it out."""
+        try:
+            record, _ = await self.find_in(visitor, name)
+            await (await self._live.open(record)).endow(visitor.principal, guest)
+        except FolkmootError as error:
+            logger.warning("a guest was not given its rights", extra={"error": error.code})
+
+    def check_connection(self, visitor: Visitor, name: str) -> None:
+        """Refuse someone whom the hub denies to join rooms, or to hear what is said in them."""
+        if self._policy is not None:
+            for operation in CONNECTED:
+                self._policy.check(visitor.principal, operation, {"room": name})
+
+    async def enter(self, visitor: Visitor, name: str) -> Admission:
+        """Let someone come in; an account that was not a member of an open room becomes one."""
+        record, membership = await self.find(visitor, name)
+        role = role_in(record, membership, visitor)
+        await self.remember(record, membership, visitor)
+        room = await self._live.open(record)
+        await room.prepare(visitor.principal.account_id)
+        return Admission(room, role)
+
+    async def _check_still(self, visitor: Visitor) -> None:
+        """Refuse someone whose account or token has become void while their message was held."""
+        if visitor.account is None:
+            return
+        account = await self._accounts.account(visitor.principal.account_id)
+        if account is not None and account.suspended_at is not None:
+            raise AccountSuspended
+        shown = visitor.credential_id
+        if account is None or (shown and await self._accounts.still_valid(shown) is None):
+            raise TokenInvalid
