@@ -20,7 +20,7 @@ from folkmoot.cli.backends_show import (
     show_views,
     views_if_running,
 )
-from folkmoot.cli.backends_test import BackendCommand, NameArgument, find_spec, try_out
+from folkmoot.cli.backends_test import NameArgument, find_spec, try_out
 from folkmoot.cli.call import (
     CallOptions,
     EraOption,
@@ -37,6 +37,7 @@ from folkmoot.cli.options import (
     ConfigOption,
     DataOption,
     JsonOption,
+    ServerCommand,
     argument,
     settings_from,
 )
@@ -184,8 +185,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """Every command of the group by its name."""
 CLASSES: dict[str, type[TyperCommand]] = {
-    "add": BackendCommand,
-    "test": BackendCommand,
+    "add": ServerCommand,
+    "test": ServerCommand,
     "call": CallBackend,
 }
 """Those that read their arguments, or show their usage, in a way of their own."""

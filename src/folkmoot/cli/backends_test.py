@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
 from folkmoot.cli.backends_show import counted, wrapped
 from folkmoot.cli.limits import MAX_NAMES
@@ -19,6 +18,7 @@ from folkmoot.cli.options import (
     HeaderOption,
     JsonOption,
     argument,
+    command_behind,
     option,
     settings_from,
     written_headers,
@@ -32,27 +32,8 @@ if TYPE_CHECKING:
     from folkmoot.gateway.trial import Named, Tried
 
 
-COMMAND: Final = "folkmoot.backends.command"
 REFERENCE: Final = re.compile(r"((?:\S.*)?\s)?(env|file):(.+)", re.DOTALL)
 PAIR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-
-
-class BackendCommand(TyperCommand):
-    """Takes everything behind `--` for a server's command."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the server's command aside."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[COMMAND] = tuple(args[at + 1 :])
-            args = args[:at]
-        return super().parse_args(ctx, args)
-
-
-def command_behind(ctx: typer.Context) -> tuple[str, ...]:
-    """The command that stands behind `--`; empty if none does."""
-    found: tuple[str, ...] = ctx.meta.get(COMMAND, ())
-    return found
 
 
 def value_of(text: str) -> str | dict[str, str]:

@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 import typer
 from msgspec import Struct
 
-from folkmoot.cli.backends_test import BackendCommand, command_behind
 from folkmoot.cli.options import (
     HeaderOption,
     JsonOption,
+    ServerCommand,
     argument,
     choice,
+    command_behind,
     number,
     option,
     sent_headers,
@@ -109,7 +110,7 @@ TimeoutOption = Annotated[
 ]
 
 
-class CallCommand(BackendCommand):
+class CallCommand(ServerCommand):
     """Shows in its usage what the words stand for."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002

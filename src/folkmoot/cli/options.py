@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from folkmoot.cli.limits import MAX_SECRET_BYTES
 from folkmoot.cli.output import one_line
@@ -52,6 +53,32 @@ def option(
 ) -> Any:
     """An option that takes a value; of a list, it may be given several times."""
     return typer.Option(name, metavar=metavar, help=what, callback=callback, show_default=False)
+
+
+COMMAND: Final = "folkmoot.command"
+
+
+def set_command_aside(ctx: typer.Context, args: list[str]) -> list[str]:
+    """The words of a command line before `--`; those behind it are a server's command."""
+    if "--" not in args:
+        return args
+    at = args.index("--")
+    ctx.meta[COMMAND] = tuple(args[at + 1 :])
+    return args[:at]
+
+
+def command_behind(ctx: typer.Context) -> tuple[str, ...]:
+    """The command that stands behind `--`; empty if none does."""
+    found: tuple[str, ...] = ctx.meta.get(COMMAND, ())
+    return found
+
+
+class ServerCommand(TyperCommand):
+    """Takes everything behind `--` for a server's command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the server's command aside."""
+        return super().parse_args(ctx, set_command_aside(ctx, args))
 
 
 def argument(metavar: str, what: str, callback: Callable[..., Any] | None = None) -> Any:

@@ -17,10 +17,12 @@ from folkmoot.cli.options import (
     LogLevelOption,
     check_place,
     choice,
+    command_behind,
     flag,
     number,
     option,
     sent_headers,
+    set_command_aside,
     settings_from,
 )
 from folkmoot.cli.output import (
@@ -176,19 +178,12 @@ BytesOption = Annotated[
 ]
 
 
-COMMAND: Final = "folkmoot.proxy.command"
-
-
 class ProxyCommand(TyperGroup):
     """Takes everything behind `--` for the server's command, and a word before it for a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the server's command aside."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[COMMAND] = tuple(args[at + 1 :])
-            args = args[:at]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, set_command_aside(ctx, args))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of ours; a server's command in its place is a mistake that is easy to make."""
@@ -240,7 +235,7 @@ def proxy(
     has the server's command or address. Messages pass unchanged unless a rule or interceptor
     changes them.
     """
-    command: tuple[str, ...] = ctx.meta.get(COMMAND, ())
+    command = command_behind(ctx)
     given = {
         "--upstream": upstream, "--upstream-transport": transport != "auto", "--header": header,
         "--listen": listen, "--pass-header": pass_header, "--allow-host": allow_host,

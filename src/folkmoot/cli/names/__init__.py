@@ -15,7 +15,6 @@ from typer.core import TyperCommand
 from folkmoot.cli.commands import group
 from folkmoot.cli.names import lint
 from folkmoot.cli.names.lint import (
-    COMMAND,
     LintCommand,
     NamespaceOption,
     TimeoutOption,
@@ -23,7 +22,15 @@ from folkmoot.cli.names.lint import (
     ask,
     asked_server,
 )
-from folkmoot.cli.options import HeaderOption, argument, choice, flag, option, sent_headers
+from folkmoot.cli.options import (
+    HeaderOption,
+    argument,
+    choice,
+    command_behind,
+    flag,
+    option,
+    sent_headers,
+)
 from folkmoot.cli.output import ExitCode, aligned, coloured, complain, one_line, say
 from folkmoot.core.errors import ProjectUnusable
 
@@ -107,7 +114,7 @@ def doc(
     if check and diff:
         raise typer.BadParameter("give either --check or --diff")
     wishes = LintOptions(namespace=namespace, version=project_version)
-    server = asked_server([target] if target else [], ctx.meta.get(COMMAND, ()))
+    server = asked_server([target] if target else [], command_behind(ctx))
     if server is not None:
         project, helper = from_server(server, wishes, sent_headers(header), timeout)
     elif header:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from folkmoot.cli.options import HeaderOption, argument, choice, flag, number, option, sent_headers
+from folkmoot.cli.options import (
+    HeaderOption,
+    ServerCommand,
+    argument,
+    choice,
+    command_behind,
+    flag,
+    number,
+    option,
+    sent_headers,
+)
 from folkmoot.cli.output import ExitCode, complain, one_line, say
 from folkmoot.core.errors import FolkmootError, InvalidName
 
@@ -119,21 +129,16 @@ ExplainOption = Annotated[
 ]
 
 
-COMMAND: Final = "folkmoot.names.command"
 SCHEMES: Final = ("http://", "https://")
 
 
-class LintCommand(TyperCommand):
-    """Takes everything behind `--` for the command that starts a server."""
+class LintCommand(ServerCommand):
+    """Needs a command behind `--`, if that is there."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the server's command aside."""
-        if "--" in args:
-            at = args.index("--")
-            if at + 1 == len(args):
-                ctx.fail("The command that starts the server is missing after --")
-            ctx.meta[COMMAND] = tuple(args[at + 1 :])
-            args = args[:at]
+        """Refuse `--` without a command."""
+        if args[-1:] == ["--"] and "--" not in args[:-1]:
+            ctx.fail("The command that starts the server is missing after --")
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, _: Any) -> list[str]:
@@ -195,8 +200,7 @@ def lint(
         select=check_rules("--select", select),
         ignore=check_rules("--ignore", ignore),
     )
-    command: tuple[str, ...] = ctx.meta.get(COMMAND, ())
-    server = asked_server(targets or [], command)
+    server = asked_server(targets or [], command_behind(ctx))
     if server is not None:
         check_sources_only(fix=fix, diff=diff)
         project, findings = ask(server, wishes, sent_headers(header), timeout)
