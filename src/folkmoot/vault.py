@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import secrets
 from collections.abc import Collection
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+import msgspec
 from nacl.bindings import (
     crypto_aead_xchacha20poly1305_ietf_decrypt,
     crypto_aead_xchacha20poly1305_ietf_encrypt,
@@ -22,7 +24,9 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 
 from folkmoot.core.errors import KeyMismatch, SealBroken
-from folkmoot.core.ports import Store, Tx, Unit
+from folkmoot.core.ports import Sealer, Store, Tx, Unit
+
+T = TypeVar("T")
 
 KEY_BYTES = 32
 NONCE_BYTES = 24
@@ -36,6 +40,9 @@ WRAPPED = "data_key."
 MASTER_KEY_ID = "master_key_id"
 """The row that names the master key which was settled on last."""
 
+TO_URL: Final = str.maketrans("+/", "-_", "=")
+FROM_URL: Final = str.maketrans("-_", "+/")
+
 AWAITED_ID = "master_key_awaited"
 """The row that names the master key which is awaited, if one is."""
 
@@ -48,6 +55,34 @@ class Master(Protocol):
     def secret(self) -> bytes:
         """The 32 bytes of the key."""
         ...
+
+
+class SealedIds(Generic[T]):
+    """Ids that hold a sealed value, in characters that URLs and headers take.
+
+    They open again after a restart, and only for the row they were made for.
+    """
+
+    def __init__(self, sealer: Sealer, purpose: str, value: type[T], longest: int) -> None:
+        self._sealer = sealer
+        self._purpose = purpose
+        self._decode = msgspec.msgpack.Decoder(value).decode
+        self._form = re.compile(f"[A-Za-z0-9_-]{{1,{longest}}}")
+
+    def make(self, row: str, value: T) -> str:
+        """An id for a value, which may be longer than ids are to be."""
+        sealed = self._sealer.seal(self._purpose, row, msgspec.msgpack.encode(value))
+        return sealed.translate(TO_URL)
+
+    def open(self, row: str, id_: str) -> T | None:
+        """The value of an id; None for one that was not made for this row."""
+        if self._form.fullmatch(id_) is None:
+            return None
+        padded = id_.translate(FROM_URL) + "=" * (-len(id_) % 4)
+        try:
+            return self._decode(self._sealer.open(self._purpose, row, padded))
+        except (SealBroken, msgspec.DecodeError):
+            return None
 
 
 class Holders(NamedTuple):

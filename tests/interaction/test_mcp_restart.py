@@ -318,22 +318,22 @@ def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
             made = await there.hub.accounts.register("alice")
             session_id = await open_session(there, f"?token={made.token}")
             session = there.hub.mcp._sessions._sessions[session_id]
-            resumption = there.hub.mcp._resumption
-            held = resumption._rows._store = OneHeld(there.hub.store)
+            stored = there.hub.mcp._stored
+            held = stored._rows._store = OneHeld(there.hub.store)
             session.log_level = "debug"
-            first = asyncio.ensure_future(resumption.keep(session))
+            first = asyncio.ensure_future(stored.keep(session))
             await reached(lambda: held.begun == 1)
             first.cancel()
             session.log_level = "error"
-            second = asyncio.ensure_future(resumption.keep(session))
+            second = asyncio.ensure_future(stored.keep(session))
             await asyncio.sleep(0.01)
             assert held.begun == 1
             held.go_on.set()
             await second
-            state, _ = await resumption._rows.read(session_id)
+            state, _ = await stored._rows.read(session_id)
             assert state is not None
             assert state.log_level == "error"
-            assert not resumption._keeping
+            assert not stored._keeping
 
     run(main())
 

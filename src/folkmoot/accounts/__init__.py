@@ -36,7 +36,6 @@ from folkmoot.accounts.model import (
     Privacy,
     Recovered,
     Registered,
-    Sealer,
     SessionTimes,
     Welcome,
 )
@@ -84,7 +83,6 @@ __all__ = [
     "Recovered",
     "Registered",
     "ReservedNames",
-    "Sealer",
     "SessionTimes",
     "Standing",
     "Welcome",

@@ -47,7 +47,6 @@ from folkmoot.accounts.model import (
     Policy,
     Recovered,
     Registered,
-    Sealer,
     SessionTimes,
     Welcome,
 )
@@ -65,7 +64,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.policy import Principal
-from folkmoot.core.ports import Clock, RoomOwners, Store, Tx
+from folkmoot.core.ports import Clock, RoomOwners, Sealer, Store, Tx
 from folkmoot.names.grammar import parse_handle
 from folkmoot.quotas import Quotas, used_by
 

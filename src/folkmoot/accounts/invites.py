@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from folkmoot.accounts import queries
-from folkmoot.accounts.model import HubInvitation, Policy, Sealer
+from folkmoot.accounts.model import HubInvitation, Policy
 from folkmoot.accounts.queries_invites import (
     PURPOSE,
     count_open,
@@ -16,7 +16,7 @@ from folkmoot.accounts.queries_invites import (
 )
 from folkmoot.accounts.registration import ReservedNames, Standing, access_own, standing
 from folkmoot.core.errors import ArgumentInvalid, HandleTaken
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import Sealer, Tx
 from folkmoot.quotas import Quotas
 
 

@@ -6,7 +6,7 @@ None of them holds a stored secret.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -256,18 +256,6 @@ class Belongings(Struct, frozen=True, gc=False):
     contacts: list[Contact]
     blocked: list[str]
     invites: list[InviteRecord]
-
-
-class Sealer(Protocol):
-    """Seals what must not lie readable in the database, each for its purpose and its row."""
-
-    def seal(self, purpose: str, row: str, plaintext: bytes) -> str:
-        """The sealed text, which opens only with the same purpose and row."""
-        ...
-
-    def open(self, purpose: str, row: str, sealed: str) -> bytes:
-        """What was sealed; raises when it was changed or belongs elsewhere."""
-        ...
 
 
 Welcome: TypeAlias = "Callable[[Tx, Account, str | None, str | None], Awaitable[None]]"

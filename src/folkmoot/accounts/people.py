@@ -13,7 +13,6 @@ from folkmoot.accounts.model import (
     BlockedPage,
     Contact,
     ContactPage,
-    Sealer,
 )
 from folkmoot.accounts.queries_invites import invites_of
 from folkmoot.accounts.registration import access_own
@@ -26,7 +25,7 @@ from folkmoot.core.errors import (
     UserNotFound,
 )
 from folkmoot.core.events import CONTACTS, subject
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import Sealer, Tx
 from folkmoot.names.grammar import HANDLE, parse_handle
 
 NICKNAME = "nickname"

@@ -32,7 +32,6 @@ from folkmoot.accounts.model import (
     Farewell,
     Policy,
     Registered,
-    Sealer,
     Welcome,
     publish_change,
 )
@@ -51,7 +50,7 @@ from folkmoot.core.errors import (
     TokenInvalid,
     UserNotFound,
 )
-from folkmoot.core.ports import Store, Tx
+from folkmoot.core.ports import Sealer, Store, Tx
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
 
 

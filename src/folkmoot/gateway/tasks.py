@@ -8,7 +8,6 @@ of a process are those that it has seen: they are counted, listed and bounded.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import ArgumentInvalid, BackendFailed, SealBroken, TaskUnknown
+from folkmoot.core.errors import ArgumentInvalid, BackendFailed, TaskUnknown
 from folkmoot.gateway.limits import (
     MAX_OPEN_TASKS,
     MAX_OWN_TASK_ID,
@@ -28,17 +27,12 @@ from folkmoot.gateway.limits import (
     MAX_TASKS_PAGE,
 )
 from folkmoot.mcp.wire import members_of
+from folkmoot.vault import SealedIds
 
 if TYPE_CHECKING:
-    from folkmoot.accounts.model import Sealer
-    from folkmoot.core.ports import Clock
+    from folkmoot.core.ports import Clock, Sealer
 
 PURPOSE: Final = "task_id"
-FORM: Final = re.compile(f"[A-Za-z0-9_-]{{1,{MAX_TASK_ID}}}")
-TO_URL: Final = str.maketrans("+/", "-_", "=")
-FROM_URL: Final = str.maketrans("-_", "+/")
-
-
 FINISHED: Final = frozenset(("completed", "failed", "cancelled"))
 STATUSES: Final = FINISHED | {"working", "input_required"}
 TTLS: Final = ("ttlMs", "ttl")
@@ -59,8 +53,6 @@ class Ticket(Struct, array_like=True, frozen=True):
     """The era in which it was created."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Ticket).decode
 _json = msgspec.json.encode
 
 
@@ -100,7 +92,7 @@ class Tasks:
     """Makes and opens ids, and keeps the tasks that were seen."""
 
     def __init__(self, sealer: Sealer, clock: Clock) -> None:
-        self._sealer = sealer
+        self._ids = SealedIds(sealer, PURPOSE, Ticket, MAX_TASK_ID)
         self._clock = clock
         self._known: OrderedDict[str, Task] = OrderedDict()
         """By id, the oldest first."""
@@ -122,7 +114,7 @@ class Tasks:
         if type(created) is not str or not has_status(said):
             raise BackendFailed(f"The backend {namespace} created a task without status or time.")
         ticket = Ticket(namespace, tool, own, created[:64], stateless)
-        sealed = self._sealer.seal(PURPOSE, owner, _encode(ticket)).translate(TO_URL)
+        sealed = self._ids.make(owner, ticket)
         if arguments is not None and len(_json(arguments)) > MAX_TASK_ARGUMENTS:
             arguments = None
         task = Task(id=sealed, owner=owner, ticket=ticket, arguments=arguments)
@@ -137,13 +129,9 @@ class Tasks:
         known = self._known.get(task_id)
         if known is not None and known.owner == owner:
             return known
-        if not owner or FORM.fullmatch(task_id) is None:
+        ticket = self._ids.open(owner, task_id) if owner else None
+        if ticket is None:
             raise TaskUnknown
-        padded = task_id.translate(FROM_URL) + "=" * (-len(task_id) % 4)
-        try:
-            ticket = _decode(self._sealer.open(PURPOSE, owner, padded))
-        except (SealBroken, msgspec.DecodeError):
-            raise TaskUnknown from None
         return Task(id=task_id, owner=owner, ticket=ticket)
 
     def confirmed(self, task: Task, said: dict[str, Any]) -> None:

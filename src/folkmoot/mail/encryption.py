@@ -22,9 +22,9 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
-from folkmoot.accounts import Account, Sealer
+from folkmoot.accounts import Account
 from folkmoot.core.errors import SealBroken
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import Sealer, Tx
 from folkmoot.mail.limits import (
     MAX_CACHED_BODIES,
     MAX_CACHED_BOX,

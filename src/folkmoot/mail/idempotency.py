@@ -11,9 +11,9 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct
 
-from folkmoot.accounts import Account, Sealer
+from folkmoot.accounts import Account
 from folkmoot.core.errors import ArgumentInvalid
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import Sealer, Tx
 from folkmoot.mail import queries
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS, MAX_IDEMPOTENCY_KEY
 from folkmoot.mail.model import Content, Sent

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from folkmoot.accounts import Account, Accounts, Farewell, Sealer, access_recipient
+from folkmoot.accounts import Account, Accounts, Farewell, access_recipient
 from folkmoot.core.errors import (
     ArgumentInvalid,
     CannotSendToSelf,
@@ -16,7 +16,7 @@ from folkmoot.core.errors import (
     TokenInvalid,
     UserNotFound,
 )
-from folkmoot.core.ports import Bus, Clock, Store, Tx, Unit
+from folkmoot.core.ports import Bus, Clock, Sealer, Store, Tx, Unit
 from folkmoot.core.uuids import is_beginning
 from folkmoot.mail import queries
 from folkmoot.mail.encryption import (

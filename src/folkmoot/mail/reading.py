@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from folkmoot.accounts import Account, Sealer
+from folkmoot.accounts import Account
 from folkmoot.core.errors import ArgumentInvalid, SealBroken, ThreadNotFound
-from folkmoot.core.ports import Tx
+from folkmoot.core.ports import Sealer, Tx
 from folkmoot.mail import queries, queries_pages
 from folkmoot.mail.encryption import Bodies, Subjects
 from folkmoot.mail.limits import (

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from folkmoot.core.ports import Tx
-from folkmoot.transports.mcp import session_ids
-from folkmoot.transports.mcp.session_ids import SessionRecord, SessionRows
+from folkmoot.transports.mcp import stored_sessions
+from folkmoot.transports.mcp.stored_sessions import SessionRecord, SessionRows
 from folkmoot.vault import Vault
 from tests.store.support import opened, run
 
@@ -50,7 +50,7 @@ def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None
                 await tx.execute(
                     "UPDATE mcp_sessions SET state = (SELECT state FROM mcp_sessions WHERE "
                     "id_hash = ?)",
-                    (session_ids.full_hash("mine"),),
+                    (stored_sessions.full_hash("mine"),),
                 )
 
             await store.write(move)
@@ -62,7 +62,7 @@ def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None
 
 def test_rows_are_bounded_and_go_with_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
-        monkeypatch.setattr(session_ids, "MAX_SESSION_ROWS", 3)
+        monkeypatch.setattr(stored_sessions, "MAX_SESSION_ROWS", 3)
         async with opened(tmp_path) as store:
             rows = SessionRows(store, Vault(b"k" * 32, "mk"))
             for number in range(10):

@@ -1,6 +1,7 @@
 """Protocols that other parts implement: what the core needs from outside.
 
-Here is the `Clock`; the files beside this one have the others, and the values they speak of.
+Here are the `Clock` and the `Sealer`; the files beside this one have the others, and the values
+they speak of.
 
 - `messages`: a message's way: transports, interceptors, services, recorders
 - `store`: transactions and the database
@@ -27,4 +28,16 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds from an arbitrary start that never run backwards."""
+        ...
+
+
+class Sealer(Protocol):
+    """Seals what must not lie readable in the database, each for its purpose and its row."""
+
+    def seal(self, purpose: str, row: str, plaintext: bytes) -> str:
+        """The sealed text, which opens only with the same purpose and row."""
+        ...
+
+    def open(self, purpose: str, row: str, sealed: str) -> bytes:
+        """What was sealed; raises when it was changed or belongs elsewhere."""
         ...

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from folkmoot.transports.address import Addresses
     from folkmoot.transports.connections import ConnectionPeer
     from folkmoot.transports.guard import Hosts
-    from folkmoot.transports.mcp.resumption import Resumption
     from folkmoot.transports.mcp.session_counts import SessionCounts
     from folkmoot.transports.mcp.sessions import McpSession, Sessions
+    from folkmoot.transports.mcp.stored_sessions import StoredSessions
 
 REWRITTEN_KEY: Final = "folkmoot.rewritten"
 """In the scope of a request that is not as its client sent it: its headers may repeat less."""
@@ -186,7 +186,7 @@ class Arrivals:
         addresses: Addresses,
         names: NameStyle,
         public_url: str,
-        resumption: Resumption,
+        stored: StoredSessions,
     ) -> None:
         self._accounts = accounts
         self._authentication = accounts.authentication
@@ -196,7 +196,7 @@ class Arrivals:
         self._names: NameStyle = names
         self._public_url = public_url.rstrip("/")
         self._may_be_direct = not public_url and not addresses.believes_proxies
-        self._resumption = resumption
+        self._stored = stored
         self.counts: SessionCounts | None = None
         """The sessions of other nodes, where there can be any."""
 
@@ -229,7 +229,7 @@ class Arrivals:
             except SessionNotFound:
                 room = partial(self._make_room, address)
                 try:
-                    session, subscribed = await self._resumption.adopt(
+                    session, subscribed = await self._stored.adopt(
                         named, shown_hash, shown_id, room, gone
                     )
                 except SessionElsewhere:
@@ -299,7 +299,7 @@ class Arrivals:
                 session_id = value.decode("latin-1")
                 found = self._sessions.credential_of(session_id, hash_shown(token))
                 if not found and session_id not in self._sessions:
-                    found = await self._resumption.credential_of(session_id, hash_shown(token))
+                    found = await self._stored.credential_of(session_id, hash_shown(token))
                 account = await self._accounts.still_valid(found)
                 return "" if account is None else account.id
         return ""
@@ -324,17 +324,17 @@ class Arrivals:
             if self.counts is not None and sessions.is_over(account_id, of_key):
                 await self._end_one(self.counts, account_id)
             while (session := sessions.in_excess(account_id)) is not None:
-                await self._resumption.close(session, by_client=False)
+                await self._stored.close(session, by_client=False)
         while True:
             session = sessions.to_make_room(stranger=not account_id, elsewhere=of_all)
             if session is None:
                 return address
-            await self._resumption.close(session, by_client=False)
+            await self._stored.close(session, by_client=False)
 
     async def _end_one(self, counts: SessionCounts, account_id: str) -> None:
         """End a session of an account that has enough on all nodes, here if there is one unused."""
         session = self._sessions.longest_unused(account_id)
         if session is not None:
-            await self._resumption.close(session, by_client=False)
+            await self._stored.close(session, by_client=False)
         else:
             await counts.end_elsewhere(account_id)

@@ -41,9 +41,9 @@ from folkmoot.transports.mcp.assembly import Parts
 from folkmoot.transports.mcp.calls import RunningCalls
 from folkmoot.transports.mcp.forwarding import MISDIRECTED, NOT_HERE, ForwardOutcome
 from folkmoot.transports.mcp.homes import Homes, SessionElsewhere
-from folkmoot.transports.mcp.resumption import Resumption
 from folkmoot.transports.mcp.session_counts import SessionCounts
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, McpSession, Sessions
+from folkmoot.transports.mcp.stored_sessions import StoredSessions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -51,10 +51,9 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from folkmoot.accounts import Accounts
-    from folkmoot.accounts.model import Sealer
     from folkmoot.core.message import Request
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Bus, Clock, Event, SessionHomes, Store
+    from folkmoot.core.ports import Bus, Clock, Event, Sealer, SessionHomes, Store
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.rights import HubRights
     from folkmoot.gateway.task_calls import TaskCalls
@@ -140,7 +139,7 @@ class McpEndpoint:
                 session_homes, bus, clock, self._sessions.drop, self._sessions.forget
             )
         self._forwarding = forwarding
-        self._resumption = Resumption(
+        self._stored = StoredSessions(
             store=store,
             sealer=sealer,
             epoch=epoch,
@@ -158,10 +157,10 @@ class McpEndpoint:
             addresses=addresses,
             names=options.names,
             public_url=public_url,
-            resumption=self._resumption,
+            stored=self._stored,
         )
         if session_homes is not None:
-            close = partial(self._resumption.close, by_client=False)
+            close = partial(self._stored.close, by_client=False)
             self._arrivals.counts = SessionCounts(session_homes, bus, clock, self._sessions, close)
         self._exchanges: set[Exchange] = set()
         self.answered = {"stateless": 0, "handshake": 0}
@@ -170,7 +169,7 @@ class McpEndpoint:
         streams = None
         if options.resume_seconds:
             streams = StreamBudget(
-                self._resumption.boot_id,
+                self._stored.boot_id,
                 seconds=options.resume_seconds,
                 most_bytes=options.max_stream_bytes,
             )
@@ -387,7 +386,7 @@ class McpEndpoint:
     ) -> McpSession:
         """Open a session for the sender of this request."""
         caller = exchange.caller
-        return await self._resumption.open(
+        return await self._stored.open(
             exchange.shown_hash,
             exchange.credential_id,
             caller.principal,
@@ -398,18 +397,18 @@ class McpEndpoint:
 
     async def session_changed(self, session: McpSession) -> None:
         """Store a session's choices, so that a restart keeps them."""
-        await self._resumption.keep(session)
+        await self._stored.keep(session)
 
     async def sign_in(self, session: McpSession, bind: Bind) -> bool:
         """Let a session become what a tool says; whether it did."""
-        if not await self._resumption.bind(session, bind.token_id, bind.account_id):
+        if not await self._stored.bind(session, bind.token_id, bind.account_id):
             return False
         self._parts.session_bound(session)
         return True
 
     async def end_session(self, session: McpSession) -> None:
         """End a session its client closes, with everything that belongs to it."""
-        await self._resumption.close(session, by_client=True)
+        await self._stored.close(session, by_client=True)
 
     def deliver(self, exchange: Exchange, after: After) -> None:
         """Run what follows a delivered answer."""
@@ -434,7 +433,7 @@ class McpEndpoint:
         while True:
             await asyncio.sleep(min(self._idle_seconds / IDLE_CHECKS, SESSION_CHECK_SECONDS))
             while (session := self._sessions.next_idle()) is not None:
-                await self._resumption.close(session, by_client=False)
+                await self._stored.close(session, by_client=False)
 
 
 def end(exchange: Exchange) -> None:

@@ -11,30 +11,119 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from folkmoot.core.errors import SessionNotFound, StoreError
+from folkmoot.core.errors import SealBroken, SessionNotFound, StoreError
+from folkmoot.core.events import SESSIONS, subject
 from folkmoot.core.policy import NOBODY
-from folkmoot.transports.limits import MAX_SESSION_SECONDS
-from folkmoot.transports.mcp.session_ids import SealedIds, SessionRecord, SessionRows, full_hash
+from folkmoot.transports.limits import (
+    MAX_SESSION_ROWS,
+    MAX_SESSION_ROWS_REMOVED,
+    MAX_SESSION_SECONDS,
+    MAX_SESSION_STATE_BYTES,
+)
+from folkmoot.transports.mcp.session_ids import SessionIds, full_hash
 from folkmoot.transports.mcp.sessions import SESSION_ENDED, McpSession, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from folkmoot.accounts import Accounts, Credential
-    from folkmoot.accounts.model import Sealer
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Clock, Store
+    from folkmoot.core.ports import Clock, Sealer, Store, Tx
     from folkmoot.transports.mcp.homes import Homes
     from folkmoot.transports.mcp.session_ids import Claims
 
 logger = logging.getLogger("folkmoot.mcp")
 
+STATE_PURPOSE: Final = "mcp_session_state"
+CLOSED: Final = ""
 
-class Resumption:
+
+class SessionRecord(Struct, omit_defaults=True):
+    """What is kept of a session beside its id."""
+
+    version: str
+    capabilities: dict[str, Any]
+    log_level: str = "info"
+    bound: str = ""
+    """In rows of earlier versions: the hash of the token that was made in it."""
+    uris: tuple[str, ...] = ()
+    """What it subscribed to."""
+    credential_id: str = ""
+    token_id: str = ""
+    """What it was signed in by, and the token that was made in it by registering or recovering."""
+
+
+class SessionRows:
+    """The rows of all sessions."""
+
+    def __init__(self, store: Store, sealer: Sealer) -> None:
+        self._store = store
+        self._sealer = sealer
+
+    async def read(self, session_id: str) -> tuple[SessionRecord | None, bool]:
+        """What is kept of a session, and whether it was closed."""
+        key = full_hash(session_id)
+
+        async def query(tx: Tx) -> str | None:
+            row = await tx.fetch_one("SELECT state FROM mcp_sessions WHERE id_hash = ?", (key,))
+            return None if row is None else str(row[0])
+
+        sealed = await self._store.read(query)
+        if sealed is None or sealed == CLOSED:
+            return None, sealed is not None
+        try:
+            opened = self._sealer.open(STATE_PURPOSE, key, sealed)
+            return msgspec.json.decode(opened, type=SessionRecord), False
+        except (SealBroken, msgspec.DecodeError):
+            # Whoever changed it must not decide whose the session is.
+            return None, True
+
+    async def put(
+        self, session_id: str, user_id: str, state: SessionRecord, now: int, until: int
+    ) -> None:
+        """Keep the state of a session that was not closed."""
+        encoded = msgspec.json.encode(state)
+        if len(encoded) > MAX_SESSION_STATE_BYTES:
+            encoded = msgspec.json.encode(msgspec.structs.replace(state, uris=()))
+        key = full_hash(session_id)
+        await self._write(key, user_id, self._sealer.seal(STATE_PURPOSE, key, encoded), now, until)
+
+    async def close(self, session_id: str, user_id: str, now: int, until: int) -> None:
+        """Have a session stay closed, at every node."""
+        await self._write(full_hash(session_id), user_id, CLOSED, now, until)
+
+    async def _write(self, key: str, user_id: str, state: str, now: int, until: int) -> None:
+        async def unit(tx: Tx) -> None:
+            if state == CLOSED:
+                tx.publish(subject(SESSIONS, key), {"process": ""})
+            await tx.execute(
+                "INSERT INTO mcp_sessions (id_hash, user_id, state, until) "
+                "VALUES (?, (SELECT id FROM users WHERE id = ?), ?, ?) "
+                "ON CONFLICT (id_hash) DO UPDATE SET user_id = excluded.user_id, "
+                "state = excluded.state WHERE mcp_sessions.state <> ''",
+                (key, user_id, state, until),
+            )
+            await tx.execute(
+                "DELETE FROM mcp_sessions WHERE id_hash IN (SELECT id_hash FROM mcp_sessions "
+                "WHERE until <= ? ORDER BY until LIMIT ?)",
+                (now, MAX_SESSION_ROWS_REMOVED),
+            )
+            await tx.execute(
+                "DELETE FROM mcp_sessions WHERE id_hash IN (SELECT id_hash FROM mcp_sessions "
+                "WHERE user_id IS NOT DISTINCT FROM (SELECT id FROM users WHERE id = ?) "
+                "ORDER BY until DESC LIMIT ? OFFSET ?)",
+                (user_id, MAX_SESSION_ROWS_REMOVED, MAX_SESSION_ROWS),
+            )
+
+        await self._store.write(unit)
+
+
+class StoredSessions:
     """Opens sessions, keeps what their ids do not say, and adopts those of earlier processes."""
 
     def __init__(
@@ -50,7 +139,7 @@ class Resumption:
         subscribed: Callable[[McpSession], tuple[str, ...]],
         homes: Homes | None = None,
     ) -> None:
-        self._ids = SealedIds(sealer, epoch, b"" if homes is None else homes.process)
+        self._ids = SessionIds(sealer, epoch, b"" if homes is None else homes.process)
         self._homes = homes
         self._rows = SessionRows(store, sealer)
         self._clock = clock

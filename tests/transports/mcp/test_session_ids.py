@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.transports.limits import MAX_SESSION_ID
-from folkmoot.transports.mcp.session_ids import SealedIds, short_hash
+from folkmoot.transports.mcp.session_ids import SessionIds, short_hash
 from folkmoot.vault import Vault
 
 KEY, CREDENTIAL = b"k" * 32, "ab" * 32
 VERSION = "2025-11-25"
 CAPABILITIES = {"elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
 
-ids = SealedIds(Vault(KEY, "mk"), "epoch")
+ids = SessionIds(Vault(KEY, "mk"), "epoch")
 made, _ = ids.make(1_700_000_000.5, CREDENTIAL, VERSION, CAPABILITIES)
 
 
@@ -58,9 +58,9 @@ def test_an_id_has_one_spelling_and_one_hub() -> None:
         assert ids.open(each) is None, each
     if standard != made:
         assert ids.open(standard) is None
-    assert SealedIds(Vault(b"j" * 32, "mk"), "epoch").open(made) is None
-    assert SealedIds(Vault(KEY, "mk"), "restored").open(made) is None
-    assert SealedIds(Vault(KEY, "mk"), "epoch").open(made) == ids.open(made)
+    assert SessionIds(Vault(b"j" * 32, "mk"), "epoch").open(made) is None
+    assert SessionIds(Vault(KEY, "mk"), "restored").open(made) is None
+    assert SessionIds(Vault(KEY, "mk"), "epoch").open(made) == ids.open(made)
 
 
 def test_what_is_sealed_for_something_else_is_no_id() -> None:
