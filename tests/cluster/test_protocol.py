@@ -163,6 +163,32 @@ def test_what_was_lost_on_the_way_is_read_from_the_store() -> None:
     ]
 
 
+@pytest.mark.parametrize("found", [[b"one"], []])
+def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(
+    found: list[bytes],
+) -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    pair.owner.speak(1, [b"one"])
+    pair.run()
+    pair.cut = False
+    pair.run(1.0)
+    (gap,) = of(FillGap, pair.seen)
+    pair.do(pair.edge.leave(1))
+    pair.edge.join(2, b"who", None)
+    pair.run()
+    pair.owner.tell(pair.remote(2), b"welcome")
+    pair.owner.start_hearing(pair.remote(2), 1)
+    pair.run()
+    pair.seen.clear()
+    pair.do(pair.edge.filled(gap, found, pair.now))
+    pair.owner.speak(2, [b"two"])
+    pair.run(1.0)
+    assert not of(FillGap, pair.seen)
+    assert of(ToConnection, pair.seen) == [ToConnection(2, b"welcome")]
+    assert of(Overheard, pair.seen) == [Overheard((b"two",))]
+
+
 def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner() -> None:
     pair = Pair(durable=False).attach(1)
     pair.cut = True

@@ -489,6 +489,10 @@ class Edge:
             effects.append(Overheard(messages[start:]))
             self.delivered += len(messages) - start
         if gap == self._gap:
+            if not self._hears:
+                # All whom it was for have left meanwhile: it would be read again for ever.
+                self._gap, self.delivered = None, max(self.delivered, gap.through)
+                return effects + self._process(now)
             if not messages:
                 self._fill_at = now + RESEND_SECONDS
                 return effects
@@ -525,9 +529,10 @@ class Edge:
                 effects.append(FillGap(self.delivered + 1, END_OF_ROOM))
         if self.owner is None:
             return effects
-        if now >= self._fill_at and self._gap is not None:
+        if now >= self._fill_at:
             self._fill_at = math.inf
-            effects.append(self._gap)
+            if self._gap is not None:
+                effects.append(self._gap)
         if now >= self._resend_at:
             # However much was sent meanwhile: the owner waits for the first that it lacks.
             self._sent = self._received
