@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from folkmoot.bus.limits import MAX_SENT_BYTES
+from folkmoot.cluster.edge import FillGap
 from folkmoot.cluster.limits import BACKLOG_BYTES, WELCOME_BYTES
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import InternalError, RoomForbidden
@@ -199,3 +200,26 @@ async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(tmp_path: Pa
         room.receive(ear, chat("still here"))
         async with asyncio.timeout(WAIT_SECONDS):
             await ear._until(lambda: ear.texts == ["still here"])
+
+
+@in_loop
+async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        _, ear, room, live = await met(many)
+        read, failures = room._store.read, [ValueError("This was not thought of.")]
+
+        async def failing(*given: Any, **named: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return await read(*given, **named)
+
+        room._store.read = failing
+        edge, next_seq = room._edge, room._edge.delivered + 1
+        edge._gap = FillGap(next_seq, next_seq)
+        room._driven.run([edge._gap])
+        (ann,) = [one for one in live.outlets if isinstance(one, Ear)]
+        live.receive(ann, chat("in the gap"))
+        live.receive(ann, chat("after it"))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await ear._until(lambda: ear.texts == ["in the gap", "after it"])
+        assert not failures

@@ -7,6 +7,7 @@ history of a durable room is read from the store, so reading needs no other node
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import count
@@ -46,6 +47,8 @@ from folkmoot.rooms.remote_calls import JoinBody, encode_call, encode_refusal, r
 from folkmoot.rooms.spec import RoomPatch
 from folkmoot.rooms.stream import page_of
 from folkmoot.rooms.visits import RemoteVisits
+
+logger = logging.getLogger("folkmoot.rooms")
 
 OnConnection: TypeAlias = ToConnection | Hearing | ShutConnection | HoldConnection | DrainConnection
 """What is done with one connection."""
@@ -244,12 +247,16 @@ class RemoteRoom:
 
     async def _fill(self, gap: FillGap) -> None:
         found: list[bytes] = []
-        with suppress(FolkmootError):
+        try:
             history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
             found = await history.after(gap.first_seq - 1, gap.through, MAX_READ, whole=True)
             if not found and await self._is_trimmed(gap):
                 self._driven.run(self._edge.gone(gap, self._traffic.now()))
                 return
+        except Exception as error:
+            # Whatever it is, those who hear wait for it: it is read again in a moment.
+            if not isinstance(error, FolkmootError):
+                logger.exception("what was said elsewhere could not be read")
         self._driven.run(self._edge.filled(gap, found, self._traffic.now()))
 
     async def _is_trimmed(self, gap: FillGap) -> bool:

@@ -284,3 +284,20 @@ def test_a_connection_that_no_longer_answers_is_found_and_its_participant_leaves
                 assert await gone.ended() == CloseCode.PONG_TIMEOUT
 
     run(main())
+
+
+def test_who_is_released_once_too_often_is_read_again_after_the_next_hold(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with town(tmp_path) as there:
+            ann = await there.person("ann")
+            await there.room(ann)
+            async with there.joined(ann.token) as seat:
+                assert (await seat.hear())["kind"] == "system.presence.join"
+                ((outlet, _),) = next(iter(there.hub.rooms._live)).outlets.items()
+                outlet.release()
+                outlet.hold()
+                outlet.release()
+                await seat.say("hello", id="one")
+                assert (await seat.hear())["id"] == "one"
+
+    run(main())

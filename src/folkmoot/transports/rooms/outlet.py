@@ -88,7 +88,7 @@ class RoomOutlet:
 
     def release(self) -> None:
         """Read from the connection again, once all who held it released it."""
-        self._holds -= 1
+        self._holds = max(self._holds - 1, 0)
         if not self._holds:
             self.link.resume_reading()
 
