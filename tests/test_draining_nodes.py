@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot import app
 from folkmoot.app import Hub
-from folkmoot.cli.serve import failed_check, readiness
+from folkmoot.cli.serve import hub_report, readiness
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.ports import ListedNode
@@ -69,8 +69,8 @@ def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
                 paths = Paths(first.settings.data_folder)
 
                 async def told() -> bool:
-                    failure = await asyncio.to_thread(failed_check, paths)
-                    return readiness(failure) == [("Ready", "no: draining, or drained")]
+                    report = await asyncio.to_thread(hub_report, paths)
+                    return readiness(report) == [("Ready", "no: draining, or drained")]
 
                 await soon(told)
                 assert await turned_away(port(first), ann.token) == CloseCode.RESTARTING

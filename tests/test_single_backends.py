@@ -19,6 +19,7 @@ from folkmoot import app
 from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_place
 from folkmoot.cli.operator import ask_socket
+from folkmoot.cli.serve import hub_report, readiness
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import BackendFailed, BackendUnavailable
 from folkmoot.core.ports import NodeHome
@@ -34,7 +35,7 @@ from folkmoot.settings.backends import BackendSpec
 from folkmoot.transports import limits
 from folkmoot.transports.mcp import forwarding
 from tests import nats, postgres
-from tests.harness import run
+from tests.harness import ask, run
 from tests.interaction.room_client import ROOM, chat, joined
 from tests.mcp_harness import Meeting, settings
 from tests.nodes import KEY, settings_of
@@ -570,12 +571,14 @@ def test_a_node_whose_own_address_is_wrong_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(forwarding, "OWN_ADDRESS_ATTEMPTS", 1)
+    monkeypatch.setattr(forwarding, "OWN_ADDRESS_SECONDS", 86_400)
     # A busy machine is not an answer that does not come.
     monkeypatch.setattr(forwarding, "FORWARD_PROBE_SECONDS", 60)
     monkeypatch.setattr(limits, "FORWARD_CONNECT_SECONDS", 60)
 
     def warned() -> list[str]:
-        return [each.address for each in caplog.records if hasattr(each, "address")]
+        found = (each for each in caplog.records if each.levelno == logging.WARNING)
+        return [each.address for each in found if hasattr(each, "address")]
 
     async def main() -> None:
         hub = await node(tmp_path, 0, spec(single=True), LEASE_SECONDS)
@@ -585,6 +588,14 @@ def test_a_node_whose_own_address_is_wrong_says_so(
         wrong = msgspec.structs.replace(right, cluster=cluster)
         async with Hub(wrong, gateway=GatewaySpec()).running() as hub:
             await soon(lambda: _true(warned() == [nowhere]))
+            # It is ready all the same: its clients are served, and operators are told.
+            answer = await ask(port(hub), "/health/ready")
+            assert answer.status == 200
+            assert json.loads(answer.body)["address"] == {"url": nowhere, "ok": False}
+            report = await asyncio.to_thread(hub_report, Paths(wrong.data_folder))
+            assert readiness(report) == [
+                ("Address", f"{nowhere}: does not answer (cluster.address)")
+            ]
             for known, level in ((wrong, "problem"), (right, "ok")):
                 found = await asyncio.to_thread(list, check_place(known, Paths(known.data_folder)))
                 assert [each.level for each in found if each.subject == "address"] == [level]
@@ -592,6 +603,10 @@ def test_a_node_whose_own_address_is_wrong_says_so(
             assert hub._forwarding is not None
             await hub._forwarding.check_own(NodeHome(hub.bus.node, right.cluster.address))
             assert warned() == [nowhere]
+            assert hub._forwarding.answers_at_own
+            assert json.loads((await ask(port(hub), "/health/ready")).body)["address"]["ok"]
+            report = await asyncio.to_thread(hub_report, Paths(wrong.data_folder))
+            assert readiness(report) == []
 
     run(main())
 

@@ -98,7 +98,7 @@ class Hub(HubServices):
                         self.accounts.authentication.run(),
                         self._audit.run(),
                         self._drain_when_asked(),
-                        self._check_address(),
+                        self._watch_address(),
                     )
                     ends = [tasks.create_task(each).cancel for each in aside]
                     # Rooms stop before requests: everyone in them gets what is being stored.
@@ -128,11 +128,20 @@ class Hub(HubServices):
             self.rest.stop()
             self._server.stop(force=force)
 
-    async def _check_address(self) -> None:
-        """Warn if other nodes cannot reach this one at the address in its settings."""
+    async def _watch_address(self) -> None:
+        """Warn while other nodes cannot reach this one at the address in its settings."""
         address = self.settings.cluster.address
         if address and self._node_bus is not None and self._forwarding is not None:
-            await self._forwarding.check_own(NodeHome(self._node_bus.node, address))
+            await self._forwarding.watch_own(NodeHome(self._node_bus.node, address))
+
+    def _address_health(self) -> dict[str, object]:
+        """Whether this node is at its address; None while that is not known yet.
+
+        A node that is not stays ready: it serves its clients, and one that merely cannot reach
+        itself must not be taken away, nor all of them where the settings of all are wrong.
+        """
+        found = None if self._forwarding is None else self._forwarding.answers_at_own
+        return {"url": self.settings.cluster.address, "ok": found}
 
     async def _drain_when_asked(self) -> None:
         """Give the rooms to other nodes once an operator wants it; the rest goes on here."""
@@ -257,7 +266,11 @@ class Hub(HubServices):
                 **({"bus": self._check_bus} if self._node_bus else {}),
                 **({"accepting": self._check_accepting} if self._node_bus else {}),
             },
-            details={"backends": self.behind.health, "held_tools": self.behind.held},
+            details={
+                "backends": self.behind.health,
+                "held_tools": self.behind.held,
+                **({"address": self._address_health} if self._node_bus else {}),
+            },
             metrics=self.metrics,
             serves_metrics=settings.telemetry.metrics,
             operators=self._operators,

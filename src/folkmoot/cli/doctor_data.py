@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from folkmoot import __version__
 from folkmoot.cli.output import duration, size
-from folkmoot.cli.serve import amount, failed_check, hub_status
+from folkmoot.cli.serve import amount, hub_report, hub_status
 from folkmoot.core.errors import DatabaseDamaged, FolkmootError, ServeError
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
@@ -281,7 +281,8 @@ def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:
         advice = "Wait if it is just starting; otherwise restart it."
         return Finding("control", "problem", error.message, advice), None
     text = f"answers: version {status.version} at {status.url}, up {duration(status.uptime)}"
-    if (failure := failed_check(paths)) is not None:
+    report = hub_report(paths)
+    if report is not None and (failure := report.failure) is not None:
         advice = RESTORE if failure == DatabaseDamaged.code else "See the hub's log."
         return Finding("control", "problem", f"{text}; it is not ready: {failure}", advice), status
     if status.version != __version__:

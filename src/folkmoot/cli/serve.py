@@ -144,19 +144,37 @@ class HubCheck(Struct, frozen=True):
     error: str = ""
 
 
+class NodeAddress(Struct, frozen=True):
+    """Where the other nodes look for a node, and whether it answers there."""
+
+    url: str
+    ok: bool | None
+
+
 class HubReport(Struct, frozen=True):
     """Whether a hub is ready."""
 
     status: str
     checks: dict[str, HubCheck]
+    address: NodeAddress | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """The code of what keeps the hub from being ready, if anything does."""
+        return next((check.error for check in self.checks.values() if not check.ok), None)
 
 
-def readiness(failure: str | None) -> list[tuple[str, str]]:
-    """The line of a hub that is not ready."""
-    if failure is None:
+def readiness(report: HubReport | None) -> list[tuple[str, str]]:
+    """The lines of a hub that is not ready, and of a node that is not at its address."""
+    if report is None:
         return []
-    why = "draining, or drained" if failure == NodeDraining.code else failure
-    return [("Ready", f"no: {why}")]
+    lines, address = [], report.address
+    if report.failure is not None:
+        why = "draining, or drained" if report.failure == NodeDraining.code else report.failure
+        lines.append(("Ready", f"no: {why}"))
+    if address is not None and address.ok is False:
+        lines.append(("Address", f"{address.url}: does not answer (cluster.address)"))
+    return lines
 
 
 def hub_status(paths: Paths) -> HubStatus:
@@ -166,14 +184,13 @@ def hub_status(paths: Paths) -> HubStatus:
     return understood(ask_running(paths, "folkmoot/status"), HubStatus)
 
 
-def failed_check(paths: Paths) -> str | None:
-    """The code of what keeps the running hub from being ready, if anything does."""
+def hub_report(paths: Paths) -> HubReport | None:
+    """What the running hub reports about its parts, if it does."""
     try:
         _, body = read_socket(paths.control_socket, "/health/ready")
-        report = understood(decoded(body), HubReport)
+        return understood(decoded(body), HubReport)
     except FolkmootError:
         return None
-    return next((check.error for check in report.checks.values() if not check.ok), None)
 
 
 def status(
@@ -223,7 +240,7 @@ def status(
         ("Version", hub.version),
         ("Process", str(hub.pid)),
         ("Up", duration(hub.uptime)),
-        *readiness(failed_check(paths)),
+        *readiness(hub_report(paths)),
         ("Data in", str(paths.folder)),
         *((NAMES.get(what, what), amount(use.used, use.limit)) for what, use in hub.quotas.items()),
     ]

@@ -165,7 +165,9 @@ FORWARD_BODY_SECONDS: Final = 30.0
 FORWARD_PROBE_SECONDS: Final = 5.0
 """How often a node that is to answer is asked whether it is there, and how long that may take."""
 OWN_ADDRESS_ATTEMPTS: Final = 5
-"""How often a node that has started asks at its own address before it warns."""
+"""How often a node asks at its own address, one time after another, before it warns."""
+OWN_ADDRESS_SECONDS: Final = 60.0
+"""How long until a node asks at its own address again."""
 FORWARD_ATTEMPTS: Final = 3
 """How often the node of a session is looked for while it changes."""
 COUNT_SECONDS: Final = 1.0

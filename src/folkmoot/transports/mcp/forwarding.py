@@ -48,6 +48,7 @@ from folkmoot.transports.limits import (
     MAX_FORWARDED_HEAD_BYTES,
     MAX_NODES_REACHED,
     OWN_ADDRESS_ATTEMPTS,
+    OWN_ADDRESS_SECONDS,
 )
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ class Forwarding:
         """How many requests other nodes were asked."""
         self.refused = 0
         """How many were refused whose mark, or body, was not a node's."""
+        self.answers_at_own: bool | None = None
+        """Whether this node was found where the others look for it; None before it was looked."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -343,8 +346,15 @@ class Forwarding:
         # One that has too much to do is there as well.
         return answer.status in {NO_CONTENT, UNAVAILABLE}
 
+    async def watch_own(self, home: NodeHome) -> None:
+        """Look now and then whether this node is where the others look for it."""
+        while True:
+            await self.check_own(home)
+            await asyncio.sleep(OWN_ADDRESS_SECONDS)
+
     async def check_own(self, home: NodeHome) -> None:
-        """Warn if this node is not where the others look for it."""
+        """Warn if this node is not where the others look for it, and was before."""
+        where = {"address": home.address}
         for attempt in range(OWN_ADDRESS_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(FORWARD_PROBE_SECONDS)
@@ -352,11 +362,16 @@ class Forwarding:
             if (connections := self._nodes.pop(home.address, None)) is not None:
                 connections.close()
             if answers:
+                if self.answers_at_own is False:
+                    logger.info("this node answers at its cluster.address again", extra=where)
+                self.answers_at_own = True
                 return
-        logger.warning(
-            "this node does not answer at its cluster.address: others may not reach it",
-            extra={"address": home.address},
-        )
+        if self.answers_at_own is not False:
+            logger.warning(
+                "this node does not answer at its cluster.address: others may not reach it",
+                extra=where,
+            )
+        self.answers_at_own = False
 
     def receiver(self, app: ASGIApp) -> ASGIApp:
         """The application, which also takes what other nodes forward."""
