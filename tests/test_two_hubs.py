@@ -17,6 +17,7 @@ import pytest
 from folkmoot.app import Hub
 from folkmoot.bus import MemoryBus
 from folkmoot.cli.operator import ask_socket
+from folkmoot.core.errors import DatabaseUnreachable
 from folkmoot.gateway.model import Inventory
 from folkmoot.rooms.spec import read_patch
 from folkmoot.store import SqliteStore
@@ -224,6 +225,39 @@ def test_a_tool_that_one_hub_accepts_is_offered_by_the_other(tmp_path: Path) -> 
             assert await gateways[0].accept("files") == ["files:read"]
             await reached(lambda: len(gateways[1].catalogue.rows("tools")) == 1)
             assert await gateways[1].pins.diff() == []
+
+    run(main())
+
+
+@pytest.mark.requirement("events.hold-everywhere")
+def test_a_tool_that_is_accepted_while_the_other_hub_cannot_read_is_offered_there_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.gateway.gateway.PINS_RETRY_SECONDS", 0.0)
+    failures = 0
+
+    async def main() -> None:
+        async with two_hubs(tmp_path) as hubs:
+            gateways = [hub.behind.gateway for hub in hubs]
+            for gateway in gateways:
+                gateway.attach(Scripted("files"))
+                for text in ("old", "new"):
+                    tools = (definition("read", description=text),)
+                    await gateway.arrived("files", Inventory(tools=tools))
+            second = gateways[1].pins
+            judge = second.judge
+
+            async def fail_twice(*given: Any, **how: Any) -> Any:
+                nonlocal failures
+                if failures < 2:
+                    failures += 1
+                    raise DatabaseUnreachable("It is away.")
+                return await judge(*given, **how)
+
+            monkeypatch.setattr(second, "judge", fail_twice)
+            assert await gateways[0].accept("files") == ["files:read"]
+            await reached(lambda: len(gateways[1].catalogue.rows("tools")) == 1)
+            assert failures == 2
 
     run(main())
 

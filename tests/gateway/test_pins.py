@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from folkmoot.core.errors import DatabaseUnreachable
+from folkmoot.core.ports import Event, Tx
 from folkmoot.gateway import pin_comparison
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
@@ -329,5 +331,53 @@ def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path: Path) -> Non
             assert written == 1
         finally:
             await store.close()
+
+    run(body())
+
+
+@pytest.mark.requirement("nodes.revocation")
+def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_it_knows(
+    tmp_path: Path,
+) -> None:
+    async def body() -> None:
+        async with pinning(tmp_path) as (pins, _):
+            store: Any = pins._store
+            assert await verdicts(pins, tool("read")) == {"read": "new"}
+            assert await verdicts(pins, tool("read")) == {"read": "same"}
+
+            async def unheard(tx: Tx) -> None:
+                await tx.execute("UPDATE pins SET hash = 'of another'")
+
+            await store.write(unheard)
+            assert await verdicts(pins, tool("read")) == {"read": "same"}
+            for listener in store.bus._doubt_listeners.values():
+                listener()
+            assert await verdicts(pins, tool("read")) == {"read": "changed"}
+
+    run(body())
+
+
+def test_pins_that_could_not_be_read_are_read_the_next_time(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with pinning(tmp_path) as (pins, _):
+            store: Any = pins._store
+            assert await verdicts(pins, tool("read")) == {"read": "new"}
+            assert await verdicts(pins, tool("read")) == {"read": "same"}
+            read = store.read
+
+            async def fail(*_: Any, **__: Any) -> Any:
+                raise DatabaseUnreachable("It is away.")
+
+            pins._changed_somewhere(Event("pins.docs", {}))
+            store.read = fail
+            with pytest.raises(DatabaseUnreachable):
+                await pins.judge("docs", [tool("read")])
+            store.read = read
+
+            async def unheard(tx: Tx) -> None:
+                await tx.execute("UPDATE pins SET hash = 'of another'")
+
+            await store.write(unheard)
+            assert await verdicts(pins, tool("read")) == {"read": "changed"}
 
     run(body())

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError
+from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError, StoreError
 from folkmoot.core.events import BACKENDS, PINS, SERVERS, TASKS, about, subject
 from folkmoot.gateway.catalogue import LISTS, Catalogue
-from folkmoot.gateway.limits import MAX_LIST_PAGE
+from folkmoot.gateway.limits import MAX_LIST_PAGE, PINS_RETRY_SECONDS
 from folkmoot.gateway.listing import Listings, Own
 from folkmoot.gateway.model import BackendState
 from folkmoot.gateway.part import make_part
@@ -165,7 +165,13 @@ class Gateway:
             await self._repinned.wait()
             self._repinned.clear()
             while self._judge_again:
-                await self._follow(self._judge_again.pop())
+                namespace = self._judge_again.pop()
+                try:
+                    await self._follow(namespace)
+                except StoreError:
+                    # What another hub accepted still holds once the database is back.
+                    self._judge_again.add(namespace)
+                    await asyncio.sleep(PINS_RETRY_SECONDS)
 
     def _pins_changed(self, event: Event) -> None:
         if self.pins.accepted_elsewhere(event):
@@ -181,6 +187,8 @@ class Gateway:
                 logger.warning(
                     "pins were not followed", extra={"backend": namespace, "error": error.code}
                 )
+                if isinstance(error, StoreError):
+                    raise
 
     def _holds_new(self, spec: BackendSpec) -> bool:
         """Whether tools that a backend adds wait to be accepted."""

@@ -50,6 +50,8 @@ MAX_FAULTS: Final = 100
 """Faults of one backend that are listed."""
 MAX_PINS: Final = 20_000
 """Pinned tools of one backend; further tools of it are not shown."""
+PINS_RETRY_SECONDS: Final = 5.0
+"""How long until pins are read again that the database did not give."""
 MAX_PINNED_CHARACTERS: Final = 64 * 1024 * 1024
 """Characters of all kept definitions of one backend; beyond, new tools stay held back."""
 MAX_LINES_COMPARED: Final = 2_000

@@ -59,10 +59,12 @@ class Pins:
         self._store = store
         self._clock = clock
         self._pins: dict[str, dict[str, Pin]] = {}
-        self._outdated: set[str] = set()
+        self._current: set[str] = set()
+        """Backends whose pins nobody has changed since they were read, as far as is known."""
         self._id = secrets.token_hex(8)
         self._lock = asyncio.Lock()
         store.bus.listen(PINS, self._changed_somewhere)
+        store.bus.listen_doubt(self._current.clear)
 
     @property
     def bus(self) -> Bus:
@@ -75,6 +77,7 @@ class Pins:
         self._pins = {}
         for row in rows:
             self._pins.setdefault(row[0], {})[row[1]] = Pin(*row[2:])
+        self._current.update(self._pins)
 
     def accepted_elsewhere(self, event: Event) -> bool:
         """Whether an event tells that another hub has accepted tools, or forgotten pins.
@@ -84,16 +87,21 @@ class Pins:
         return bool(event.data["accepted"] and event.data["by"] != self._id)
 
     def _changed_somewhere(self, event: Event) -> None:
-        self._outdated.add(about(event))
+        self._current.discard(about(event))
 
     def _publish(self, tx: Tx, namespace: str, *, accepted: bool) -> None:
         tx.publish(subject(PINS, namespace), {"by": self._id, "accepted": accepted})
 
     async def _held(self, namespace: str) -> dict[str, Pin]:
         """The stored pins of one backend."""
-        while namespace in self._outdated:
-            self._outdated.discard(namespace)
-            rows = await self._store.read(lambda tx: queries.hashes(tx, namespace), long=True)
+        while namespace not in self._current:
+            # Added first: what changes while they are read is not in them.
+            self._current.add(namespace)
+            try:
+                rows = await self._store.read(lambda tx: queries.hashes(tx, namespace), long=True)
+            except BaseException:
+                self._current.discard(namespace)
+                raise
             self._pins[namespace] = {row[1]: Pin(*row[2:]) for row in rows}
         return self._pins.get(namespace, {})
 
@@ -160,7 +168,7 @@ class Pins:
         try:
             await uninterrupted(self._store.write(unit))
         except PinnedMeanwhile:
-            self._outdated.add(namespace)
+            self._current.discard(namespace)
             return False
         _warn("tools have changed and are held back: %s", namespace, found.note)
         _warn("tools are new and are held back: %s", namespace, found.hold)
