@@ -6,9 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from folkmoot.bounds import rate_limits
+from folkmoot.bus.limits import MAX_SENT_BYTES
+from folkmoot.cluster.limits import MAX_UNRECEIVED_BYTES
 from folkmoot.core.errors import SettingsError
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
 from folkmoot.settings import Settings, load
+from folkmoot.settings.limits import MAX_NODE_MESSAGE_BYTES
 
 
 def settings(**variables: str) -> Settings:
@@ -92,6 +95,10 @@ def test_lists_are_read_from_the_environment() -> None:
     assert made.http.allowed_origins == ("https://app.example", "http://localhost:5173")
 
 
+NODES = {"BUS_URL": "nats://n", "STORE_URL": "postgresql://db", "CLUSTER_ADDRESS": "http://n"}
+TOO_LARGE = (
+    "limits.message_bytes must be at most 4194304 with bus.url: nodes carry no larger message"
+)
 UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
 
 
@@ -119,6 +126,10 @@ UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
             {"BUS_URL": "nats://n", "STORE_URL": "postgresql://db"},
             "FOLKMOOT_BUS_URL: bus.url needs cluster.address, where other nodes reach this one",
         ),
+        (
+            {**NODES, "LIMITS_UNSENT_BYTES": "9000000", "LIMITS_MESSAGE_BYTES": "4194305"},
+            f"FOLKMOOT_LIMITS_MESSAGE_BYTES: {TOO_LARGE}",
+        ),
     ],
 )
 def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], told: str) -> None:
@@ -130,3 +141,9 @@ def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], t
 def test_values_that_go_together_are_taken() -> None:
     made = settings(TLS_CERTIFICATE="a.pem", TLS_KEY="b.pem", LIMITS_UNSENT_BYTES="1048576")
     assert (made.tls.certificate, made.tls.key) == ("a.pem", "b.pem")
+    assert settings(**NODES, LIMITS_MESSAGE_BYTES="4194304").limits.message_bytes == 4_194_304
+
+
+def test_two_of_the_largest_messages_of_several_nodes_may_be_on_their_way_between_them() -> None:
+    assert 2 * MAX_NODE_MESSAGE_BYTES <= MAX_UNRECEIVED_BYTES
+    assert 2 * MAX_NODE_MESSAGE_BYTES <= MAX_SENT_BYTES

@@ -22,6 +22,8 @@ MAX_JSON_DEPTH: Final = 100
 """How deep objects and lists may be nested in the file of an MCP client."""
 MAX_PROBLEMS: Final = 50
 """Problems of one settings file that are listed."""
+MAX_NODE_MESSAGE_BYTES: Final = 4_194_304
+"""The largest message of a room on several nodes."""
 MAX_FINGERPRINTS: Final = 1_000
 """Settings of backends and rights that nodes compare."""
 MAX_ARGUMENT: Final = 32_768

@@ -34,7 +34,7 @@ from folkmoot.settings.files import (
     find_file,
     read_file,
 )
-from folkmoot.settings.limits import MAX_PROBLEMS
+from folkmoot.settings.limits import MAX_NODE_MESSAGE_BYTES, MAX_PROBLEMS
 from folkmoot.settings.model import Settings
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         raised = limits.message_bytes > type(limits)().message_bytes
         path = "limits.message_bytes" if raised else "limits.unsent_bytes"
         yield path, "limits.unsent_bytes must be at least limits.message_bytes"
+    if settings.bus.url and limits.message_bytes > MAX_NODE_MESSAGE_BYTES:
+        # The session of two nodes would end with each larger message of a room in memory.
+        most = f"at most {MAX_NODE_MESSAGE_BYTES} with bus.url: nodes carry no larger message"
+        yield "limits.message_bytes", f"limits.message_bytes must be {most}"
     if settings.bus.url and not settings.store.url:
         yield "bus.url", "bus.url needs store.url: nodes share one database"
     if settings.bus.url and not settings.cluster.address:

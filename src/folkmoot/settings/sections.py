@@ -121,7 +121,7 @@ class LimitSettings(SettingsTable, frozen=True, kw_only=True):
 
     message_bytes: Annotated[int, Meta(ge=1024, le=16_777_216)] = 1_048_576
     """The largest message a room accepts, in bytes; a WebSocket that sends a larger one is closed
-    with 1009."""
+    with 1009. On several nodes, at most 4194304."""
     nesting: Annotated[int, Meta(ge=8, le=256)] = 64
     """How deep objects and lists may be nested in a message."""
     unfinished_bytes: Annotated[int, Meta(ge=65_536, le=1_099_511_627_776)] = 8_388_608
