@@ -224,6 +224,7 @@ class Hub(HubServices):
         await stack.enter_async_context(self.behind.running())
         await stack.enter_async_context(self.mcp.running())
         application = self._application()
+        addresses = Addresses(settings.http.trusted_proxies)
         self._server = HttpServer(
             application,
             sockets,
@@ -231,7 +232,8 @@ class Hub(HubServices):
             max_connections=settings.http.max_connections,
             per_address=settings.http.max_connections_per_address,
             per_account=settings.http.max_connections_per_account,
-            address_of=Addresses(settings.http.trusted_proxies).of_peer,
+            address_of=addresses.of_peer,
+            locate=addresses.of,
             identify=self._callers.identify,
             shutdown_seconds=settings.http.shutdown_seconds,
             tls=tls,

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from folkmoot.transports import connections
-from folkmoot.transports.connections import Metered, Turns
+from folkmoot.transports.address import Addresses
+from folkmoot.transports.connections import Metered, Turns, sign_in
 from folkmoot.transports.limits import MIN_BEGUN_PER_TURN, USE_HALF_LIFE_SECONDS
 from folkmoot.transports.listen import listen
 from folkmoot.transports.server import HttpServer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.types import Receive, Scope, Send
 
 pytestmark = pytest.mark.anyio
@@ -184,3 +187,43 @@ async def test_a_flood_from_one_address_leaves_the_others_their_turn() -> None:
         writer.close()
     server.stop()
     await serving
+
+
+async def test_clients_behind_one_proxy_have_turns_of_their_own() -> None:
+    async def app(scope: Scope, _: Receive, send: Send) -> None:
+        if scope["path"] == "/ann":
+            sign_in(scope, "ann")
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    sockets = listen("127.0.0.1", 0)
+    port = sockets[0].getsockname()[1]
+    addresses = Addresses(["127.0.0.1"])
+    server = HttpServer(
+        app,
+        sockets,
+        max_connections=100,
+        address_of=addresses.of_peer,
+        locate=addresses.of,
+        shutdown_seconds=1,
+    )
+    turns = server._uvicorn.config.http.keywords["house"].turns  # type: ignore[union-attr]
+    begin, who = turns.begin, []
+
+    def note(whose: str, start: Callable[[], object]) -> None:
+        who.append(whose)
+        begin(whose, start)
+
+    turns.begin = note
+    serving = asyncio.create_task(server.serve())
+    await server.listening()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    # The proxy has one connection for all.
+    for path, client in (("/ann", "192.0.2.1"), ("/", "192.0.2.2"), ("/", "192.0.2.1")):
+        head = f"GET {path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: {client}\r\n\r\n"
+        writer.write(head.encode())
+        await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+    server.stop()
+    await serving
+    assert who == ["192.0.2.1", "192.0.2.2", "192.0.2.1"]

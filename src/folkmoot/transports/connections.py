@@ -7,8 +7,9 @@ slow are closed: those of the address that has most of them first, and of these 
 The hub answers everyone in one thread. While it has time, a request begins as soon as its head has
 come. Under load requests wait, and those begin first whose account, or whose address for strangers,
 used the least processor time in the last seconds: whoever sends much waits behind whoever asks a
-little, but for no longer than about a second. A part of those who wait begins in each turn of the
-loop, so that others which arrive meanwhile are noticed soon.
+little, but for no longer than about a second. On the connections of a trusted proxy, which carry
+requests of many, the client's address counts for everyone. A part of those who wait begins in each
+turn of the loop, so that others which arrive meanwhile are noticed soon.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from msgspec import Struct
 
 from folkmoot.core.errors import ConnectionsExceeded, HubFull, RequestError
 from folkmoot.transports.answers import JsonResponse, retry_after
-from folkmoot.transports.bodies import nobody
+from folkmoot.transports.bodies import nobody, nowhere
 from folkmoot.transports.limits import (
     BEGUN_SHARE,
     BODY_RETRY_SECONDS,
@@ -184,7 +185,7 @@ class OpenConnections:
 
     `per_address` bounds those of strangers from one address, and `per_account` those of one
     account; 0 is no limit. `address_of` makes the key of a peer's address, empty where many share
-    it, as they do behind a trusted proxy.
+    it, as they do behind a trusted proxy; `locate` finds the address of a request there.
     """
 
     def __init__(
@@ -195,6 +196,7 @@ class OpenConnections:
         per_address: int = 0,
         per_account: int = 0,
         address_of: Callable[[str], str] = str,
+        locate: Callable[[Scope], str] = nowhere,
         identify: Identify = nobody,
         metrics: Metrics | None = None,
     ) -> None:
@@ -205,6 +207,7 @@ class OpenConnections:
         self._per_address = per_address
         self._per_account = per_account
         self._address_of = address_of
+        self._locate = locate
         self._identify = identify
         self._metrics = metrics
         self._peers: dict[ConnectionPeer, None] = {}
@@ -260,6 +263,12 @@ class OpenConnections:
             self._count(peer, -1)
             peer.address, peer.account = "", NODES
             self._count(peer, 1)
+
+    def whose(self, peer: ConnectionPeer, scope: Scope) -> str:
+        """Whose turn a request takes: that of an account or address."""
+        if peer.address or peer.account == NODES:
+            return peer.account or peer.address
+        return self._locate(scope)
 
     def linger(self, peer: ConnectionPeer) -> bool:
         """Count a connection that sends on after its answer; False where too many do."""

@@ -430,7 +430,7 @@ class HubProtocol(HttpToolsProtocol):
         self._joining = JoinedWrites(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
-        who = peer.account or peer.address
+        who = self._house.whose(peer, cycle.scope)  # type: ignore[arg-type]
         request = Metered(cycle.run_asgi(app), self._house.turns, who)
         if cycle.scope["path"] == FORWARD_PATH:
             cycle.scope[METERED] = request  # type: ignore[typeddict-unknown-key]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import uvicorn
 
 from folkmoot.transports.accept import Listener, TurnedAway
-from folkmoot.transports.bodies import nobody
+from folkmoot.transports.bodies import nobody, nowhere
 from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.limits import (
     CANCEL_SECONDS,
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Generator
 
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Scope
 
     from folkmoot.telemetry.metrics import Metrics
     from folkmoot.transports.bodies import Identify
@@ -162,6 +162,7 @@ class HttpServer:
         per_address: int = 0,
         per_account: int = 0,
         address_of: Callable[[str], str] = str,
+        locate: Callable[[Scope], str] = nowhere,
         identify: Identify = nobody,
         metrics: Metrics | None = None,
         tls: ssl.SSLContext | None = None,
@@ -174,6 +175,7 @@ class HttpServer:
             per_address=per_address,
             per_account=per_account,
             address_of=address_of,
+            locate=locate,
             identify=identify,
             metrics=metrics,
         )
