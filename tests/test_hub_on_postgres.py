@@ -49,6 +49,10 @@ def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path: Path) -> None
         as_person(hub, "register", "bob")
         as_person(hub, "send", "bob", "The boat is ready.", "--as", "ada")
         hub.stop()
+    refused = folkmoot("store", "copy", "--to", f"{url}&nonsense=1", "--data", str(data))
+    assert refused.returncode != 0
+    assert refused.stderr.count("\n") == 1, refused.stderr
+    assert "the address has a parameter that the server refuses: unrecognized" in refused.stderr
     copied = folkmoot("store", "copy", "--to", url, "--data", str(data))
     assert copied.returncode == 0, copied.stderr
     assert "compared them" in copied.stdout
@@ -120,6 +124,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line_and_nothing_is_left(
         url.replace("/postgres?", "/absent?"): "There is no such database:",
         url.replace("//hub@", "//eve:geheim@"): "The server refuses the connection:",
         f"{url}&default_transaction_read_only=on": "the server accepts no writes.",
+        f"{url}&nonsense=1": "store.url has a parameter that the server refuses: unrecognized",
     }
     for address, words in wrong.items():
         ran = folkmoot("serve", "--port", "0", "--data", str(data), FOLKMOOT_STORE_URL=address)

@@ -96,12 +96,12 @@ def translate_error(error: BaseException, where: str = "") -> StoreError:
 
 
 @contextmanager
-def connecting(where: str) -> Iterator[None]:
-    """Name `store.url` where the server refuses a parameter in it, as a connection begins."""
+def connecting(where: str, named: str = "store.url") -> Iterator[None]:
+    """Name the address where the server refuses a parameter in it, as a connection begins."""
     try:
         yield
     except (asyncpg.UndefinedObjectError, asyncpg.CantChangeRuntimeParamError) as error:
-        told = f"store.url has a parameter that the server refuses: {words_of(error)}."
+        told = f"{named} has a parameter that the server refuses: {words_of(error)}."
         raise SettingsError(f"{where}: {told}") from error
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from folkmoot.core.errors import DatabaseUnwritable, TransferFailed
 from folkmoot.settings.types import without_password
 from folkmoot.store.inspection import look_into
-from folkmoot.store.postgres.dialect import CONNECT_SECONDS, POSTGRES, translate_error
+from folkmoot.store.postgres.dialect import CONNECT_SECONDS, POSTGRES, connecting, translate_error
 from folkmoot.store.postgres.schema import (
     SEQUENCES,
     check_schema,
@@ -54,7 +54,8 @@ async def copy_to_server(source: Path, url: str, progress: Progress) -> Transfer
     """Copy a database that nobody has open to an empty one at a server."""
     where, known = without_password(url), load_migrations()
     try:
-        connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
+        with connecting(where, "the address"):
+            connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
     except POSTGRES as error:
         raise translate_error(error, where) from error
     try:
