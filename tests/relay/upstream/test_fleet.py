@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -102,6 +102,37 @@ def test_a_server_can_be_reached_anew() -> None:
             assert await process(running, "one") != before
             with pytest.raises(BackendUnknown):
                 await running.restart("two")
+
+    run(test())
+
+
+@pytest.mark.parametrize("way", ["restart", "apply"])
+def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_stopped(
+    way: str,
+) -> None:
+    async def test() -> None:
+        async with fleet() as (running, _):
+            await running.apply({"one": spec("one")})
+            await running.settled(20)
+            before = await process(running, "one")
+            moved = msgspec.structs.replace(spec("one"), env={"A": "b"})
+            work = running.restart("one") if way == "restart" else running.apply({"one": moved})
+            asked = asyncio.ensure_future(work)
+            stop, stopping = running._stop, asyncio.Event()
+
+            async def stop_slowly(names: Iterable[str]) -> None:
+                await stop(names)
+                stopping.set()
+                for _ in range(10):
+                    await asyncio.sleep(0)
+
+            running._stop = stop_slowly  # type: ignore[method-assign]
+            await stopping.wait()
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            await running.settled(20)
+            assert await process(running, "one") != before
 
     run(test())
 

@@ -22,7 +22,7 @@ from folkmoot.relay.upstream.links import wait_after
 from folkmoot.relay.upstream.model import AppliedChanges, BackendView
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.relay.upstream.single import HAND_OVER_SECONDS, SingleBackend
-from folkmoot.taskgroups import group
+from folkmoot.taskgroups import group, uninterrupted
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
@@ -142,6 +142,10 @@ class Fleet:
 
     async def apply(self, specs: Mapping[str, BackendSpec]) -> AppliedChanges:
         """Start, stop and start anew whatever these settings change, and nothing else."""
+        # Whoever asked may leave after a server was stopped and before it is started.
+        return await uninterrupted(self._apply(specs))
+
+    async def _apply(self, specs: Mapping[str, BackendSpec]) -> AppliedChanges:
         async with self._applying:
             removed = [name for name in self.backends if name not in specs]
             added = [name for name in specs if name not in self.backends]
@@ -166,6 +170,9 @@ class Fleet:
         single = self._single(namespace)
         if single is not None and await single.restart_there():
             return
+        await uninterrupted(self._restart(namespace))
+
+    async def _restart(self, namespace: str) -> None:
         async with self._applying:
             backend = self.backends.get(namespace)
             if backend is None:

@@ -42,7 +42,7 @@ from folkmoot.relay.upstream.node_messages import (
     frames_of,
 )
 from folkmoot.relay.upstream.requests import Heard, Late, Listen, Unanswered
-from folkmoot.taskgroups import Interruptible, aside, uninterrupted, waited
+from folkmoot.taskgroups import Interruptible, aside, waited
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Send
@@ -222,8 +222,7 @@ class LinkService:
             elif call.what == "watch":
                 await _tell_changes(backend, call, put)
             elif call.what == "restart":
-                # Whoever asked may leave after it was stopped and before it is started.
-                await uninterrupted(self._restart(call.namespace))
+                await self._restart(call.namespace)
                 await put(framed(DONE))
             elif call.request is not None:
                 await _pass_on(backend, call.request, put)
