@@ -251,6 +251,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     assert INVITATION.fullmatch(invited.out)
     assert f"folkmoot room join planning --invitation --url {hub.url}\n" in invited.err
     token = invited.out.strip()
+    assert f"  {hub.url}/rooms/planning#invite={token}\n" in invited.err
 
     file = tmp_path / "grace.json"
     environ = {**environment, "FOLKMOOT_CREDENTIALS": str(file)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 import typer
@@ -221,7 +222,8 @@ def invite(
 ) -> Output:
     """Invite someone to a room, by handle or as a guest.
 
-    For a guest, prints a token that works once and is not shown again: hand it over in private.
+    For a guest, prints a token, and a link with it, that works once and is not shown again: hand it
+    over in private.
     """
     if (who is None) is (guest is None):
         raise typer.BadParameter("give either a HANDLE or --guest")
@@ -239,6 +241,8 @@ def invite(
         word(answer.token),
         Note(f"With this token, {word(answer.guest)} can enter {name} once{until}:"),
         Note(f"  folkmoot room join {name} --invitation --url {entrance.hub}"),
+        Note("Or in a browser, with this link:"),
+        Note(f"  {entrance.hub}/rooms/{quote(name, safe='')}#invite={word(answer.token)}"),
     )
 
 
