@@ -1,9 +1,12 @@
 /** The pages about servers: what they make of what the hub answers. */
+import { render } from "preact";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { Unreachable } from "../src/api/call";
+import type { ShownServer } from "../src/api/schema";
 import { commandFor } from "../src/console/pages/servers/AddServer";
-import { follow, milliseconds, minutes } from "../src/console/pages/servers/hub";
+import { follow, milliseconds, minutes, type ServerView } from "../src/console/pages/servers/hub";
+import { Health } from "../src/console/pages/servers/Server";
 import { mayBecause } from "../src/console/pages/servers/Servers";
 
 afterEach(() => vi.unstubAllGlobals());
@@ -73,5 +76,26 @@ describe("words", () => {
   it("tells when each minute began, and how long something took", () => {
     expect(minutes({ until: 600, seconds: 60, count: 3, servers: [] })).toEqual([420, 480, 540]);
     expect([3.84, 42.4, 1_234, 12_345].map(milliseconds)).toEqual(["3.8 ms", "42 ms", "1.2 s", "12 s"]);
+  });
+});
+
+describe("a server", () => {
+  const counts = { tools: 1, resources: 0, templates: 0, prompts: 0, connections: 0, restarts: 0 };
+  const calls = { calls: 0, errors: 0, in_flight: 0, median_ms: null, retry_after: null };
+  const words = { transport: "http", target: "x", state: "up", why: "", era: "", last_error: "" };
+  const view = { ...counts, ...calls, ...words, since: 0, faults: [], held: [] } as unknown as ServerView;
+  const shown = { everyone: true, trusted: false } as ShownServer;
+  const facts = (node: string): string => {
+    document.body.innerHTML = "<main></main>";
+    const main = document.querySelector("main")!;
+    render(<Health view={{ ...view, node }} shown={shown} />, main);
+    return main.textContent ?? "";
+  };
+
+  it("says which node links it where one does for all", () => {
+    expect(facts("http://node1.internal:8420")).toContain(
+      "Linked bythe node http://node1.internal:8420, which counts its calls",
+    );
+    expect(facts("")).not.toContain("Linked by");
   });
 });

@@ -99,7 +99,7 @@ function Operated({ namespace }: { namespace: string }) {
   );
 }
 
-function Health({ view, shown }: { view: ServerView; shown: hub.ShownServer }) {
+export function Health({ view, shown }: { view: ServerView; shown: hub.ShownServer }) {
   const facts: [string, ComponentChildren][] = [
     ["State", <StateFact view={view} />],
     ["Since", <Time at={view.since} />],
@@ -111,6 +111,8 @@ function Health({ view, shown }: { view: ServerView; shown: hub.ShownServer }) {
     ["Used by", shown.everyone ? "every account" : "those who are allowed"],
     ["New tools", shown.trusted ? "listed without review: the server is trusted" : "reviewed first"],
   ];
+  // One node links such a server for all.
+  if (view.node) facts.push(["Linked by", `the node ${visible(view.node)}, which counts its calls`]);
   if (view.last_error) facts.push(["Last error", visible(view.last_error)]);
   return (
     <Section title="Health">

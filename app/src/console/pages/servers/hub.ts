@@ -28,6 +28,8 @@ export interface ServerView {
   restarts: number;
   last_error: string;
   median_ms: number | null;
+  /** The address of the node that links it, if one does for all. */
+  node: string;
   retry_after: number | null;
 }
 
