@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.bus import frames
-from folkmoot.bus.frames import OVERHEAD, Accepted, FrameChecker, FrameMaker, hub_name
+from folkmoot.bus.frames import (
+    HEAD,
+    OVERHEAD,
+    VERSION,
+    Accepted,
+    FrameChecker,
+    FrameKind,
+    FrameMaker,
+    hub_name,
+    marked,
+)
 from folkmoot.bus.limits import ASK_SECONDS, MAX_ASKED, MAX_FRAME_BYTES, MAX_SENT_BYTES
 
 KEY = b"k" * 32
@@ -156,6 +166,52 @@ def test_a_message_whose_pieces_do_not_follow_one_another_is_dropped() -> None:
     assert reader.dropped == {"cut": 1}
     [following] = writer.event(ALL, b"whole", 1024)
     assert event(reader, following) == Accepted(ONE, b"whole")
+
+
+def test_pieces_of_two_messages_make_none() -> None:
+    writer, reader = pair()
+    first = writer.event(ALL, b"x" * 300, OVERHEAD + 100)
+    second = writer.event(ALL, b"y" * 300, OVERHEAD + 100)
+    # What was lost lies between them, so the numbers of the pieces alone would fit.
+    found = [event(reader, each) for each in (first[0], second[1], second[2])]
+    assert [each.payload for each in found if each is not None] == [None, None, None]
+    assert reader.dropped == {"cut": 2}
+
+
+def test_what_another_release_would_write_is_dropped() -> None:
+    _, reader = pair()
+
+    def written(kind: FrameKind, subject: str, body: bytes, **changed: int) -> bytes:
+        values = {"version": VERSION, "piece": 0, "pieces": 1} | changed
+        head = HEAD.pack(
+            values["version"], kind, bytes.fromhex(ONE), 9, values["piece"], values["pieces"]
+        )
+        return marked(KEY, subject, head, body) + head + body
+
+    assert event(reader, written(FrameKind.EVENT, ALL, b"", version=VERSION + 1)) is None
+    assert event(reader, written(FrameKind.EVENT, ALL, b"", piece=1)) is None
+    assert event(reader, written(FrameKind.EVENT, ALL, b"", pieces=0)) is None
+    assert reader.dropped == {"unknown": 3}
+    ask = written(FrameKind.ASK, TO_TWO, b"short")
+    assert reader.read(TO_TWO, ask, 0.0, to_all=False) is None
+    assert reader.dropped == {"unknown": 3, "cut": 1}
+    assert event(reader, written(FrameKind.EVENT, ALL, b"news")) == Accepted(ONE, b"news", 8)
+
+
+def test_frames_that_are_too_short_or_too_long_are_counted_as_such() -> None:
+    _, reader = pair()
+    assert event(reader, b"x" * (OVERHEAD - 1)) is None
+    assert event(reader, b"x" * (MAX_FRAME_BYTES + 1)) is None
+    assert reader.dropped == {"cut": 1, "oversized": 1}
+
+
+def test_senders_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MAX_PEERS", 2)
+    reader = FrameChecker(TWO, KEY)
+    writers = [FrameMaker(f"{number:032x}", KEY) for number in range(3)]
+    found = [reader.read(TO_TWO, one.ask(TO_TWO), 0.0, to_all=False) for one in writers]
+    assert [each is not None for each in found] == [True, True, False]
+    assert (reader.known, reader.dropped) == (2, {"too_many_senders": 1})
 
 
 def test_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

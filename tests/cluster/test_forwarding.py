@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot.cluster import forwarding
 from folkmoot.cluster.forwarding import LENGTH, ForwardedRequest, Marks, decode, digest_of, encode
 from folkmoot.cluster.limits import (
     MARK_SECONDS,
@@ -57,6 +58,14 @@ def test_a_mark_of_another_time_or_key_is_refused(late: float) -> None:
     assert receiver.check(made(key=OTHER_KEY), NOW) is None
 
 
+def test_a_mark_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as later:
+        later.setattr(forwarding, "VERSION", forwarding.VERSION + 1)
+        mark = made()
+        assert Marks(KEY, TWO).check(mark, NOW) is not None
+    assert Marks(KEY, TWO).check(mark, NOW) is None
+
+
 @given(st.integers(0, 112), st.integers(1, 255))
 def test_a_mark_with_one_byte_changed_is_refused(place: int, change: int) -> None:
     written = bytearray(base64.urlsafe_b64decode(made()))
@@ -87,6 +96,7 @@ def test_a_mark_that_comes_too_late_behind_others_is_refused() -> None:
     assert receiver.check(first, NOW)
     assert receiver.check(sender.make(TWO, b"", NOW).encode(), NOW)
     assert receiver.check(second, NOW)
+    assert receiver.check(first, NOW) is None
     sender._counter += 2**40
     assert receiver.check(sender.make(TWO, b"", NOW).encode(), NOW)
     assert receiver.check(sender.make(TWO, b"", NOW).encode(), NOW)

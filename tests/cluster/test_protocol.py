@@ -12,6 +12,7 @@ from folkmoot.cluster.edge import (
     DrainConnection,
     Edge,
     FillGap,
+    Hearing,
     HoldConnection,
     Overheard,
     SeekOwner,
@@ -22,6 +23,7 @@ from folkmoot.cluster.limits import (
     BACKLOG_BYTES,
     KEEPALIVE_SECONDS,
     MAX_COMMANDS,
+    MAX_EARLY,
     MAX_PACKET_BYTES,
     MAX_UNRECEIVED,
     PAGE_BYTES,
@@ -30,11 +32,14 @@ from folkmoot.cluster.limits import (
 )
 from folkmoot.cluster.messages import (
     AskOwner,
+    Batch,
+    EndSession,
     JoinRoom,
     NotOwner,
     Place,
     SendMessages,
     SendPacket,
+    Spoken,
     ToEdge,
     ToOwner,
     decode,
@@ -61,6 +66,8 @@ class Pair:
         self.turns: list[TurnGiven] = []
         self.packets: list[ToEdge] = []
         self.cut = False
+        self.deaf = False
+        """Whether only what the owner sends is lost."""
 
     def new_session(self) -> int:
         self.sessions += 1
@@ -86,6 +93,8 @@ class Pair:
             elif not self.cut:
                 packet: Any = decode(encode(effect.packet))
                 if isinstance(packet, ToEdge | NotOwner):
+                    if self.deaf:
+                        continue
                     self.packets.append(packet)
                     self.do(self.edge.receive("o", packet, self.now))
                 elif effect.node == "o":
@@ -187,6 +196,97 @@ def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(
     assert not of(FillGap, pair.seen)
     assert of(ToConnection, pair.seen) == [ToConnection(2, b"welcome")]
     assert of(Overheard, pair.seen) == [Overheard((b"two",))]
+
+
+def test_messages_are_not_told_before_those_that_are_missing() -> None:
+    pair = Pair().attach(1)
+    pair.owner.speak(2, [b"two"])
+    pair.run()
+    assert pair.seen == [FillGap(1, 2)]
+    pair.do(pair.edge.filled(FillGap(1, 2), [b"one", b"two"], pair.now))
+    assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"])]
+
+
+def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_on() -> None:
+    pair = Pair().attach(1)
+    pair.cut = True
+    pair.owner.speak(1, [b"one", b"two", b"three"])
+    pair.run()
+    pair.cut = False
+    pair.run(1.0)
+    gap = FillGap(1, 3)
+    assert of(FillGap, pair.seen) == [gap]
+    pair.do(pair.edge.filled(gap, [], pair.now))
+    pair.run(1.0)
+    assert of(FillGap, pair.seen) == [gap, gap]
+    pair.seen.clear()
+    pair.do(pair.edge.filled(gap, [b"one", b"two"], pair.now))
+    rest = FillGap(3, 3)
+    assert pair.seen == [Overheard([b"one", b"two"]), rest]
+    # An answer that comes twice tells nothing twice.
+    pair.do(pair.edge.filled(gap, [b"one", b"two"], pair.now))
+    pair.do(pair.edge.filled(rest, [b"three"], pair.now))
+    assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"]), Overheard([b"three"])]
+
+
+def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_told_once() -> None:
+    pair = Pair().attach(1)
+    pair.deaf = True
+    pair.owner.speak(1, [b"one", b"two"])
+    pair.run(SILENCE_SECONDS + 1)
+    ahead = of(FillGap, pair.seen)[0]
+    assert ahead.first_seq == 1
+    pair.do(pair.edge.filled(ahead, [b"one"], pair.now))
+    pair.do(pair.edge.filled(ahead, [b"one", b"two"], pair.now))
+    said = Batch(pair.edge._queued + 1, (Spoken(1, 3, (b"one", b"two", b"three")),), resolved=1)
+    pair.do(pair.edge.receive("o", ToEdge(7, 1, 1, (said,), 1, said.number), pair.now))
+    told = [one for heard in of(Overheard, pair.seen) for one in heard.messages]
+    assert told == [b"one", b"two", b"three"]
+
+
+def test_batches_that_come_again_take_no_room_from_those_that_are_new() -> None:
+    pair = Pair().attach(1)
+    for seq in range(1, MAX_EARLY + 2):
+        pair.owner.speak(seq, [b"one"])
+        pair.run(0.1)
+    for packet in list(pair.packets):
+        pair.do(pair.edge.receive("o", packet, pair.now))
+    pair.seen.clear()
+    pair.owner.speak(MAX_EARLY + 2, [b"new"])
+    pair.run()
+    assert of(Overheard, pair.seen) == [Overheard((b"new",))]
+
+
+def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes() -> None:
+    pair = Pair().attach(1)
+    pair.edge.join(2, b"who", 0)
+    pair.run()
+    pair.owner.tell(pair.remote(2), b"welcome")
+    pair.owner.tell(pair.remote(2), b"the past")
+    pair.resolve()
+    pair.run()
+    pair.seen.clear()
+    pair.do(pair.edge.owner_is(Place("p", 2), pair.now))
+    assert of(ShutConnection, pair.seen) == [ShutConnection(2, CloseCode.RESTARTING)]
+
+
+def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again() -> None:
+    pair = Pair().attach(1)
+    pair.edge.join(2, b"who", None)
+    pair.run()
+    pair.deaf = True
+    pair.owner.tell(pair.remote(2), b"welcome")
+    pair.owner.start_hearing(pair.remote(2), 0)
+    pair.owner.speak(1, [b"one"])
+    pair.run(SILENCE_SECONDS + 1)
+    ahead = of(FillGap, pair.seen)[0]
+    # The owner is not heard, and what it stored is read meanwhile.
+    pair.do(pair.edge.filled(ahead, [b"one"], pair.now))
+    pair.deaf = False
+    pair.run(1.0)
+    assert of(Overheard, pair.seen) == [Overheard([b"one"])]
+    assert of(ShutConnection, pair.seen) == [ShutConnection(2, CloseCode.RESTARTING)]
+    assert Hearing(2, hears=True) not in pair.seen
 
 
 def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner() -> None:
@@ -516,6 +616,35 @@ def test_who_leaves_waits_for_no_turn_and_keeps_none() -> None:
     (session,) = pair.owner._sessions.values()
     assert not session.turns
     assert len(pair.turns) == 3
+
+
+def test_what_another_node_epoch_or_session_says_is_not_the_owners_word() -> None:
+    pair = Pair().attach(1)
+    pair.edge.send(1, [b"hello"])
+    said = Batch(pair.edge._queued + 1, (Spoken(1, 1, (b"one",)),), resolved=2)
+
+    def packet(epoch: int, session: int) -> ToEdge:
+        return ToEdge(7, epoch, session, (said,), 2, said.number)
+
+    for sender, epoch, session in (("x", 1, 1), ("o", 2, 1), ("o", 0, 1), ("o", 1, 2), ("o", 1, 0)):
+        [ending] = pair.edge.receive(sender, packet(epoch, session), pair.now)
+        assert ending == SendPacket(sender, EndSession(7, epoch, session))
+        assert pair.edge.receive(sender, NotOwner(7, epoch, session), pair.now) == []
+    assert pair.edge.owner == Place("o", 1)
+    assert pair.edge.delivered == 0
+    assert of(Overheard, pair.edge.receive("o", packet(1, 1), pair.now)) == [Overheard((b"one",))]
+
+
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch: int) -> None:
+    owner = Owner(7, 1, lambda now: True, durable=True)
+    packet = ToOwner(7, epoch, 1, 1, (JoinRoom(1, b"who", None),), 0, False)
+    assert owner.receive("e", packet, 0.0) == [SendPacket("e", NotOwner(7, epoch, 1))]
+    assert owner.nodes == []
+    joined = ToOwner(7, 1, 1, 1, (JoinRoom(1, b"who", None),), 0, False)
+    assert of(Arrived, owner.receive("e", joined, 0.0))
+    assert owner.receive("e", EndSession(7, epoch, 1), 0.0) == []
+    assert owner.nodes == ["e"]
 
 
 def test_an_old_session_never_begins_again() -> None:
