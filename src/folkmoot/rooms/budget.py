@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import groupby
-from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from folkmoot.core.ports import Store, Tx
@@ -38,17 +36,6 @@ class Share(NamedTuple):
         """The share with one message more."""
         return Share(self.messages + 1, self.bytes + size)
 
-    def sum(self, other: Share) -> Share:
-        """Both together."""
-        return Share(self.messages + other.messages, self.bytes + other.bytes)
-
-    def minus(self, other: Share) -> Share:
-        """The share without a part of it."""
-        return Share(self.messages - other.messages, self.bytes - other.bytes)
-
-
-_NOTHING: Final = Share()
-
 
 class Trimmed(NamedTuple):
     """What is left of a history after the oldest messages of some authors went."""
@@ -59,36 +46,28 @@ class Trimmed(NamedTuple):
     """The `seq` of the first message that is left; None where none is."""
 
 
-def author_of(message: Append) -> str:
-    """Whose share a message counts towards."""
-    return message.account or message.about or GATEWAY_AUTHOR
-
-
-def size_of(message: Append) -> int:
-    """What a message counts for."""
-    return ROOM_BYTES + len(message.data)
-
-
 def shares_of(messages: Iterable[Append]) -> dict[str, Share]:
     """Each author's share of some messages."""
-    found: dict[str, Share] = {}
-    # Every message comes by here, and most come in runs of one account.
-    for account, some in groupby(messages, _account):
-        if account:
-            sizes = [*map(len, map(_data, some))]
-            _add_share(found, account, len(sizes), sum(sizes))
+    counts: dict[str, list[int]] = {}
+    add_shares(counts, messages)
+    return {author: Share(*count) for author, count in counts.items()}
+
+
+def add_shares(counts: dict[str, list[int]], messages: Iterable[Append]) -> int:
+    """Count messages and their bytes for each author; the bytes of all."""
+    total = 0
+    # Every message comes by here, and authors take turns: without a tuple for each.
+    for message in messages:
+        size = ROOM_BYTES + len(message.data)
+        total += size
+        author = message.account or message.about or GATEWAY_AUTHOR
+        count = counts.get(author)
+        if count is None:
+            counts[author] = [1, size]
         else:
-            for message in some:
-                _add_share(found, author_of(message), 1, len(message.data))
-    return found
-
-
-_account, _data = attrgetter("account"), attrgetter("data")
-
-
-def _add_share(found: dict[str, Share], author: str, count: int, size: int) -> None:
-    messages, size_before = found.get(author, _NOTHING)
-    found[author] = Share(messages + count, size_before + ROOM_BYTES * count + size)
+            count[0] += 1
+            count[1] += size
+    return total
 
 
 def fair_share(amounts: Iterable[int], most: int) -> int:

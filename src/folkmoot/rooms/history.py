@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from folkmoot.core.ports import Store, Tx
 from folkmoot.rooms import queries_messages
-from folkmoot.rooms.budget import MemoryBudget, Share, Trimming, shares_of
+from folkmoot.rooms.budget import MemoryBudget, Share, Trimming, add_shares, shares_of
 from folkmoot.rooms.limits import MAX_READ, PAGE_BYTES, RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.machine import Append
 from folkmoot.rooms.model import RoomId
@@ -183,17 +183,14 @@ class MemoryHistory:
         self._on_trim = on_trim
         self._budget = budget or MemoryBudget()
         self._messages: list[Append] = []
-        self._shares: dict[str, Share] = {}
+        self._counts: dict[str, list[int]] = {}
+        """How many messages and bytes each author has."""
         self._first_seq = 1
 
     def extend(self, messages: Sequence[Append]) -> None:
         """The next messages are delivered."""
         self._messages += messages
-        shares = self._shares
-        for author, share in shares_of(messages).items():
-            had = shares.get(author)
-            shares[author] = share if had is None else had.sum(share)
-            self.bytes += share.bytes
+        self.bytes += add_shares(self._counts, messages)
         most, most_bytes = self._most, self._budget.most_of_room
         if len(self._messages) > most or self.bytes > most_bytes:
             # A tenth more than need be, since it costs as much as what remains.
@@ -209,7 +206,7 @@ class MemoryHistory:
 
     def close(self) -> None:
         """Give back what it takes of the hub's memory."""
-        self._messages, self._shares, self.bytes = [], {}, 0
+        self._messages, self._counts, self.bytes = [], {}, 0
         self._budget.remove(self)
 
     def shrink(self, most_bytes: int) -> None:
@@ -217,14 +214,18 @@ class MemoryHistory:
         self._trim(self._most, most_bytes)
 
     def _trim(self, most: int, most_bytes: int) -> None:
-        trimming = Trimming(self._shares, most, most_bytes)
+        counts = self._counts
+        shares = {author: Share(*count) for author, count in counts.items()}
+        trimming = Trimming(shares, most, most_bytes)
         gone, kept = trimming.split(self._messages)
         kept += self._messages[len(kept) + len(gone) :]
         for author, share in shares_of(gone).items():
-            left = self._shares.pop(author).minus(share)
+            count = counts[author]
+            count[0] -= share.messages
+            count[1] -= share.bytes
             self.bytes -= share.bytes
-            if left.messages:
-                self._shares[author] = left
+            if not count[0]:
+                del counts[author]
         if gone:
             self._first_seq = gone[-1].seq + 1
         ids = [message.id for message in gone]

@@ -372,9 +372,9 @@ class Room:
         state.first_seq = max(state.first_seq, first_seq)
         oldest = first_seq if oldest_seq is None else oldest_seq
         state.oldest_seq = min(max(state.oldest_seq, oldest), state.first_seq)
-        state.ids.drop_before(state.oldest_seq)
         if ids:
             state.ids.drop(ids)
+        state.ids.drop_before(state.oldest_seq)
 
     def tick(self, now: float) -> list[Effect]:
         """Let happen what is due: requests time out, proposals expire, some never came back."""
