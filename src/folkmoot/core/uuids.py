@@ -46,17 +46,22 @@ class Uuids:
         return self._head + _COUNTS[count] + self._tails.pop()
 
     def many(self, count: int) -> list[str]:
-        """The next ids, so many of them, by one look at the clock."""
-        if count > MANY:
-            return self.many(MANY) + self.many(count - MANY)
+        """The next ids, so many of them, by one look at the clock.
+
+        They differ by their count alone: whoever sees one can guess the others, but none that is
+        made later.
+        """
+        most = len(_COUNTS)
+        if count > most:
+            return self.many(most) + self.many(count - most)
         moment = int(self._now() * 1000)
-        if moment > self._moment or self._count + count > len(_COUNTS):
+        if moment > self._moment or self._count + count > most:
             self._begin(moment)
         first, self._count = self._count, self._count + count
-        if len(self._tails) < count:
-            self._tails += self._more()
-        head, pop = self._head, self._tails.pop
-        return [head + number + pop() for number in _COUNTS[first : first + count]]
+        if not self._tails:
+            self._tails = self._more()
+        head, tail = self._head, self._tails.pop()
+        return [f"{head}{number}{tail}" for number in _COUNTS[first : first + count]]
 
     def _begin(self, moment: int) -> None:
         """Count from the first of a millisecond on, or of the one after the last."""

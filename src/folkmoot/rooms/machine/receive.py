@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from folkmoot.core.errors import (
@@ -50,7 +51,7 @@ KICK: Final = "room.kick"
 _AGENT: Final = PrincipalType.AGENT
 
 
-class Sender(NamedTuple):
+class Sender(Struct, frozen=True, gc=False):
     """Who sends messages, and how: on a connection, or None, and with a credential's scope."""
 
     member: Member
@@ -234,10 +235,11 @@ def _append_run(
     fresh = own is None
     if own is None:
         own = [state.new_id()] if len(run) == 1 else state.new_ids(len(run))
-    state.ids.add(own, seq + 1, account)
-    for at, raw in enumerate(run):
+        state.add_made(own, seq + 1, account)
+    else:
+        state.ids.add(own, seq + 1, account)
+    for raw, id_ in zip(run, own, strict=True):
         seq += 1
-        id_ = own[at]
         if fresh:
             stamp = f'{{"seq":{seq}{head}"id":"{id_}",'.encode()
         else:
@@ -254,7 +256,7 @@ def accept_from(
 ) -> list[Effect]:
     """Check a message against everything that may refuse it, and let its kind's act do the rest."""
     payload, to = message.payload, message.to
-    member, connection, scope, who, hub_check = sender
+    member, hub_check = sender.member, sender.hub_check
     if message.sender is not None and message.sender != member.name:
         raise SenderForged(f"You are {member.name}; a message is from its sender.")
     if message.id is not None:
@@ -270,7 +272,7 @@ def accept_from(
         raise RecipientInvalid("A recipient is named twice.")
     kind = check(message.kind, payload, to, message.correlation_id)
     if hub_check is not None:
-        hub_check(who, state.settings.name, kind, message)
+        hub_check(sender.principal, state.settings.name, kind, message)
     act, denied = ACTS.get(kind.base) or ACTS.get(kind.root), None
     if not member.rights.allows(kind, payload, to):
         denied = judge(member.principal, member.rights, kind, payload, to).error
@@ -281,7 +283,8 @@ def accept_from(
     _admit(state, member, kind, len(message.raw), now)
     if act is None:
         return [state.append(member, message, kind, now)]
-    return act(state, Turn(member, message, kind, now, connection, denied, scope, facts))
+    turn = Turn(member, message, kind, now, sender.connection, denied, sender.scope, facts)
+    return act(state, turn)
 
 
 def _refused(

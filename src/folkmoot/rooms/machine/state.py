@@ -1,24 +1,25 @@
 """All that a room knows, and the one way by which a message becomes part of its history.
 
-With it: which ids were used, and what is due when.
+With it: what is due when.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice, repeat, takewhile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import FolkmootError, IdUsed
+from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
 from folkmoot.core.uuids import Uuids
 from folkmoot.rooms.machine.chat import ChatRates, SendRates
+from folkmoot.rooms.machine.ids import Ids
 from folkmoot.rooms.machine.members import LoopGuard, Member, Members, Pauses
 from folkmoot.rooms.machine.model import (
     GATEWAY,
@@ -26,11 +27,9 @@ from folkmoot.rooms.machine.model import (
     Append,
     ConnectionId,
     HubCheck,
-    LookupNeeded,
     Role,
     RoomSettings,
     Tell,
-    Used,
 )
 from folkmoot.rooms.machine.proposals import Proposals, waiting
 from folkmoot.rooms.machine.requests import OpenRequest, Requests
@@ -88,84 +87,6 @@ class Deadlines:
         return self._live.get(entry[1:]) == entry[0]
 
 
-class Ids:
-    """The ids of the latest messages; whether one before them was used, the store must tell.
-
-    `stored` says that there is a store to look them up in. Without it, ids that memory lost can be
-    used again; with it, a history that is longer than the memory costs one look into an index for
-    each id that a sender chose.
-    """
-
-    __slots__ = ("_forgot", "_most", "_stored", "_used")
-
-    def __init__(self, most: int, *, stored: bool = False) -> None:
-        self._most = most
-        self._stored = stored
-        self._used: dict[str, Used] = {}
-        """In the order of their messages."""
-        self._forgot = False
-
-    def is_unknown(self, id_: str) -> bool:
-        """Whether an id must be looked up in the store."""
-        return self._forgot and self._stored and id_ not in self._used
-
-    def check(self, id_: str, account: str, found: Mapping[str, Used | None]) -> None:
-        """Refuse an id that was used; its first sender is told for which message.
-
-        `found` are the ids that were looked up; raises `LookupNeeded` for one that must be.
-        """
-        used = self._used.get(id_)
-        if used is None:
-            if not (self._forgot and self._stored):
-                return
-            try:
-                used = found[id_]
-            except KeyError:
-                raise LookupNeeded from None
-            if used is None:
-                return
-        if used[1] == account:
-            raise IdUsed("You used this id before; that message was accepted.", seq=used[0])
-        raise IdUsed("Another message of the room has this id.")
-
-    def is_free(self, id_: str) -> bool:
-        """Whether an id is known not to be used, without a look into the store."""
-        return id_ not in self._used and not (self._forgot and self._stored)
-
-    def add(self, ids: Sequence[str], seq: int, account: str | None) -> None:
-        """Remember the ids of messages of one account that follow each other, from `seq` on."""
-        used = self._used
-        if len(ids) == 1:
-            used[ids[0]] = (seq, account)
-        else:
-            used.update(zip(ids, zip(count(seq), repeat(account))))  # noqa: B905
-        if len(used) > self._most:
-            # A few more than need be: to find the oldest of a dict costs more than to delete it.
-            self.drop([*islice(used, len(used) - self._most + self._most // 16)])
-            self._forgot = True
-
-    def drop_before(self, seq: int) -> None:
-        """Forget what the history no longer holds."""
-        used = self._used
-        self.drop([*takewhile(lambda id_: used[id_][0] < seq, used)])
-        if used:
-            self._forgot = self._oldest > seq
-
-    def drop(self, ids: Iterable[str]) -> None:
-        """Forget some ids."""
-        used = self._used
-        for id_ in ids:
-            used.pop(id_, None)
-
-    def begin(self, first_seq: int, last_seq: int) -> None:
-        """Set the range of the history; ids not in memory must be looked up."""
-        self._forgot = (self._oldest if self._used else last_seq + 1) > first_seq
-
-    @property
-    def _oldest(self) -> int:
-        return next(iter(self._used.values()))[0]
-
-
 def _one_by_one(new_id: Callable[[], str]) -> Callable[[int], list[str]]:
     return lambda count: [new_id() for _ in range(count)]
 
@@ -201,6 +122,8 @@ class State:
         self.rates = ChatRates()
         self.send_rates = SendRates()
         self.ids = Ids(bounds.ids, stored=stored)
+        self.add_made = self.ids.add_made if isinstance(new_id, Uuids) else self.ids.add
+        """Remembers ids that the room made."""
         self.hub_check = hub_check
         self.admit = admit
         self.admitted = 0
