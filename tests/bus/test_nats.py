@@ -21,7 +21,7 @@ from folkmoot.core.errors import BusUnreachable, EventTooLarge, SettingsError
 from folkmoot.core.ports import Event, Missed
 from folkmoot.settings.model import ClusterSettings
 from folkmoot.transports.listen import load_ca
-from tests import nats
+from tests import harness, nats
 from tests.certificates import certificate
 from tests.contract.test_bus import receive
 from tests.nats import NatsProcess, node, two_nodes, until
@@ -46,7 +46,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(body: Callable[[], Any]) -> None:
-    asyncio.run(body())
+    harness.run(body())
 
 
 @asynccontextmanager

@@ -20,7 +20,6 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nats.errors import Error as NatsError
 from nats.errors import SlowConsumerError
 
 from folkmoot.bus.frames import NODE_BYTES, Accepted, FrameChecker, FrameMaker, hub_name
@@ -46,7 +45,7 @@ from folkmoot.bus.limits import (
     SILENT_SECONDS,
 )
 from folkmoot.bus.memory import MemoryBus
-from folkmoot.bus.nats_client import BusClient, NatsServer, default_tls, describe, login
+from folkmoot.bus.nats_client import ENDED, BusClient, NatsServer, default_tls, describe, login
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
 from folkmoot.core.errors import BusClosed, BusUnreachable, EventTooLarge, SubjectInvalid
 from folkmoot.core.ports import LoggedChange, MessageHandler, MissedListener
@@ -194,12 +193,13 @@ class NatsBus(MemoryBus):
                         pending_bytes_limit=MAX_INBOX_FRAME_BYTES,
                     )
                 lost.clear()
+                client.watch()
                 client.limit_unacknowledged()
                 await client.flush(ANSWER_SECONDS)
         except asyncio.CancelledError:
             client.abort()
             raise
-        except (NatsError, OSError, ValueError, TimeoutError) as error:
+        except (*ENDED, ValueError) as error:
             reason = errors[-1] if errors else describe(error)
         else:
             if client.max_payload < MIN_FRAME_BYTES:
@@ -212,30 +212,43 @@ class NatsBus(MemoryBus):
         return None
 
     async def _keep_connected(self, client: BusClient | None) -> None:
-        while True:
-            if client is not None:
-                logger.info("the bus is connected", extra={"node": self.node})
-                try:
-                    await self._serve(client)
-                finally:
-                    self._client = None
-                    self._unsent["unsent"] += len(self._outbox)
-                    self._outbox.clear()
-                    self._outbox_bytes = 0
-                    await client.end()
-                logger.warning("the bus is lost; events of other nodes come late until it is back")
-            # The library may keep a cancellation to itself: whoever is cancelled looks as well.
-            if self._stopping:
-                return
-            random.shuffle(self._servers)
-            for server in self._servers:
-                client = await self._connect(server, self._to_all, self._to_me)
+        # The library may keep a cancellation to itself: whoever is cancelled looks as well.
+        while not self._stopping:
+            try:
+                if client is None:
+                    client = await self._reconnect()
                 if client is not None:
-                    self._begin(client)
-                    break
-            else:
-                logger.debug("the bus cannot be reached", extra={"reason": self._error})
-                await asyncio.sleep(RETRY_SECONDS * (1 + random.random()))  # noqa: S311
+                    await self._use(client)
+            except Exception:
+                # Whatever it was, nobody else would connect again.
+                logger.exception("a connection of the bus failed")
+                await asyncio.sleep(RETRY_SECONDS)
+            client = None
+
+    async def _reconnect(self) -> BusClient | None:
+        """Connect to any of the servers; None if none could be used, after a while."""
+        random.shuffle(self._servers)
+        for server in self._servers:
+            client = await self._connect(server, self._to_all, self._to_me)
+            if client is not None:
+                self._begin(client)
+                return client
+        logger.debug("the bus cannot be reached", extra={"reason": self._error})
+        await asyncio.sleep(RETRY_SECONDS * (1 + random.random()))  # noqa: S311
+        return None
+
+    async def _use(self, client: BusClient) -> None:
+        """Use a connection until it ends."""
+        logger.info("the bus is connected", extra={"node": self.node})
+        try:
+            await self._serve(client)
+        finally:
+            self._client = None
+            self._unsent["unsent"] += len(self._outbox)
+            self._outbox.clear()
+            self._outbox_bytes = 0
+            await client.end()
+        logger.warning("the bus is lost; events of other nodes come late until it is back")
 
     def _begin(self, client: BusClient) -> None:
         """Use a new connection, and doubt everything from before it."""
@@ -247,6 +260,7 @@ class NatsBus(MemoryBus):
     async def _serve(self, client: BusClient) -> None:
         """Write what waits for as long as the server answers."""
         writing = asyncio.create_task(self._write(client))
+        writing.add_done_callback(lambda _: client.lost.set())
         try:
             while client.is_alive and not client.lost.is_set() and not self._stopping:
                 with contextlib.suppress(TimeoutError):
@@ -292,7 +306,7 @@ class NatsBus(MemoryBus):
                 self._outbox_bytes -= len(frame)
                 try:
                     await client.publish(subject, frame)
-                except (NatsError, OSError):
+                except ENDED:
                     self._unsent["unsent"] += 1
                     client.lost.set()
             if self._client is client:

@@ -20,6 +20,8 @@ DEFAULT_PORT = 4222
 SCHEMES = ("nats", "tls")
 UNLIMITED_SECONDS = 86_400
 """For the library, where we wait no longer than we want ourselves."""
+ENDED = (NatsError, OSError, RuntimeError)
+"""What is raised where a connection has ended; uvloop's transports raise `RuntimeError`."""
 
 
 class NatsServer(NamedTuple):
@@ -106,21 +108,22 @@ class BusClient(Client):  # type: ignore[misc]
 
     @property
     def is_alive(self) -> bool:
-        """Whether the connection is read; the library does not notice when its reader fails."""
-        reading = self._reading_task
-        return bool(self.is_connected and reading is not None and not reading.done())
+        """Whether it is read and written; the library does not notice when its tasks fail."""
+        tasks = self._reading_task, self._flusher_task
+        return self.is_connected and not any(one is None or one.done() for one in tasks)
 
     async def ask(self) -> bool:
         """Wait until the server answers; False if the connection has ended."""
         try:
             await self.flush(UNLIMITED_SECONDS)
-        except (NatsError, OSError):
+        except ENDED:
             return False
-        return True
+        # Without its tasks the library answers at once.
+        return self.is_alive
 
     async def end(self) -> None:
         """Close the connection, without waiting for a server that takes nothing any more."""
-        with contextlib.suppress(NatsError, OSError, TimeoutError):
+        with contextlib.suppress(*ENDED):
             async with asyncio.timeout(SILENT_SECONDS):
                 await self.close()
         self.abort()
@@ -129,6 +132,18 @@ class BusClient(Client):  # type: ignore[misc]
         """Close the connection at once."""
         for transport in self._transports():
             transport.abort()
+
+    def watch(self) -> None:
+        """Notice at once when a task of the library has ended, as it does after some errors."""
+        for task in (self._reading_task, self._flusher_task):
+            if task is not None:
+                task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.lost.set()
+        if not task.cancelled():
+            # Else asyncio complains of what nobody asked for.
+            task.exception()
 
     def limit_unacknowledged(self) -> None:
         """Have the system end the connection when the other machine is gone, or the way to it.
@@ -151,6 +166,8 @@ def describe(error: BaseException) -> str:
     """What is wrong, in a few words; those of the library repeat no password."""
     if isinstance(error, TimeoutError):
         return "it does not answer"
+    if isinstance(error, RuntimeError):
+        return "it closed the connection"
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.strerror:
         # asyncio's own words repeat the address instead.
         return os.strerror(error.errno or 0) if (error.errno or 0) > 0 else error.strerror
