@@ -14,7 +14,7 @@ from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, Se
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
 from tests.proxy.tape.strategies import Watch, record
-from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said
+from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said, words
 
 
 def opened(path: Path, **more: Any) -> TapeRecorder:
@@ -122,10 +122,33 @@ def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(
     assert [(c.request, c.response) for c in tape.correlations] == [(1, 2), (4, 5), (3, 6)]
 
 
+@pytest.mark.requirement("proxy.record-no-secrets")
+def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(
+    tmp_path: Path,
+) -> None:
+    mine, others = (
+        SessionContext(SessionId(f"session-of-{who}"), correlation_id="client:1")
+        for who in ("mine", "others")
+    )
+    inbox = {"name": "msg/inbox", "arguments": {}}
+    mail = words('{"messages": [{"body": "The boat is ready."}]}')
+    talk = [
+        said({"id": 1, "method": "tools/call", "params": inbox}, session=mine),
+        said({"id": 1, "method": "ping"}, session=others),
+        said({"id": 1, "result": {}}, TO_CLIENT, session=others),
+        said({"id": 1, "result": mail}, TO_CLIENT, session=mine),
+    ]
+    path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
+    tape = read_tape(path)
+    assert [(c.request, c.response) for c in tape.correlations] == [(2, 3), (1, 4)]
+    assert "The boat" not in path.read_text()
+
+
 def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path) -> None:
-    talk = [call(1, "a"), call(1, "b"), answer(1, 0), answer(1, 0)]
+    talk = [*(call(1, name) for name in "abc"), *[answer(1, 0)] * 4, call(1, "d"), answer(1, 0)]
     tape = read_tape(record(tmp_path / "tape", talk))
-    assert [(c.request, c.name) for c in tape.correlations] == [(1, "a"), (2, "b")]
+    told = [(c.request, c.name) for c in tape.correlations]
+    assert told == [(1, "a"), (2, "b"), (3, "c"), (8, "d")]
 
 
 def test_requests_that_are_never_answered_are_forgotten_in_time(

@@ -26,13 +26,14 @@ MAIL_PIECES: Final = ("msg", "_mode", "_message_b")
 TEXT_FORMS: Final = (*FORMS, *NAMED_FORMS)
 
 
-def may_hold_secret(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
+def may_hold_secret(raw: bytes, known: tuple[str, ...] = ()) -> bool:
     """Whether something in these bytes could be a secret, or mail, or has one of those pieces."""
+    # As Latin-1 every byte is a character, which cannot fail. Text is searched much faster.
+    text = raw.decode("latin-1")
     for piece in known:
-        if piece in raw:
+        if piece in text:
             return True
-    # As Latin-1 every byte is a character, which cannot fail.
-    return searcher(*MAIL_PIECES)(raw.decode("latin-1"))
+    return searcher(*MAIL_PIECES)(text)
 
 
 Span: TypeAlias = tuple[int, int]
@@ -65,7 +66,7 @@ class TextRedactor:
     def __init__(self, placeholders: Placeholders) -> None:
         self._placeholders = placeholders
         self._known: OrderedDict[str, str] = OrderedDict()
-        self.known: tuple[bytes, ...] = ()
+        self.known: tuple[str, ...] = ()
         """A piece of each remembered credential, as it stands in messages."""
         self.noticed: list[tuple[str, str]] | None = None
         """What was to be remembered, for as long as someone wants to know it."""
@@ -167,9 +168,9 @@ class TextRedactor:
         return self._placeholders.of(secret, self._known.get(secret) or kind_of(secret))
 
 
-def _surely(secret: str) -> bytes:
+def _surely(secret: str) -> str:
     """The longest piece of a secret that JSON does not spell in a way of its own."""
-    return max(_ESCAPABLE.split(secret), key=len).encode()
+    return max(_ESCAPABLE.split(secret), key=len)
 
 
 def _all(text: str, secret: str) -> Iterator[Span]:

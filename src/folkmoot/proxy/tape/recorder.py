@@ -51,7 +51,8 @@ LONGEST_NAME: Final = 512
 
 Told: TypeAlias = tuple[str, str]
 """The method of a request, and what it is about."""
-Key: TypeAlias = tuple[int, str | None, type, MessageId]
+Key: TypeAlias = tuple[int, str | None, str | None, type, MessageId]
+"""Which way a request went, its session, what ties it to its answer, and its id with its type."""
 
 _ASKED: Final = {id(direction): id(direction.reverse()) for direction in MessageDirection}
 """Which way the request went that an answer of a direction is to, both by their identity."""
@@ -82,7 +83,8 @@ class Correlations:
     """The requests that were not answered yet."""
 
     def __init__(self) -> None:
-        self._open: dict[Key, list[Open]] = {}
+        self._open: dict[Key, Open | list[Open]] = {}
+        """Only requests that have all in common, which few do, are in a list."""
         self._count = 0
 
     def asked(
@@ -95,47 +97,54 @@ class Correlations:
         """Remember a request; `redacted` is what is written of it, if that is something else."""
         told = None if redacted is None else told_of(request.method, redacted)
         waiting = Open(seq, request.method, name_of(request), context.timing.created_at, told)
-        key = (id(context.direction), _tie(context), type(request.id), request.id)
-        others = self._open.get(key)
-        if others is None:
-            self._open[key] = [waiting]
-        else:
-            others.append(waiting)
+        session, identity = context.session, request.id
+        named = None if session.session_id is None else session.session_id.value
+        key = (id(context.direction), named, session.correlation_id, type(identity), identity)
+        other = self._open.setdefault(key, waiting)
+        if other is not waiting:
+            if isinstance(other, list):
+                other.append(waiting)
+            else:
+                self._open[key] = [other, waiting]
         self._count += 1
         if self._count > MOST_OPEN:
             self._take(next(iter(self._open)))
 
     def answered(self, response: Response, context: MessageContext) -> Open | None:
         """The request that a response answers, removed from the open ones."""
-        identity = response.id
+        session, identity = context.session, response.id
         if identity is None:
             return None
-        way = _ASKED[id(context.direction)]
-        tie = _tie(context)
-        found = self._take((way, tie, type(identity), identity))
-        if found is None and tie is not None:
+        named = None if session.session_id is None else session.session_id.value
+        way, tie, kind = _ASKED[id(context.direction)], session.correlation_id, type(identity)
+        found = self._take((way, named, tie, kind, identity))
+        if found is None and named is not None:
             # The answer to `initialize` has the session that the request was still without.
-            found = self._take((way, None, type(identity), identity))
+            found = self._take((way, None, tie, kind, identity))
         return found
 
     def elsewhere(self) -> Correlations:
         """The open requests carried over to the next tape, where they have no number."""
         others = Correlations()
         others._open = {
-            key: [msgspec.structs.replace(each, seq=0) for each in waiting]
+            key: [
+                msgspec.structs.replace(each, seq=0)
+                for each in (waiting if isinstance(waiting, list) else [waiting])
+            ]
             for key, waiting in self._open.items()
         }
         others._count = self._count
         return others
 
     def _take(self, key: Key) -> Open | None:
-        waiting = self._open.get(key)
-        if waiting is None:
+        found = self._open.get(key)
+        if found is None:
             return None
         self._count -= 1
-        if len(waiting) == 1:
-            del self._open[key]
-        return waiting.pop(0)
+        if isinstance(found, list) and len(found) > 1:
+            return found.pop(0)
+        del self._open[key]
+        return found[0] if isinstance(found, list) else found
 
 
 def correlation(
@@ -176,13 +185,6 @@ def told_of(method: str, redacted: bytes) -> Told:
         written if isinstance(written, str) else "",
         name[:LONGEST_NAME] if isinstance(name, str) else "",
     )
-
-
-def _tie(context: MessageContext) -> str | None:
-    session = context.session
-    if session.correlation_id is not None:
-        return session.correlation_id
-    return None if session.session_id is None else session.session_id.value
 
 
 MOST_GATHERED: Final = 8 * 1024 * 1024
