@@ -326,15 +326,20 @@ SIGNS: Final = (
 
 @cache
 def searcher(*more: str) -> Callable[[str], bool]:
-    """Looks for signs of a secret in a text, and for these patterns, in letters of any case.
+    """Looks for signs of a secret in a text, and for these patterns, in letters of any case."""
+    return engine(f"(?i){'|'.join((*SIGNS, *more))}")
 
-    The one engine at hand that finds all of them in one pass over a text is that of JSON Schema.
+
+def engine(pattern: str) -> Callable[[str], bool]:
+    """Looks for a pattern in a text.
+
+    The one engine at hand that finds all parts of one in one pass over a text is that of JSON
+    Schema.
     """
     import jsonschema_rs
 
-    pattern = f"(?i){'|'.join((*SIGNS, *more))}"
-    engine = jsonschema_rs.RegexOptions()
-    return jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=engine).is_valid
+    options = jsonschema_rs.RegexOptions()
+    return jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options).is_valid
 
 
 def may_hold_secret(text: str) -> bool:

@@ -92,7 +92,10 @@ class Steps(msgspec.Struct, frozen=True):
         sent = envelope.message if ruling is None else ruling.envelope.message
         passed = MessageEnvelope(sent, context)
         if self.recorder is not None:
-            self.recorder.note(seen_by_client(envelope, passed, ruling))
+            carried = (
+                Carried(passed) if ruling is None else seen_by_client(envelope, passed, ruling)
+            )
+            self.recorder.note(carried)
         if type(sent) is Response:
             conversation.answered(context.direction, sent)
         elif type(sent) is Notification and (given_up := cancelled_id(sent)) is not None:
@@ -153,10 +156,10 @@ def answer_of(verdict: Block | Mock, message_id: MessageId | None) -> Response:
     return refusal(message_id, verdict.error)
 
 
-def seen_by_client(came: Envelope, passed: Envelope, ruling: Ruling | None) -> Carried:
+def seen_by_client(came: Envelope, passed: Envelope, ruling: Ruling) -> Carried:
     """A message that passed, as its client saw it and, where it differs, as its server did."""
-    if ruling is None or not ruling.changed:
-        waited = None if ruling is None else ruling.waited
+    if not ruling.changed:
+        waited = ruling.waited
         return (
             Carried(passed) if waited is None else Carried(passed, None, waited.verdict, waited.by)
         )

@@ -21,6 +21,7 @@ from folkmoot.core.redaction import (
 )
 from folkmoot.proxy.redaction import redactor as of_messages
 from folkmoot.proxy.redaction import text as of_text
+from folkmoot.proxy.redaction.search import MOST_SLOWLY, Pieces
 from folkmoot.proxy.redaction.text import TEXT_FORMS, may_hold_secret
 from folkmoot.telemetry import redaction as of_logs
 from tests.proxy.redaction.secrets import SOME, redactor
@@ -134,3 +135,39 @@ def test_what_is_written_is_the_same_without_the_quick_look(
         for module in (of_messages, of_text, of_logs):
             patched.setattr(module, "may_hold_secret", lambda *_: True)
         assert quickly == _written(text, raw)
+
+
+SOME_PIECES = st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=9))
+TEXT = st.text(st.characters(max_codepoint=255), max_size=40)
+
+
+@SOME
+@given(SOME_PIECES, TEXT, TEXT)
+@example([], "", "")
+@example(["", "a"], "b", "c")
+@example(["a|b", "\\x2d.*"], "a", "b")
+def test_known_pieces_are_found_by_a_pattern_as_one_by_one(
+    known: list[str], before: str, behind: str
+) -> None:
+    for text in (before + behind, before + "".join(known[-1:]) + behind):
+        pieces = Pieces(known)
+        slowly = pieces.any_in
+        found = [pieces.any_in(text) for _ in range(MOST_SLOWLY + 1)]
+        assert (pieces.any_in is not slowly) == bool(known)
+        assert set(found) == {any(piece in text for piece in known)}
+
+
+def test_a_known_credential_is_found_also_after_many_messages_without_it() -> None:
+    by = redactor()
+
+    def hides(credential: str) -> bool:
+        said = {"jsonrpc": "2.0", "method": "say", "params": {"a": f"It was {credential} then."}}
+        redacted, _ = by.message(decode_message(msgspec.json.encode(said)))
+        return redacted is not None and credential.encode() not in redacted
+
+    by.session_id("first-session")
+    assert not any(hides("first-sessio") for _ in range(MOST_SLOWLY + 1))
+    assert hides("first-session")
+    by.session_id("second-session")
+    assert hides("second-session")
+    assert hides("first-session")

@@ -67,7 +67,8 @@ class TapeRedactor:
         """Which key it is; the key itself is told nobody."""
         self.mail = mail
         self._paths = RedactedPaths(paths)
-        self._text = TextRedactor(placeholders)
+        self.texts = TextRedactor(placeholders)
+        """Redacts texts, and remembers credentials."""
         self._names_are_secret = any(map(self._paths.lead_to, NAMED))
 
     @property
@@ -84,7 +85,7 @@ class TapeRedactor:
             return None, ()
         has_mail = self.mail and type(message) is Response and mail.asks_for_mail(answering)
         defines = answering is not None and answering.method in DEFINITIONS
-        walk = Walk(self._text, self._paths, look_for_mail=self.mail, definitions=defines)
+        walk = Walk(self.texts, self._paths, look_for_mail=self.mail, definitions=defines)
         value = msgspec.json.decode(raw)
         redacted = walk.message(value, mail.RESULTS if has_mail else frozenset())
         if not walk.places:
@@ -93,7 +94,7 @@ class TapeRedactor:
 
     def value(self, value: Any) -> tuple[Any, Places]:
         """Any JSON value without its secrets."""
-        walk = Walk(self._text, RedactedPaths(()), look_for_mail=self.mail)
+        walk = Walk(self.texts, RedactedPaths(()), look_for_mail=self.mail)
         return walk.value(value), tuple(walk.places)
 
     def headers(self, headers: Headers) -> Headers:
@@ -103,59 +104,59 @@ class TapeRedactor:
 
     def text(self, text: str) -> str:
         """Text without the secrets in it."""
-        return self._text.mask(text)
+        return self.texts.mask(text)
 
     def session_id(self, text: str) -> str:
         """What stands for the id of a session."""
-        return self._text.session(text)
+        return self.texts.session(text)
 
     @contextmanager
     def noticing(self) -> Iterator[list[tuple[str, str]]]:
         """The credentials that are met while entered: `recall` has them found again later."""
         noticed: list[tuple[str, str]] = []
-        self._text.noticed = noticed
+        self.texts.noticed = noticed
         try:
             yield noticed
         finally:
-            self._text.noticed = None
+            self.texts.noticed = None
 
     def recall(self, secrets: Secrets) -> None:
         """Find these secrets everywhere, as if just seen."""
-        self._text.recall(secrets)
+        self.texts.recall(secrets)
 
     def uri(self, uri: str) -> str:
         """An address without the values in its query that open doors."""
         address, mark, query = uri.partition("?")
         if not mark:
-            return self._text.mask(uri)
-        return self._text.mask(address) + mark + "&".join(map(self._parameter, query.split("&")))
+            return self.texts.mask(uri)
+        return self.texts.mask(address) + mark + "&".join(map(self._parameter, query.split("&")))
 
     def suspects(self, message: ProtocolMessage, raw: bytes, answering: Request | None) -> bool:
         """Whether something in a message, which has these bytes, may have to be left out."""
-        if may_hold_secret(raw, self._text.known) or (
-            self._paths and self._paths.may_lead_into(raw)
-        ):
+        if may_hold_secret(raw, self.texts.known):
+            return True
+        if self._paths.texts and self._paths.may_lead_into(raw):
             return True
         return self.mail and type(message) is Response and mail.asks_for_mail(answering)
 
     def _header(self, name: str, value: str) -> str:
         if name == SESSION_HEADER:
-            return self._text.session(value)
+            return self.texts.session(value)
         if is_secret_header(name):
-            return self._text.credential(value)
+            return self.texts.credential(value)
         if name.startswith(PARAM_HEADERS) or (name == NAME_HEADER and self._names_are_secret):
-            return self._text.whole(value)
+            return self.texts.whole(value)
         inside = _unwrapped(value)
-        masked = self._text.mask(inside, forms_only=name in OPEN_HEADERS)
+        masked = self.texts.mask(inside, forms_only=name in OPEN_HEADERS)
         return value if masked == inside else masked
 
     def _parameter(self, pair: str) -> str:
         name, mark, value = pair.partition("=")
         if name.lower() in SESSION_NAMES:
-            return name + mark + self._text.session(value)
+            return name + mark + self.texts.session(value)
         if is_secret_parameter(name):
-            return name + mark + self._text.whole(value)
-        return self._text.mask(pair)
+            return name + mark + self.texts.whole(value)
+        return self.texts.mask(pair)
 
 
 def _unwrapped(value: str) -> str:

@@ -1,16 +1,17 @@
 """Searches long texts for forms of secrets in time that grows with what is suspicious in them.
 
 A form is slow to search for, and its hints are quick to find: so in a long text it is looked for
-near its hints only.
+near its hints only. Strings that are known are looked for all at once (`Pieces`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
-from folkmoot.core.redaction import Form
+from folkmoot.core.redaction import Form, engine
 
 LONG: Final = 4096
 """From how many characters on a text is searched near its hints only."""
@@ -81,3 +82,35 @@ def _places(hint: str, small: str) -> Iterator[int]:
     while at >= 0:
         yield at
         at = small.find(hint, at + 1)
+
+
+MOST_SLOWLY: Final = 1024
+"""How many texts are searched for known pieces before it is worth to compile a pattern of them."""
+
+
+class Pieces:
+    """Strings to look for, however many they are: a pattern of all of them, once it pays.
+
+    To compile one takes as long as some hundred searches without it.
+    """
+
+    def __init__(self, pieces: Iterable[str] = ()) -> None:
+        self._pieces = tuple(pieces)
+        self._searched = 0
+        self.any_in: Callable[[str], bool] = self._any_in
+        """Whether one of the pieces is in a text."""
+
+    def _any_in(self, text: str) -> bool:
+        self._searched += 1
+        if self._searched == MOST_SLOWLY and self._pieces:
+            with suppress(ValueError, ImportError):
+                self.any_in = engine("|".join(map(_literal, self._pieces)))
+        return any(piece in text for piece in self._pieces)
+
+
+def _literal(piece: str) -> str:
+    """A pattern of ASCII for a piece of ASCII."""
+    return "".join(each if each.isalnum() else f"\\x{ord(each):02x}" for each in piece)
+
+
+NO_PIECES: Final = Pieces()

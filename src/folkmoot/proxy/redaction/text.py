@@ -26,14 +26,11 @@ MAIL_PIECES: Final = ("msg", "_mode", "_message_b")
 TEXT_FORMS: Final = (*FORMS, *NAMED_FORMS)
 
 
-def may_hold_secret(raw: bytes, known: tuple[str, ...] = ()) -> bool:
+def may_hold_secret(raw: bytes, known: search.Pieces = search.NO_PIECES) -> bool:
     """Whether something in these bytes could be a secret, or mail, or has one of those pieces."""
-    # As Latin-1 every byte is a character, which cannot fail. Text is searched much faster.
+    # As Latin-1 every byte is a character, which cannot fail.
     text = raw.decode("latin-1")
-    for piece in known:
-        if piece in text:
-            return True
-    return searcher(*MAIL_PIECES)(text)
+    return known.any_in(text) or searcher(*MAIL_PIECES)(text)
 
 
 Span: TypeAlias = tuple[int, int]
@@ -45,6 +42,8 @@ SESSION_KIND: Final = "session"
 MOST_KNOWN: Final = 16
 """How many credentials are remembered, to be found wherever they turn up; the oldest goes first."""
 SHORTEST_KNOWN: Final = 8
+LONGEST_PIECE: Final = 64
+"""Of a longer credential, so many characters are looked for at first."""
 MOST_OVERLAPPING: Final = 64
 MOST_FOUND: Final = 4096
 """A text in which more is found goes as a whole, before it takes too long."""
@@ -66,8 +65,12 @@ class TextRedactor:
     def __init__(self, placeholders: Placeholders) -> None:
         self._placeholders = placeholders
         self._known: OrderedDict[str, str] = OrderedDict()
-        self.known: tuple[str, ...] = ()
+        self.known = search.Pieces()
         """A piece of each remembered credential, as it stands in messages."""
+        self.news = 0
+        """Counts the credentials that were new, or forgotten, when they were met: as long as it
+        stays the same, what was remembered is remembered still.
+        """
         self.noticed: list[tuple[str, str]] | None = None
         """What was to be remembered, for as long as someone wants to know it."""
 
@@ -83,7 +86,8 @@ class TextRedactor:
         if fresh:
             if len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)
-            self.known = tuple(map(_surely, self._known))
+            self.news += 1
+            self.known = search.Pieces(map(_surely, self._known))
 
     def recall(self, secrets: Secrets) -> None:
         """Remember these secrets again."""
@@ -169,8 +173,8 @@ class TextRedactor:
 
 
 def _surely(secret: str) -> str:
-    """The longest piece of a secret that JSON does not spell in a way of its own."""
-    return max(_ESCAPABLE.split(secret), key=len)
+    """A piece of a secret, as long as possible, that JSON does not spell in a way of its own."""
+    return max(_ESCAPABLE.split(secret), key=len)[:LONGEST_PIECE]
 
 
 def _all(text: str, secret: str) -> Iterator[Span]:

@@ -78,12 +78,15 @@ LONGEST_PART: Final = 4096
 """A longer form is made anew each time: clients could fill the memory with theirs."""
 
 _NUMBERED: Final = re.compile(r"(?:[0-9]+/)?(?:client|server):[0-9]+").fullmatch
+SIDES: Final = ("client:", "server:")
+SIDE: Final = 7
+"""How long each of them is; most of what ties requests and answers is a side and a number."""
 CORRELATION: Final = (RedactedPlace("$.correlation", "context", "session"),)
 
 OPENING, CLOSING, LF, CR = b"{}\n\r"
 
 
-class _EncodedPart(msgspec.Struct, frozen=True, gc=False):
+class _EncodedPart(msgspec.Struct, gc=False):
     """A session or a transport as it stands on the line of every message of it."""
 
     said: bytes
@@ -91,6 +94,10 @@ class _EncodedPart(msgspec.Struct, frozen=True, gc=False):
     """Where something was left out, as members of an array."""
     secrets: Secrets
     """What is to be found in messages as well, however long ago it was first seen."""
+    tie: bytes = b""
+    """What stands on the line of a session before that which ties a request and its answer."""
+    recalled: int = -1
+    """When that was recalled last, by what `TextRedactor.news` was then."""
 
 
 def _unencodable(value: Any) -> str:
@@ -109,6 +116,7 @@ class LineEncoder:
 
     def __init__(self, redactor: TapeRedactor | None) -> None:
         self._redactor = redactor
+        self._texts: Any = None if redactor is None else redactor.texts
         self._sessions: dict[tuple[str | None, str, int], _EncodedPart] = {}
         self._transports: dict[TransportContext, _EncodedPart] = {}
 
@@ -128,28 +136,38 @@ class LineEncoder:
         if suspected:
             raw, places = self._message(message, asked)
             found = places
-        if context.session.correlation_id is not None:
-            tie, tied = self._tie(session, context.session.correlation_id, suspected=suspected)
-            places += tied
+        correlation = context.session.correlation_id
+        if correlation is not None:
+            if correlation[SIDE:].isdigit() and correlation[:SIDE] in SIDES and not suspected:
+                tie = session.tie + correlation.encode() + b'"'
+            else:
+                tie, tied = self._tie(session, correlation, suspected)
+                places += tied
         others = b""
         if carried.at_server is not None or carried.verdict is not None or context.extensions:
             others, more = self._others(carried, asked)
             places += more
         told = session.places
         if transport.places:
-            told += b"," + transport.places if told else transport.places
+            told = told + b"," + transport.places if told else transport.places
         if places:
-            told += b"," + _members(places) if told else _members(places)
-        line = b'{"type":"message","seq":%d%b%b%b},"transport":%b,"timing":%b%b%b%b' % (
-            seq,
-            _DIRECTIONS[context.direction],
-            session.said,
-            tie,
-            transport.said,
-            _encode(context.timing),
-            _member(b"message", raw),
-            others,
-            b',"redacted":[%b]}\n' % told if told else b"}\n",
+            told = told + b"," + _members(places) if told else _members(places)
+        flat = raw[0] == OPENING and raw[-1] == CLOSING and LF not in raw and CR not in raw
+        line = b"".join(
+            (
+                b'{"type":"message","seq":%d' % seq,
+                _DIRECTIONS[context.direction],
+                session.said,
+                tie,
+                transport.said,
+                _encode(context.timing),
+                b',"message":' if flat else b"",
+                raw if flat else _member(b"message", raw),
+                others,
+                b',"redacted":[' if told else b"",
+                told,
+                b"]}\n" if told else b"}\n",
+            )
         )
         return line, raw if found else None
 
@@ -205,21 +223,28 @@ class LineEncoder:
         if known is None:
             part = msgspec.structs.replace(session_part(session), correlation=None)
             known = self._encoded(part, masked_session, b',"session":%b')
-            known = msgspec.structs.replace(known, said=known.said[:-1])
+            tie = b'"correlation":"' if known.said[-2] == OPENING else b',"correlation":"'
+            known = msgspec.structs.replace(known, said=known.said[:-1], tie=tie)
             _keep(self._sessions, key, known)
-        elif self._redactor is not None and known.secrets:
-            self._redactor.recall(known.secrets)
+        elif known.secrets and known.recalled != self._texts.news:
+            self._recall(known)
         return known
 
     def _transport(self, transport: TransportContext) -> _EncodedPart:
         """The encoded transport, made once for each."""
         known = self._transports.get(transport)
         if known is None:
-            known = self._encoded(transport_part(transport), masked_transport)
+            form = b'},"transport":%b,"timing":'
+            known = self._encoded(transport_part(transport), masked_transport, form)
             _keep(self._transports, transport, known)
-        elif self._redactor is not None and known.secrets:
-            self._redactor.recall(known.secrets)
+        elif known.secrets and known.recalled != self._texts.news:
+            self._recall(known)
         return known
+
+    def _recall(self, part: _EncodedPart) -> None:
+        """Have the secrets of a part found, as if just seen."""
+        self._texts.recall(part.secrets)
+        part.recalled = self._texts.news
 
     def _encoded(
         self, part: P, mask: Callable[[P, TapeRedactor], tuple[P, Places]], form: bytes = b"%b"
@@ -233,7 +258,7 @@ class LineEncoder:
         return _EncodedPart(form % _encode(part), _members(places), secrets)
 
     def _tie(
-        self, session: _EncodedPart, correlation: str, *, suspected: bool
+        self, session: _EncodedPart, correlation: str, suspected: object
     ) -> tuple[bytes, Places]:
         """The last member of the session, which ties a request and its answer.
 
@@ -244,8 +269,7 @@ class LineEncoder:
             masked = self._redactor.text(correlation)
             if masked != correlation:
                 correlation, places = masked, CORRELATION
-        member = b'"correlation":' if session.said[-1] == OPENING else b',"correlation":'
-        return member + _encode(correlation), places
+        return session.tie[:-1] + _encode(correlation), places
 
 
 K = TypeVar("K")

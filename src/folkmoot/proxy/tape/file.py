@@ -181,7 +181,9 @@ class TapeFile:
             self._settle()
         if not pieces:
             return
-        data = self._codec.pack(b"".join(pieces))
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if not self._plain:
+            data = self._codec.pack(data)
         written, why = self._put(data)
         if not why:
             return
@@ -235,7 +237,7 @@ class TapeFile:
         """Write all of it; answer how much was written and, if not all, why."""
         written = 0
         try:
-            if self._removed():
+            if time.monotonic() >= self._look_at and self._removed():
                 # It could be written, and nobody could ever read it.
                 return 0, REMOVED
             written = os.write(self._descriptor, data)
@@ -247,11 +249,8 @@ class TapeFile:
         return written, ""
 
     def _removed(self) -> bool:
-        """Whether the file has no name any more; looked at now and then, since it takes a while."""
-        now = time.monotonic()
-        if now < self._look_at:
-            return False
-        self._look_at = now + LOOK_SECONDS
+        """Whether the file has no name any more; asked now and then, since it takes a while."""
+        self._look_at = time.monotonic() + LOOK_SECONDS
         return not os.fstat(self._descriptor).st_nlink
 
     def _cut(self, kept: int) -> None:
