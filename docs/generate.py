@@ -27,10 +27,10 @@ from docs.pages import (
     eras,
     errors,
     events,
+    generated_commands,
     http,
     kinds,
     limits,
-    made_commands,
     messages,
     metrics,
     naming,
@@ -57,7 +57,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/rest.md": rest.page,
     "reference/tools.md": tools.page,
     client.PATH: client.page,
-    made_commands.PATH: made_commands.page,
+    generated_commands.PATH: generated_commands.page,
     schema.PATH: schema.page,
 }
 """The pages that are made whole, and sources: the client's methods, commands, the pages' types."""

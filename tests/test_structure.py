@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "folkmoot"
-GENERATED = {"client/methods.py", "cli/made.py"}
+GENERATED = {"client/methods.py", "cli/generated.py"}
 """Made from the table of operations, whose structs they repeat."""
 
 MOST_REPEATED_NAMES = 8

@@ -28,7 +28,7 @@ OURS = "test://"
 def mount(hub: Hub) -> None:
     """Add the fixtures."""
     parts = hub.mcp._parts
-    fixtures = Fixtures(parts.hearers.notify_all)
+    fixtures = Fixtures(parts.subscribers.notify_all)
     hub.mcp._server.service = Mounted(parts.service, fixtures, parts.service.server_info)
     let_listen(parts.service._methods["subscriptions/listen"].__self__)
 
@@ -37,8 +37,8 @@ def let_listen(listener: Any) -> None:
     """Agree to tell of the fixtures' resources too, of which the hub knows nothing."""
     watch = listener._watch
 
-    async def watch_any(exchange: Any, hearer: Any, uri: str) -> bool:
-        return uri.startswith(OURS) or await watch(exchange, hearer, uri)
+    async def watch_any(exchange: Any, subscriber: Any, uri: str) -> bool:
+        return uri.startswith(OURS) or await watch(exchange, subscriber, uri)
 
     listener._watch = watch_any
 

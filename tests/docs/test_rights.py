@@ -13,7 +13,7 @@ from folkmoot.core.limits import MAX_CAPABILITIES
 from folkmoot.gateway.configured_rights import ConfiguredRights
 from folkmoot.gateway.limits import MAX_GRANTS
 from folkmoot.names.grammar import RESERVED_NAMES
-from folkmoot.names.wire import full_pattern
+from folkmoot.names.safe_names import full_pattern
 from folkmoot.settings import load
 from tests.docs.pages import DOCS
 

@@ -10,7 +10,7 @@ from folkmoot.core.capability import capability
 from folkmoot.gateway.access import Access, access, access_to
 from folkmoot.gateway.configured_rights import HeldRight, Origin
 from folkmoot.gateway.part import Row, kind_of
-from folkmoot.names.wire import full_pattern
+from folkmoot.names.safe_names import full_pattern
 
 READ, WRITE = "files:read", "files:write"
 ENTRY: Any = None

@@ -28,7 +28,7 @@ from folkmoot.gateway import grants
 from folkmoot.gateway import grants as granting
 from folkmoot.gateway.configured_rights import compiled, fault_at
 from folkmoot.gateway.grants import Granting
-from folkmoot.names.wire import full_pattern
+from folkmoot.names.safe_names import full_pattern
 from tests.gateway.rights_support import (
     CALL,
     FILES,

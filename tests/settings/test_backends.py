@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from folkmoot.core.errors import SettingsError
 from folkmoot.names import RESERVED_NAMES
-from folkmoot.names.wire import OF_A_BACKEND
+from folkmoot.names.safe_names import OF_A_BACKEND
 from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, SecretReference, load
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from folkmoot.accounts.model import (
     SessionTimes,
     Welcome,
 )
-from folkmoot.lazily import loading
+from folkmoot.lazy_packages import loading
 
 if TYPE_CHECKING:
     from folkmoot.accounts.accounts import Accounts

@@ -24,9 +24,9 @@ from folkmoot.cli import (
     call,
     connect,
     doctor,
+    generated,
     grants,
     keys,
-    made,
     mail,
     names,
     operator_audit,
@@ -122,7 +122,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
 }
 """Every command and group of commands by its name, under the heading where the help lists it."""
 WRITTEN = frozenset(name for section in COMMANDS.values() for name in section)
-COMMANDS["Mail and people"] |= made.COMMANDS
+COMMANDS["Mail and people"] |= generated.COMMANDS
 
 OLD_NAMES: dict[str, tuple[str, ...]] = {
     "whoami": ("account", "whoami"),

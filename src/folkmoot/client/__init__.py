@@ -30,7 +30,7 @@ from folkmoot.core.errors import (
     RoomNotFound,
     ToolFailed,
 )
-from folkmoot.lazily import loading
+from folkmoot.lazy_packages import loading
 
 if TYPE_CHECKING:
     from folkmoot.client.link import Backoff

@@ -10,7 +10,7 @@ from msgspec import Struct
 from folkmoot.core.capability import Capability, Rights, capability
 from folkmoot.core.errors import CapabilityError
 from folkmoot.gateway.configured_rights import distinct, may_use
-from folkmoot.names.wire import OF_A_BACKEND
+from folkmoot.names.safe_names import OF_A_BACKEND
 
 if TYPE_CHECKING:
     from folkmoot.core.kinds import Kind

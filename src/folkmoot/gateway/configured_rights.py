@@ -22,7 +22,7 @@ from folkmoot.core.limits import MAX_CAPABILITIES, MAX_CONSTRAINED
 from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
-from folkmoot.names.wire import OF_A_BACKEND, full_pattern
+from folkmoot.names.safe_names import OF_A_BACKEND, full_pattern
 from folkmoot.settings.backends import GatewaySpec
 
 Origin: TypeAlias = Literal["default", "everyone", "group", "settings", "granted"]

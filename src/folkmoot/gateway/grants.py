@@ -33,7 +33,7 @@ from folkmoot.gateway.configured_rights import compiled, covers_nothing, distinc
 from folkmoot.gateway.limits import MAX_ACCESS_PAGE, MAX_GRANTS, MAX_GRANTS_PAGE
 from folkmoot.gateway.mapping import canonical_pattern
 from folkmoot.names.grammar import parse_handle
-from folkmoot.names.wire import spelled_out
+from folkmoot.names.safe_names import spelled_out
 from folkmoot.taskgroups import uninterrupted
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from folkmoot.gateway.part import METHODS, BackendOffer, Entry, kind_of
 from folkmoot.gateway.rights import Scoped
 from folkmoot.mcp.wire import SERVER_KEY, UNCACHED
 from folkmoot.names import NameStyle
-from folkmoot.names.wire import without_combinators
+from folkmoot.names.safe_names import without_combinators
 
 ListPlace: TypeAlias = tuple[str, str]
 """A namespace and a name or URI: what lists are sorted by."""

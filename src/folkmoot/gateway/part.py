@@ -43,7 +43,7 @@ from folkmoot.gateway.results import map_meta
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.names import WireNames
-from folkmoot.names.wire import NAME_KEY
+from folkmoot.names.safe_names import NAME_KEY
 
 TEMPLATE: Final = "uriTemplate"
 MIRRORING: Final = b'"x-mcp-header"'

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from folkmoot.lazily import loading
+from folkmoot.lazy_packages import loading
 from folkmoot.mail.limits import MAX_IDEMPOTENCY_KEY, MAX_WAIT_SECONDS
 from folkmoot.mail.model import (
     GONE_HANDLE,

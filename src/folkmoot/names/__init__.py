@@ -37,7 +37,7 @@ from folkmoot.names.nearest import (
     nearest_tool_name,
     snake_case,
 )
-from folkmoot.names.wire import (
+from folkmoot.names.safe_names import (
     RESERVED_NAMESPACES,
     STYLES,
     NameStyle,

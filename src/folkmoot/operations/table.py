@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.names import WireNames
-from folkmoot.names.wire import NAME_KEY, without_combinators
+from folkmoot.names.safe_names import NAME_KEY, without_combinators
 from folkmoot.operations.accounts import ACCOUNTS
 from folkmoot.operations.activity import ACTIVITY
 from folkmoot.operations.asks import ASKS

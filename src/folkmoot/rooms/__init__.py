@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from folkmoot.lazily import loading
+from folkmoot.lazy_packages import loading
 from folkmoot.rooms.model import (
     Invitation,
     MessagePage,

@@ -11,7 +11,7 @@ from typing import Any
 from folkmoot.core.errors import FolkmootError
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.grammar import parse_handle
-from folkmoot.names.wire import is_hashed, spelled_out
+from folkmoot.names.safe_names import is_hashed, spelled_out
 from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend
 from folkmoot.settings.fields import OPEN_TABLES, bare, nearest, shown
 from folkmoot.settings.files import FROM_FILE, FROM_IMPORT, SettingsDocument

@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import CapabilityError
-from folkmoot.proxy.tape import follow_lines, telling, timeline
+from folkmoot.proxy.tape import follow_lines, summaries, timeline
 from folkmoot.proxy.tape.timeline import MessageFilter, Moment, grouped, moments
 from tests.proxy.tape.studio import TO_SERVER, conversation, recording
 
@@ -139,7 +139,7 @@ IMAGE = {"type": "image", "mimeType": "image/png", "data": "x" * 400}
     ],
 )  # fmt: skip
 def test_a_result_is_told_in_a_line(method: str, result: Any, said: str) -> None:
-    assert telling.result(method, result) == said
+    assert summaries.result(method, result) == said
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_result_is_told_in_a_line(method: str, result: Any, said: str) -> None
     ],
 )
 def test_a_call_is_told_in_a_line(method: str, params: Any, said: str) -> None:
-    assert telling.call(method, params) == said
+    assert summaries.call(method, params) == said
 
 
 ODD: list[Any] = [None, 7, "x", [], [None], {}, {"content": 7}, {"content": [None, 7]},
@@ -164,19 +164,21 @@ ODD: list[Any] = [None, 7, "x", [], [None], {}, {"content": 7}, {"content": [Non
                   {"ref": 3}, {"name": {}}, {"contents": [{"blob": 3}]}]  # fmt: skip
 
 
-@pytest.mark.parametrize("method", sorted({*telling._CALLS, *telling._RESULTS, *telling._NAMES}))
+@pytest.mark.parametrize(
+    "method", sorted({*summaries._CALLS, *summaries._RESULTS, *summaries._NAMES})
+)
 def test_nothing_in_a_message_keeps_it_from_being_told(method: str) -> None:
     for odd in ODD:
-        assert isinstance(telling.call(method, odd), str)
-        assert isinstance(telling.result(method, odd), str)
-        assert isinstance(telling.error(odd), str)
-        assert isinstance(telling.name_of(method, odd), str)
+        assert isinstance(summaries.call(method, odd), str)
+        assert isinstance(summaries.result(method, odd), str)
+        assert isinstance(summaries.error(odd), str)
+        assert isinstance(summaries.name_of(method, odd), str)
 
 
 def test_what_is_told_of_a_huge_message_is_short() -> None:
     huge = {"arguments": {str(n): ["x" * 10_000] * 100 for n in range(100)}}
-    assert len(telling.call("tools/call", huge)) < 1_000_000
+    assert len(summaries.call("tools/call", huge)) < 1_000_000
     deep: Any = []
     for _ in range(100):
         deep = [deep]
-    assert telling.compact(deep) == '[[[[["…"]]]]]'
+    assert summaries.compact(deep) == '[[[[["…"]]]]]'

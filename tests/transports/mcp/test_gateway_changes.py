@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.transports.mcp import watches
+from folkmoot.transports.mcp import backend_changes
 from tests.faults.backends import operator
 from tests.harness import run
 from tests.mcp_harness import Meeting, meeting, until
@@ -35,7 +35,7 @@ LISTED: dict[str, Any] = {"resources": ({"uri": "notes://a", "name": "a"},)}
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes are told of sooner than people would want it."""
-    monkeypatch.setattr(watches, "WATCH_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr(backend_changes, "WATCH_DELAY_SECONDS", 0.05)
 
 
 class Heard:
@@ -120,10 +120,10 @@ def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(tmp_path:
                 await anns.until(TOOLS, RESOURCES)
                 await heard.until(TOOLS, RESOURCES)
                 assert nothing.all == []
-            assert deaf.session in there.hub.mcp._parts.hearers._sessions
+            assert deaf.session in there.hub.mcp._parts.subscribers._sessions
             headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
             await there.ask("DELETE", headers=headers)
-            assert deaf.session not in there.hub.mcp._parts.hearers._sessions
+            assert deaf.session not in there.hub.mcp._parts.subscribers._sessions
 
     run(main())
 
@@ -159,10 +159,10 @@ async def quiet(there: Meeting) -> None:
 
 async def all_told(there: Meeting, wire: Wire) -> None:
     """Wait until a session has been told what there was to tell."""
-    hearer = there.hub.mcp._parts.hearers._sessions[wire.session]
+    subscriber = there.hub.mcp._parts.subscribers._sessions[wire.session]
 
     async def is_told() -> bool:
-        return not hearer.telling
+        return not subscriber.telling
 
     await until(is_told)
 
@@ -187,7 +187,7 @@ def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
                 await anns.until(TOOLS)
                 await heard.until(RESOURCES)
                 assert nothing.all == []
-            streams = there.hub.mcp._parts.hearers._streams
+            streams = there.hub.mcp._parts.subscribers._streams
 
             async def are_gone() -> bool:
                 return not streams
@@ -211,7 +211,7 @@ def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_d
                 tools = (await wire.ask("tools/list"))["result"]["tools"]
                 return "demo_echo" in [tool["name"] for tool in tools]
 
-            monkeypatch.setattr(watches, "WATCH_DELAY_SECONDS", 60)
+            monkeypatch.setattr(backend_changes, "WATCH_DELAY_SECONDS", 60)
             async with listening(wire, toolsListChanged=True) as (heard, _):
                 right = {"handle": "ann", "patterns": ["mcp.request.tools/call:demo:*"]}
                 await operator(there.hub, "folkmoot/grant", **right)
@@ -321,7 +321,7 @@ def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
 def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "MAX_RESOURCES_WATCHED", 2)
+    monkeypatch.setattr(backend_changes, "MAX_RESOURCES_WATCHED", 2)
 
     async def main() -> None:
         demo = Demo()

@@ -539,12 +539,12 @@ def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers(tmp_p
                 subscription = "io.modelcontextprotocol/subscriptionId"
                 assert told["params"]["_meta"] == {subscription: 4}
                 # Who may no longer call the tool hears nothing more of its tasks.
-                hearers = there.hub.mcp._parts.hearers
-                [hearer] = hearers._streams
-                assert await hearers.due(hearer, f"task:{mine}") == [f"task:{mine}"]
-                assert await hearers.due(hearer, f"task:{bobs}") == []
+                subscribers = there.hub.mcp._parts.subscribers
+                [subscriber] = subscribers._streams
+                assert await subscribers.due(subscriber, f"task:{mine}") == [f"task:{mine}"]
+                assert await subscribers.due(subscriber, f"task:{bobs}") == []
                 await settle(there)
-                assert await hearers.due(hearer, f"task:{mine}") == []
+                assert await subscribers.due(subscriber, f"task:{mine}") == []
 
             async def unwatched() -> bool:
                 return not jobs.watched

@@ -44,7 +44,7 @@ from folkmoot.names.lint.project import (
 from folkmoot.names.lint.registrations import Registrations
 from folkmoot.names.lint.servers import RUN_TIME, UNKNOWN, ServerObjects
 from folkmoot.names.lint.values import NAMESPACE, Values, says_deprecated
-from folkmoot.names.wire import NAME_KEY
+from folkmoot.names.safe_names import NAME_KEY
 
 VERSION = "__version__"
 MENTIONED = re.compile("|".join(("tool", "resource", "prompt", *RUN_TIME)), re.IGNORECASE)

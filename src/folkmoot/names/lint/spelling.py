@@ -17,7 +17,7 @@ from folkmoot.names.grammar import (
 )
 from folkmoot.names.lint.model import Declared, Edit, Project, SourcePlace
 from folkmoot.names.nearest import nearest_resource_uri, nearest_tool_name, shown, snake_case
-from folkmoot.names.wire import MOST_CHARACTERS
+from folkmoot.names.safe_names import MOST_CHARACTERS
 
 
 class RuleFinding(NamedTuple):

@@ -21,8 +21,8 @@ from folkmoot.proxy.interceptors.base import (
     OptionInvalid,
     Options,
 )
+from folkmoot.proxy.interceptors.faults import LONGEST
 from folkmoot.proxy.interceptors.redact import editable
-from folkmoot.proxy.interceptors.trouble import LONGEST
 from folkmoot.proxy.jsonpath import MISSING, JsonPath
 
 EXEMPT: Final = Continue()

@@ -30,10 +30,10 @@ from folkmoot.proxy.interceptors.base import (
     Options,
 )
 from folkmoot.proxy.interceptors.descriptions import Scrub, ScrubOptions
+from folkmoot.proxy.interceptors.faults import AddedLatency, FaultOptions, Faults, LatencyOptions
 from folkmoot.proxy.interceptors.limits import RateLimit, RateOptions, SizeLimit, SizeOptions
 from folkmoot.proxy.interceptors.redact import Redact, RedactOptions
 from folkmoot.proxy.interceptors.tools import SchemaCheck, SchemaOptions, ToolFilter, ToolOptions
-from folkmoot.proxy.interceptors.trouble import AddedLatency, FaultOptions, Faults, LatencyOptions
 from folkmoot.proxy.plugins import load_plugin
 from folkmoot.proxy.rules.actions import ACTIONS
 from folkmoot.proxy.rules.conditions import Wrong, converted, nearest

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.proxy.tape import telling
+from folkmoot.proxy.tape import summaries
 from folkmoot.proxy.tape.lines import CorrelationLine, EndLine, Header, Line, MessageLine
 from folkmoot.proxy.tape.timeline import CONTEXTS
 
@@ -169,7 +169,7 @@ class Counting:
         if not len(seen.id):
             self._numbers["notifications"] += 1
             return
-        name = telling.name_of(seen.method, _read(seen.params)) if len(seen.params) else ""
+        name = summaries.name_of(seen.method, _read(seen.params)) if len(seen.params) else ""
         key = (seen.method, name, line.direction is MessageDirection.CLIENT_TO_SERVER)
         self._open[line.seq] = key
         if len(self._open) > MOST_OPEN:

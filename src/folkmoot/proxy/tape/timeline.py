@@ -15,7 +15,7 @@ from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import KindError
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.kinds import Kind, make
-from folkmoot.proxy.tape import telling
+from folkmoot.proxy.tape import summaries
 from folkmoot.proxy.tape.lines import CorrelationLine, Line, MessageLine
 
 WINDOW: Final = 1_000
@@ -74,10 +74,10 @@ class Moment(msgspec.Struct, frozen=True):
     def summary(self) -> str:
         """What it says, in a line that is not made safe for a terminal."""
         if "error" in self.members:
-            return telling.error(self.members["error"])
+            return summaries.error(self.members["error"])
         if self.shape == "response":
-            return telling.result(self.method, self.members.get("result"))
-        return telling.call(self.method, self.members.get("params"))
+            return summaries.result(self.method, self.members.get("result"))
+        return summaries.call(self.method, self.members.get("params"))
 
 
 def moments(lines: Iterable[Line | None]) -> Iterator[Moment]:
@@ -103,7 +103,7 @@ def _moment(line: MessageLine, first: float, answer: CorrelationLine | None) -> 
     shape: Shape = "response"
     if isinstance(method, str):
         shape = "request" if "id" in members else "notification"
-        name = telling.name_of(method, members.get("params"))
+        name = summaries.name_of(method, members.get("params"))
     elif answer is not None:
         method, name = answer.method, answer.name
     else:

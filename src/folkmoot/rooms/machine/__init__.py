@@ -8,9 +8,9 @@ Its state follows from its history, so it can be thrown away and *rebuilt*.
 
 `room.py` is what others use. A message passes the checks there; then the table in `acts.py` says
 what else is done with its kind: chat, requests and proposals there; grants, kicks, invitations in
-`ruling.py`, pauses in `holding.py`. `presence.py` has people and backends come and go, `expiry.py`
-does what is due. What a message changes is in `changes.py`, for live messages and replayed ones
-alike; `state.py` is all that a room knows, and `wire.py` writes the bytes.
+`moderation.py`, pauses in `pausing.py`. `presence.py` has people and backends come and go,
+`expiry.py` does what is due. What a message changes is in `changes.py`, for live messages and
+replayed ones alike; `state.py` is all that a room knows, and `wire.py` writes the bytes.
 
 The machine reads nothing. What it must know of the store beside what it remembers, it asks for with
 `lookup`, and gets as `Facts`.

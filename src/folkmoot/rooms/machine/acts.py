@@ -28,13 +28,13 @@ from folkmoot.rooms.machine.changes import (
     fulfilled_by,
     request_of,
 )
-from folkmoot.rooms.machine.holding import let_go_on, stop, watch_chat
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import GATEWAY, Append, AskBackend, Effect, Role
+from folkmoot.rooms.machine.moderation import give, invite, kick, take_back
+from folkmoot.rooms.machine.pausing import let_go_on, stop, watch_chat
 from folkmoot.rooms.machine.presence import begin
 from folkmoot.rooms.machine.proposals import Proposal, expiry
 from folkmoot.rooms.machine.requests import ceases
-from folkmoot.rooms.machine.ruling import give, invite, kick, take_back
 from folkmoot.rooms.machine.state import State
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from folkmoot.core.errors import RequestTimedOut
 from folkmoot.rooms.machine.changes import take_step
-from folkmoot.rooms.machine.holding import resume
 from folkmoot.rooms.machine.model import GATEWAY, Audit, Effect
+from folkmoot.rooms.machine.pausing import resume
 from folkmoot.rooms.machine.presence import depart, interrupted
 from folkmoot.rooms.machine.requests import ceases
 from folkmoot.rooms.machine.state import Event, State

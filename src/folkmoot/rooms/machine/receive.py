@@ -29,7 +29,6 @@ from folkmoot.quotas import ROOM_BYTES
 from folkmoot.rooms.machine.acts import ACTS, RIGHT_OF_THEIR_OWN
 from folkmoot.rooms.machine.changes import Turn
 from folkmoot.rooms.machine.chat import PLAIN_KINDS, PLAIN_VALUES, read_plain
-from folkmoot.rooms.machine.holding import check_not_paused
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     Append,
@@ -41,7 +40,8 @@ from folkmoot.rooms.machine.model import (
     MessageCheck,
     Tell,
 )
-from folkmoot.rooms.machine.ruling import name_to_look_up
+from folkmoot.rooms.machine.moderation import name_to_look_up
+from folkmoot.rooms.machine.pausing import check_not_paused
 from folkmoot.rooms.machine.wire import LARGE, join_large, readable, refusal
 
 if TYPE_CHECKING:

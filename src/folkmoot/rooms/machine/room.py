@@ -19,7 +19,6 @@ from folkmoot.core.errors import (
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine.expiry import expire
-from folkmoot.rooms.machine.holding import resume
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     GATEWAY,
@@ -35,6 +34,8 @@ from folkmoot.rooms.machine.model import (
     RoomSettings,
     Tell,
 )
+from folkmoot.rooms.machine.moderation import endow, name_to_look_up
+from folkmoot.rooms.machine.pausing import resume
 from folkmoot.rooms.machine.presence import (
     Joining,
     check_join,
@@ -56,7 +57,6 @@ from folkmoot.rooms.machine.receive import (
 )
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.machine.rights import Grant, all_rights, own_rights
-from folkmoot.rooms.machine.ruling import endow, name_to_look_up
 from folkmoot.rooms.machine.state import State
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})

@@ -5,9 +5,9 @@ server in `folkmoot.mcp.server` reads it, whatever its era, and asks the `servic
 for each method. Lists come from `lists`, its resources are in `resources`, and the hub's own tools
 and what is a backend's are called through `calls`.
 
-`service` also marks as read what has arrived. The `hearers` are told of new mail by `notices`, of
-lists and resources by `watches`; `listening` serves their streams. `assembly` puts all of it
-together, and `endpoint` is the ASGI application.
+`service` also marks as read what has arrived. The `subscribers` are told of new mail by `notices`,
+of lists and resources by `backend_changes`; `listening` serves their streams. `assembly` puts all
+of it together, and `endpoint` is the ASGI application.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from folkmoot.core.message import Request
 from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.requests import ASKS
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE, TOOLS_CALL
+from folkmoot.transports.mcp.backend_changes import ListChanges, Watches
 from folkmoot.transports.mcp.calls import BackendCalls
-from folkmoot.transports.mcp.hearers import LISTS, RIGHTS, TASK, Hearers
 from folkmoot.transports.mcp.listening import SubscriptionListener
 from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
 from folkmoot.transports.mcp.resources import Resources
 from folkmoot.transports.mcp.service import Deliveries, HubService
+from folkmoot.transports.mcp.subscribers import LISTS, RIGHTS, TASK, Subscribers
 from folkmoot.transports.mcp.tasks import TASK_METHODS, TaskRequests
-from folkmoot.transports.mcp.watches import ListChanges, Watches
 
 if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
@@ -67,15 +67,15 @@ class Parts:
         self._notices = Notices(bus, accounts, self._may_hear)
         self._tasks = TaskRequests(gateway, task_calls, policy, calls)
         bus.listen(TASKS, self._task_changed)
-        self.hearers = Hearers(accounts, rights, self._may_hear, self._tasks.notice)
+        self.subscribers = Subscribers(accounts, rights, self._may_hear, self._tasks.notice)
         backends = BackendCalls(gateway, rights, calls)
-        self._watches = Watches(gateway, self.hearers)
+        self._watches = Watches(gateway, self.subscribers)
         self._resources = resources = Resources(
             policy=policy,
             mail=mail,
             deliveries=self.deliveries,
             notices=self._notices,
-            hearers=self.hearers,
+            subscribers=self.subscribers,
             backends=backends,
             watches=self._watches,
             session_changed=session_changed,
@@ -89,13 +89,13 @@ class Parts:
             lists=self.lists,
             resources=resources,
             listener=SubscriptionListener(
-                policy, self.hearers, self._notices, resources, self._tasks
+                policy, self.subscribers, self._notices, resources, self._tasks
             ),
             backends=backends,
             tasks=self._tasks,
             sign_in=sign_in,
         )
-        self._changes = ListChanges(bus, self.hearers, self._renew)
+        self._changes = ListChanges(bus, self.subscribers, self._renew)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -104,7 +104,7 @@ class Parts:
             for part in (
                 self.deliveries,
                 self._notices,
-                self.hearers,
+                self.subscribers,
                 self._watches,
                 self._resources.resubscriptions,
                 self._changes,
@@ -114,25 +114,25 @@ class Parts:
 
     def session_bound(self, session: McpSession) -> None:
         """Notify a session that it now has an account, and so other lists."""
-        hearer = self.hearers.of(session)
-        if hearer is not None:
-            self.hearers.notify(hearer, RIGHTS)
+        subscriber = self.subscribers.of(session)
+        if subscriber is not None:
+            self.subscribers.notify(subscriber, RIGHTS)
 
     def session_listens(self, session: McpSession, *, missed: bool) -> None:
         """Send a session its pending notifications; all kinds if it may have missed some."""
-        hearer = self.hearers.of(session)
-        if hearer is not None:
+        subscriber = self.subscribers.of(session)
+        if subscriber is not None:
             for what in (*LISTS, *self.subscribed(session)) if missed else ():
-                hearer.mark(what)
-            self.hearers.go_on(hearer)
+                subscriber.mark(what)
+            self.subscribers.go_on(subscriber)
 
     def end_session(self, session: McpSession) -> None:
         """End all that belongs to a session which has ended."""
         self._notices.unsubscribe(session)
         self._resources.resubscriptions.forget(session)
-        hearer = self.hearers.part(session)
-        if hearer is not None:
-            self._resources.unwatch(hearer)
+        subscriber = self.subscribers.part(session)
+        if subscriber is not None:
+            self._resources.unwatch(subscriber)
 
     def subscribed(self, session: McpSession) -> tuple[str, ...]:
         """What a session has subscribed to."""
@@ -173,9 +173,9 @@ class Parts:
     def _task_changed(self, event: Event) -> None:
         """Tell the owner's sessions of a task of their era."""
         if not event.data["stateless"]:
-            for hearer in self.hearers.sessions_of(about(event)):
-                if hearer.session.version == HANDSHAKE_VERSION:
-                    self.hearers.notify(hearer, TASK + event.data["id"])
+            for subscriber in self.subscribers.sessions_of(about(event)):
+                if subscriber.session.version == HANDSHAKE_VERSION:
+                    self.subscribers.notify(subscriber, TASK + event.data["id"])
 
     def _may_hear(self, principal: Principal, what: str) -> bool:
         """Whether someone may hear of a resource: their mailbox, or one they may watch."""

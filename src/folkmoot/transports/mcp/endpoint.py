@@ -146,7 +146,7 @@ class McpEndpoint:
             clock=clock,
             accounts=accounts,
             sessions=self._sessions,
-            begun=self._parts.hearers.meet,
+            begun=self._parts.subscribers.meet,
             subscribed=self._parts.subscribed,
             homes=self._homes,
         )

@@ -12,18 +12,18 @@ from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.mcp.server.streams import Weight
 from folkmoot.taskgroups import aside
 from folkmoot.transports.limits import MAX_RESOURCES_WATCHED
-from folkmoot.transports.mcp.hearers import TASK, StreamHearer
 from folkmoot.transports.mcp.notices import INBOX, URGENT
 from folkmoot.transports.mcp.resources import account_of
+from folkmoot.transports.mcp.subscribers import TASK, StreamSubscriber
 from folkmoot.transports.mcp.tasks import read_task_ids
 
 if TYPE_CHECKING:
     from folkmoot.gateway.operations import HubPolicy
     from folkmoot.mcp.server.service import McpRequest
     from folkmoot.transports.mcp.arrivals import Exchange
-    from folkmoot.transports.mcp.hearers import Hearers
     from folkmoot.transports.mcp.notices import Notices
     from folkmoot.transports.mcp.resources import Resources
+    from folkmoot.transports.mcp.subscribers import Subscribers
     from folkmoot.transports.mcp.tasks import TaskRequests
 
 
@@ -33,13 +33,13 @@ class SubscriptionListener:
     def __init__(
         self,
         policy: HubPolicy,
-        hearers: Hearers,
+        subscribers: Subscribers,
         notices: Notices,
         resources: Resources,
         tasks: TaskRequests,
     ) -> None:
         self._policy = policy
-        self._hearers = hearers
+        self._subscribers = subscribers
         self._notices = notices
         self._resources = resources
         self._tasks = tasks
@@ -54,48 +54,48 @@ class SubscriptionListener:
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
         if INBOX in uris:
             self._policy.check_request(exchange.caller.principal, wire.SUBSCRIBE, {"uri": INBOX})
-        hearer = StreamHearer(
+        subscriber = StreamSubscriber(
             account.id if account is not None else "", exchange.credential_id, lists
         )
-        self._hearers.join(hearer, exchange.caller.principal)
+        self._subscribers.join(subscriber, exchange.caller.principal)
         try:
             async with (
-                self._inbox(exchange, hearer, uris),
+                self._inbox(exchange, subscriber, uris),
                 self._tasks.watching(
-                    exchange.caller.principal, task_ids, lambda each: hearer.mark(TASK + each)
+                    exchange.caller.principal, task_ids, lambda each: subscriber.mark(TASK + each)
                 ) as told_of,
             ):
-                refused = await self._watch_all(exchange, hearer, uris)
+                refused = await self._watch_all(exchange, subscriber, uris)
                 honoured = [uri for uri in uris if uri not in refused]
                 said = {**meta, wire.REFUSED_KEY: refused} if refused else meta
                 granted = acknowledgement(lists, honoured, said, told_of)
                 asked.reply.say(granted, Weight.QUESTION)
-                while not leaving.is_set() and not hearer.ended:
-                    for what in await hearer.wait(leaving):
-                        await self._send(asked, hearer, what, meta)
+                while not leaving.is_set() and not subscriber.ended:
+                    for what in await subscriber.wait(leaving):
+                        await self._send(asked, subscriber, what, meta)
         finally:
-            self._hearers.leave(hearer)
-            self._resources.unwatch(hearer)
+            self._subscribers.leave(subscriber)
+            self._resources.unwatch(subscriber)
         return McpAnswer({"_meta": meta})
 
     async def _send(
-        self, asked: McpRequest, hearer: StreamHearer, what: str, meta: dict[str, Any]
+        self, asked: McpRequest, subscriber: StreamSubscriber, what: str, meta: dict[str, Any]
     ) -> None:
-        due = await self._hearers.due(hearer, what)
+        due = await self._subscribers.due(subscriber, what)
         if due is None:
-            hearer.end()
+            subscriber.end()
         for each in due or ():
-            if not hearer.ended:
-                if each == INBOX and hearer.urgent:
-                    hearer.urgent, meta = False, {**meta, **URGENT}
-                message = await self._hearers.message(hearer, each, meta)
+            if not subscriber.ended:
+                if each == INBOX and subscriber.urgent:
+                    subscriber.urgent, meta = False, {**meta, **URGENT}
+                message = await self._subscribers.message(subscriber, each, meta)
                 if message is not None:
                     asked.reply.say(message, Weight.QUESTION)
                     await asked.reply.flushed()
 
     @asynccontextmanager
     async def _inbox(
-        self, exchange: Exchange, hearer: StreamHearer, uris: list[str]
+        self, exchange: Exchange, subscriber: StreamSubscriber, uris: list[str]
     ) -> AsyncIterator[None]:
         """Have the stream told of new mail, if it asked for that; it ends with its token."""
         if INBOX not in uris:
@@ -106,32 +106,32 @@ class SubscriptionListener:
 
             async def follow() -> None:
                 while (notice := await listening.next(exchange.leaving)) is not None:
-                    hearer.urgent = hearer.urgent or notice.urgent
-                    hearer.mark(INBOX)
-                hearer.end()
+                    subscriber.urgent = subscriber.urgent or notice.urgent
+                    subscriber.mark(INBOX)
+                subscriber.end()
 
             async with aside() as beside:
                 beside.run(follow())
                 yield
 
     async def _watch_all(
-        self, exchange: Exchange, hearer: StreamHearer, uris: list[str]
+        self, exchange: Exchange, subscriber: StreamSubscriber, uris: list[str]
     ) -> dict[str, Any]:
         """Tell the stream of resources from now on; why that is not done for some of them."""
         refused: dict[str, Any] = {}
         for uri in uris:
             try:
-                if uri != INBOX and not await self._watch(exchange, hearer, uri):
+                if uri != INBOX and not await self._watch(exchange, subscriber, uri):
                     refused[uri] = {"code": wire.INVALID_PARAMS, "message": "Resource not found"}
             except FolkmootError as error:
                 refused[uri] = error.as_jsonrpc()
         return refused
 
-    async def _watch(self, exchange: Exchange, hearer: StreamHearer, uri: str) -> bool:
+    async def _watch(self, exchange: Exchange, subscriber: StreamSubscriber, uri: str) -> bool:
         """Whether the stream is told of a resource from now on."""
         if exchange.caller.account is None:
             return False
-        return await self._resources.watch(exchange, hearer, uri)
+        return await self._resources.watch(exchange, subscriber, uri)
 
 
 def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from folkmoot.mail import Mail
     from folkmoot.mcp.server.service import McpRequest
     from folkmoot.transports.mcp.arrivals import Exchange
+    from folkmoot.transports.mcp.backend_changes import Watches
     from folkmoot.transports.mcp.calls import BackendCalls
-    from folkmoot.transports.mcp.hearers import Hearer, Hearers
     from folkmoot.transports.mcp.notices import Notice, Notices
     from folkmoot.transports.mcp.service import Deliveries
     from folkmoot.transports.mcp.sessions import McpSession
-    from folkmoot.transports.mcp.watches import Watches
+    from folkmoot.transports.mcp.subscribers import Subscriber, Subscribers
 
 
 OWN: Final = (INBOX, INBOX_APP)
@@ -44,7 +44,7 @@ class Resources:
         mail: Mail,
         deliveries: Deliveries,
         notices: Notices,
-        hearers: Hearers,
+        subscribers: Subscribers,
         backends: BackendCalls,
         watches: Watches,
         session_changed: Callable[[McpSession], Awaitable[None]],
@@ -53,7 +53,7 @@ class Resources:
         self._mail = mail
         self._deliveries = deliveries
         self._notices = notices
-        self._hearers = hearers
+        self._subscribers = subscribers
         self._backends = backends
         self._watches = watches
         self._session_changed = session_changed
@@ -93,23 +93,23 @@ class Resources:
 
     async def _subscribe(self, exchange: Exchange, uri: str) -> McpAnswer:
         session = exchange.session
-        hearer = None if session is None else self._hearers.of(session)
-        if session is None or hearer is None:
+        subscriber = None if session is None else self._subscribers.of(session)
+        if session is None or subscriber is None:
             return self.unknown(uri)
         if uri != INBOX:
-            if not await self.watch(exchange, hearer, uri):
+            if not await self.watch(exchange, subscriber, uri):
                 return self.unknown(uri)
             if session.ended:
-                self.unwatch(hearer)
+                self.unwatch(subscriber)
             return McpAnswer({})
         self._policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": uri})
         account = account_of(exchange)
 
         async def notify(notice: Notice) -> None:
-            hearer = self._hearers.of(session)
-            if hearer is not None and hearer.wants(INBOX):
-                hearer.urgent = hearer.urgent or notice.urgent
-                self._hearers.notify(hearer, INBOX)
+            subscriber = self._subscribers.of(session)
+            if subscriber is not None and subscriber.wants(INBOX):
+                subscriber.urgent = subscriber.urgent or notice.urgent
+                self._subscribers.notify(subscriber, INBOX)
 
         await self._notices.subscribe(session, account.id, exchange.credential_id, notify)
         return McpAnswer({})
@@ -131,9 +131,9 @@ class Resources:
     def subscribed(self, session: McpSession) -> tuple[str, ...]:
         """The URIs that a session has subscribed to, or will be again."""
         uris = [INBOX] if self._notices.follows(session) else []
-        hearer = self._hearers.of(session)
-        if hearer is not None:
-            uris += self._watches.shown(hearer)
+        subscriber = self._subscribers.of(session)
+        if subscriber is not None:
+            uris += self._watches.shown(subscriber)
         return tuple(dict.fromkeys((*uris, *self.resubscriptions.of(session))))
 
     def _unsubscribe(self, session: McpSession, uri: str) -> McpAnswer:
@@ -143,27 +143,27 @@ class Resources:
         canonical = self._canonical(uri)
         if canonical is None:
             return self.unknown(uri)
-        hearer = self._hearers.of(session)
-        if hearer is not None:
-            self._watches.remove(hearer, canonical)
+        subscriber = self._subscribers.of(session)
+        if subscriber is not None:
+            self._watches.remove(subscriber, canonical)
         return McpAnswer({})
 
     def unknown(self, uri: str) -> McpAnswer:
         """The refusal of a resource that is not here."""
         return McpAnswer(error=ErrorObject(INVALID_PARAMS, "Resource not found", {"uri": uri}))
 
-    async def watch(self, exchange: Exchange, hearer: Hearer, uri: str) -> bool:
+    async def watch(self, exchange: Exchange, subscriber: Subscriber, uri: str) -> bool:
         """Tell someone of a backend's resource from now on; False if there can be none such."""
         canonical = self._canonical(uri)
         if canonical is None:
             return False
         self._backends.check(SUBSCRIBE, {"uri": canonical}, exchange)
-        await self._watches.add(hearer, canonical, uri)
+        await self._watches.add(subscriber, canonical, uri)
         return True
 
-    def unwatch(self, hearer: Hearer) -> None:
+    def unwatch(self, subscriber: Subscriber) -> None:
         """Tell someone of no backend's resource any more."""
-        self._watches.remove_all(hearer)
+        self._watches.remove_all(subscriber)
 
     def _canonical(self, uri: str) -> str | None:
         return self._backends.gateway.catalogue.canonical_uri(uri)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from folkmoot.operations.routes import Endpoint
 
-PATH = "../src/folkmoot/cli/made.py"
+PATH = "../src/folkmoot/cli/generated.py"
 """Where the source is, from the folder of the documentation."""
 HEAD = '''\
-"""Commands that are made from rows, since nobody has written them by hand.
+"""Commands that are generated from rows of the table of operations.
 
 Made by `make docs` from the table of operations: what is changed here is written over.
 """

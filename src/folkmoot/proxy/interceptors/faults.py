@@ -1,4 +1,4 @@
-"""Trouble on purpose, for tests: latency and faults, the same ones each time for the same seed."""
+"""Faults on purpose, for tests: latency and errors, the same ones each time for the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other spellings of canonical names: for model APIs, and short forms in settings."""
+"""Canonical names in spellings that are safe for model APIs, and short forms in settings."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ GRANTED: Final = "grants"
 """The mark that they did change, though perhaps back: a list read in between is out of date."""
 
 
-class Hearer(ABC):
+class Subscriber(ABC):
     """Someone who is told: of lists by the method of the notice, of a resource by its URI."""
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ class Hearer(ABC):
     @property
     @abstractmethod
     def account_id(self) -> str:
-        """The account of the hearer; empty for a stranger."""
+        """The account of the subscriber; empty for a stranger."""
 
     @property
     @abstractmethod
     def credential_id(self) -> str:
-        """The credential of the hearer."""
+        """The credential of the subscriber."""
 
     @abstractmethod
     def wants(self, what: str) -> bool:
@@ -84,7 +84,7 @@ class Hearer(ABC):
         return taken
 
 
-class StreamHearer(Hearer):
+class StreamSubscriber(Subscriber):
     """A stream of the stateless era, and what it asked for."""
 
     def __init__(self, account_id: str, credential_id: str, wanted: frozenset[str]) -> None:
@@ -130,7 +130,7 @@ class StreamHearer(Hearer):
         self._news.set()
 
 
-class SessionHearer(Hearer):
+class SessionSubscriber(Subscriber):
     """A session of the handshake era."""
 
     def __init__(self, session: McpSession) -> None:
@@ -155,7 +155,7 @@ class SessionHearer(Hearer):
         return bool(what) and self.session.may_listen_again
 
 
-class Hearers:
+class Subscribers:
     """All of them; whoever is told is first asked for by their token."""
 
     def __init__(
@@ -170,8 +170,8 @@ class Hearers:
         self._permitted = permitted
         """Whether someone may still hear of a resource, or of a task."""
         self._task_notice = task_notice
-        self._sessions: dict[str, SessionHearer] = {}
-        self._streams: set[StreamHearer] = set()
+        self._sessions: dict[str, SessionSubscriber] = {}
+        self._streams: set[StreamSubscriber] = set()
         self._tasks: Aside | None = None
 
     @asynccontextmanager
@@ -182,70 +182,70 @@ class Hearers:
 
     def meet(self, session: McpSession, principal: Principal) -> None:
         """Tell a session from now on, while it has a stream to hear it on."""
-        known = self._sessions[session.id] = SessionHearer(session)
+        known = self._sessions[session.id] = SessionSubscriber(session)
         known.held = self._rights.of_principal(principal)
 
-    def of(self, session: McpSession) -> SessionHearer | None:
-        """The hearer of a session."""
+    def of(self, session: McpSession) -> SessionSubscriber | None:
+        """The subscriber of a session."""
         return self._sessions.get(session.id)
 
-    def part(self, session: McpSession) -> SessionHearer | None:
+    def part(self, session: McpSession) -> SessionSubscriber | None:
         """Tell a session that has ended nothing more."""
         return self._sessions.pop(session.id, None)
 
-    def join(self, stream: StreamHearer, principal: Principal) -> None:
+    def join(self, stream: StreamSubscriber, principal: Principal) -> None:
         """Tell a stream from now on."""
         stream.held = self._rights.of_principal(principal)
         self._streams.add(stream)
 
-    def leave(self, stream: StreamHearer) -> None:
+    def leave(self, stream: StreamSubscriber) -> None:
         """Tell a stream nothing more."""
         self._streams.discard(stream)
 
-    def notify(self, hearer: Hearer, what: str) -> None:
-        """Notify a hearer of a change, without waiting."""
-        if isinstance(hearer, SessionHearer):
-            if not hearer.wants(what) or self._tasks is None:
+    def notify(self, subscriber: Subscriber, what: str) -> None:
+        """Notify a subscriber of a change, without waiting."""
+        if isinstance(subscriber, SessionSubscriber):
+            if not subscriber.wants(what) or self._tasks is None:
                 return
-            hearer.mark(what)
-            self.go_on(hearer)
+            subscriber.mark(what)
+            self.go_on(subscriber)
         else:
-            hearer.mark(what)
+            subscriber.mark(what)
 
-    def go_on(self, hearer: SessionHearer) -> None:
+    def go_on(self, subscriber: SessionSubscriber) -> None:
         """Send a listening session its pending notifications."""
-        if self._tasks is not None and hearer.session.listens and not hearer.telling:
-            hearer.telling = True
-            self._tasks.run(self._deliver(hearer))
+        if self._tasks is not None and subscriber.session.listens and not subscriber.telling:
+            subscriber.telling = True
+            self._tasks.run(self._deliver(subscriber))
 
     def notify_all(self, what: str, accounts: frozenset[str] | None = None) -> None:
         """Have everyone who has an account, or only these, told that something has changed."""
-        for hearer in (*self._sessions.values(), *self._streams):
-            concerned = accounts is None or hearer.account_id in accounts
-            if hearer.account_id and concerned and hearer.wants(what):
-                self.notify(hearer, what)
+        for subscriber in (*self._sessions.values(), *self._streams):
+            concerned = accounts is None or subscriber.account_id in accounts
+            if subscriber.account_id and concerned and subscriber.wants(what):
+                self.notify(subscriber, what)
 
-    async def due(self, hearer: Hearer, what: str) -> list[str] | None:
+    async def due(self, subscriber: Subscriber, what: str) -> list[str] | None:
         """What to say of something that was marked; None when their token is good no more."""
-        principal = await self._accounts.principal(hearer.credential_id)
-        if principal is None or principal.account_id != hearer.account_id:
+        principal = await self._accounts.principal(subscriber.credential_id)
+        if principal is None or principal.account_id != subscriber.account_id:
             return None
         if what in {RIGHTS, GRANTED}:
-            before, hearer.held = hearer.held, self._rights.of_principal(principal)
-            same = before is hearer.held or (before and [*before] == [*hearer.held])
+            before, subscriber.held = subscriber.held, self._rights.of_principal(principal)
+            same = before is subscriber.held or (before and [*before] == [*subscriber.held])
             if same and what == RIGHTS:
                 return []
-            return [each for each in LISTS if hearer.wants(each)]
+            return [each for each in LISTS if subscriber.wants(each)]
         return [what] if what in LISTS or self._permitted(principal, what) else []
 
     async def message(
-        self, hearer: Hearer, what: str, meta: dict[str, Any] | None = None
+        self, subscriber: Subscriber, what: str, meta: dict[str, Any] | None = None
     ) -> dict[str, Any] | None:
         """A change as it is written; None where there is nothing to say of it any more."""
         if not what.startswith(TASK):
             return notice_of(what, meta)
-        stateless = isinstance(hearer, StreamHearer)
-        params = await self._task_notice(hearer.account_id, what.removeprefix(TASK))
+        stateless = isinstance(subscriber, StreamSubscriber)
+        params = await self._task_notice(subscriber.account_id, what.removeprefix(TASK))
         if params is None:
             return None
         if meta:
@@ -253,29 +253,29 @@ class Hearers:
         method = wire.TASK_CHANGED if stateless else wire.TASK_STATUS
         return {"jsonrpc": "2.0", "method": method, "params": params}
 
-    def sessions_of(self, account_id: str) -> list[SessionHearer]:
+    def sessions_of(self, account_id: str) -> list[SessionSubscriber]:
         """The sessions of an account."""
         return [each for each in self._sessions.values() if each.account_id == account_id]
 
-    async def _deliver(self, hearer: SessionHearer) -> None:
+    async def _deliver(self, subscriber: SessionSubscriber) -> None:
         try:
-            while hearer.session.listens and (what := hearer.drain()):
+            while subscriber.session.listens and (what := subscriber.drain()):
                 for each in what:
-                    due = await self.due(hearer, each)
-                    if due is None or hearer.session.ended:
+                    due = await self.due(subscriber, each)
+                    if due is None or subscriber.session.ended:
                         return
                     for notice in due:
-                        meta = URGENT if notice == INBOX and hearer.urgent else None
-                        hearer.urgent = hearer.urgent and meta is None
-                        message = await self.message(hearer, notice, meta)
-                        stream = hearer.session.stream
+                        meta = URGENT if notice == INBOX and subscriber.urgent else None
+                        subscriber.urgent = subscriber.urgent and meta is None
+                        message = await self.message(subscriber, notice, meta)
+                        stream = subscriber.session.stream
                         if message is not None and stream is not None:
                             stream.put(_encode(message))
                             await stream.flushed(0)
         except Exception as error:  # noqa: BLE001 - the stream of a session that has ended
             logger.debug("a session was not notified", extra={"error": type(error).__name__})
         finally:
-            hearer.telling = False
+            subscriber.telling = False
 
 
 def notice_of(what: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:

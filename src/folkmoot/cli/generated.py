@@ -1,4 +1,4 @@
-"""Commands that are made from rows, since nobody has written them by hand.
+"""Commands that are generated from rows of the table of operations.
 
 Made by `make docs` from the table of operations: what is changed here is written over.
 """

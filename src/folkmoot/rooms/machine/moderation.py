@@ -1,4 +1,4 @@
-"""Ruling: who is given and loses rights, who is asked in, and who is put out.
+"""Moderation: who is given and loses rights, who is asked in, and who is put out.
 
 Each act raises before it changes anything, so a refused message leaves no trace.
 """

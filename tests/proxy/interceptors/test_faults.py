@@ -6,7 +6,7 @@ from collections import Counter
 
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Verdict
-from folkmoot.proxy.interceptors.trouble import LONGEST, NEVER
+from folkmoot.proxy.interceptors.faults import LONGEST, NEVER
 from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, used
 
 

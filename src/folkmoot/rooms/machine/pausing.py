@@ -1,4 +1,4 @@
-"""Holding back: pausing participants, resuming them, and stopping agents that talk in a loop.
+"""Pausing participants, resuming them, and stopping agents that talk in a loop.
 
 Whoever is paused may finish what it was asked and say how it is, and begins nothing. Each act
 raises before it changes anything, so a refused message leaves no trace.

@@ -20,14 +20,14 @@ from folkmoot.transports.limits import (
     MAX_WATCHES_OF_ACCOUNT,
     WATCH_DELAY_SECONDS,
 )
-from folkmoot.transports.mcp.hearers import GRANTED, LIST_CHANGED, RIGHTS
+from folkmoot.transports.mcp.subscribers import GRANTED, LIST_CHANGED, RIGHTS
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Event
     from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.model import Backend
     from folkmoot.taskgroups import Aside
-    from folkmoot.transports.mcp.hearers import Hearer, Hearers
+    from folkmoot.transports.mcp.subscribers import Subscriber, Subscribers
 
 logger = logging.getLogger("folkmoot.mcp")
 
@@ -35,7 +35,7 @@ logger = logging.getLogger("folkmoot.mcp")
 class WatchedResource(Struct, eq=False):
     """A watched resource: its canonical URI, and the watcher's own spelling."""
 
-    hearer: Hearer
+    subscriber: Subscriber
     uri: str
     shown: str
     owner: str
@@ -56,10 +56,10 @@ class WatchedResource(Struct, eq=False):
 class Watches:
     """Who watches which resource; several watchers share one subscription at the backend."""
 
-    def __init__(self, gateway: Gateway, hearers: Hearers) -> None:
+    def __init__(self, gateway: Gateway, subscribers: Subscribers) -> None:
         self._gateway = gateway
-        self._hearers = hearers
-        self._of: dict[Hearer, dict[str, WatchedResource]] = {}
+        self._subscribers = subscribers
+        self._of: dict[Subscriber, dict[str, WatchedResource]] = {}
         self._counts: Counter[str] = Counter()
         """By account."""
         self._renewing: Aside | None = None
@@ -74,51 +74,51 @@ class Watches:
             try:
                 yield
             finally:
-                for hearer in tuple(self._of):
-                    self.remove_all(hearer)
+                for subscriber in tuple(self._of):
+                    self.remove_all(subscriber)
 
-    async def add(self, hearer: Hearer, uri: str, shown: str) -> None:
+    async def add(self, subscriber: Subscriber, uri: str, shown: str) -> None:
         """Have someone told of a resource by its canonical URI, under the one it is shown by.
 
         Raises a `GatewayError` if its backend is away or tells of no changes.
         """
-        ours, owner = self._of.get(hearer, {}), hearer.account_id
+        ours, owner = self._of.get(subscriber, {}), subscriber.account_id
         if uri in ours:
             return
         if len(ours) >= MAX_RESOURCES_WATCHED or self._counts[owner] >= MAX_WATCHES_OF_ACCOUNT:
             raise TooManyInFlight(
                 f"No more than {MAX_RESOURCES_WATCHED} resources can be watched at once."
             )
-        watched = WatchedResource(hearer, uri, shown, owner)
-        self._of.setdefault(hearer, {})[uri] = watched
+        watched = WatchedResource(subscriber, uri, shown, owner)
+        self._of.setdefault(subscriber, {})[uri] = watched
         self._counts[owner] += 1
         try:
             await self._begin(watched)
         except BaseException:
-            self.remove(hearer, uri)
+            self.remove(subscriber, uri)
             raise
 
-    def remove(self, hearer: Hearer, uri: str) -> None:
+    def remove(self, subscriber: Subscriber, uri: str) -> None:
         """Tell someone no more of a resource."""
-        ours = self._of.get(hearer, {})
+        ours = self._of.get(subscriber, {})
         watched = ours.pop(uri, None)
         if watched is None:
             return
         if not ours:
-            del self._of[hearer]
+            del self._of[subscriber]
         self._counts[watched.owner] -= 1
         if not self._counts[watched.owner]:
             del self._counts[watched.owner]
         watched.end()
 
-    def shown(self, hearer: Hearer) -> list[str]:
+    def shown(self, subscriber: Subscriber) -> list[str]:
         """The URIs that someone asked to be told of."""
-        return [watched.shown for watched in self._of.get(hearer, {}).values()]
+        return [watched.shown for watched in self._of.get(subscriber, {}).values()]
 
-    def remove_all(self, hearer: Hearer) -> None:
+    def remove_all(self, subscriber: Subscriber) -> None:
         """Tell someone no more of anything."""
-        for uri in tuple(self._of.get(hearer, ())):
-            self.remove(hearer, uri)
+        for uri in tuple(self._of.get(subscriber, ())):
+            self.remove(subscriber, uri)
 
     def renew(self) -> None:
         """See which backends have become others: those are asked anew."""
@@ -136,7 +136,7 @@ class Watches:
         except FolkmootError:
             return
         # Whatever happened before the backend was there again went unheard.
-        self._hearers.notify(watched.hearer, watched.shown)
+        self._subscribers.notify(watched.subscriber, watched.shown)
 
     async def _begin(self, watched: WatchedResource) -> None:
         """Ask a backend to tell; raises why it does not."""
@@ -145,7 +145,7 @@ class Watches:
         if found is None or backend is None:
             raise BackendUnavailable("The backend of this resource is not available.")
         person = watched.owner if backend.spec.per_user else ""
-        tell = partial(self._hearers.notify, watched.hearer, watched.shown)
+        tell = partial(self._subscribers.notify, watched.subscriber, watched.shown)
         watched.asking = True
         try:
             stop = await backend.watch(found[1], tell, person)
@@ -156,7 +156,7 @@ class Watches:
             raise BackendUnavailable(f"The backend {found[0]} failed.") from None
         finally:
             watched.asking = False
-        if self._of.get(watched.hearer, {}).get(watched.uri) is watched:
+        if self._of.get(watched.subscriber, {}).get(watched.uri) is watched:
             watched.backend, watched.stop = backend, stop
         else:
             stop()
@@ -168,10 +168,10 @@ class ListChanges:
     def __init__(
         self,
         bus: Bus,
-        hearers: Hearers,
+        subscribers: Subscribers,
         also: Callable[[], None] = lambda: None,
     ) -> None:
-        self._hearers = hearers
+        self._subscribers = subscribers
         self._also = also
         """Called with every change of what backends offer."""
         self._running = False
@@ -226,8 +226,8 @@ class ListChanges:
         if lists:
             self._also()
         for each in lists:
-            self._hearers.notify_all(each)
+            self._subscribers.notify_all(each)
         if granted:
-            self._hearers.notify_all(GRANTED, granted)
+            self._subscribers.notify_all(GRANTED, granted)
         if everyone or accounts:
-            self._hearers.notify_all(RIGHTS, None if everyone else accounts)
+            self._subscribers.notify_all(RIGHTS, None if everyone else accounts)
