@@ -106,6 +106,41 @@ def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
     run(body())
 
 
+def pages_in(log: Path, frames: int) -> set[int]:
+    """The pages that a write-ahead log itself says it has."""
+    raw = log.read_bytes()
+    frame = 24 + int.from_bytes(raw[8:12])
+    starts = range(32, 32 + frames * frame, frame)
+    return {int.from_bytes(raw[start : start + 4]) for start in starts}
+
+
+@pytest.mark.requirement("store.erasure")
+def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+    path.touch()
+    frames: list[int] = []
+    cleaner = erasure.PageCleaner(path)
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.pragma("page_size", 512)
+        connection.pragma("journal_mode", "WAL")
+        connection.pragma("wal_autocheckpoint", 0)
+        connection.set_wal_hook(lambda _connection, _name, pages: frames.append(pages) or 0)
+        connection.execute("CREATE TABLE notes (text)")
+        # The index of the log has 4,062 pages in its first block and 4,096 in each other one.
+        for rows in (10, 3_000, 2_000, 6_000):
+            with connection:
+                connection.executemany("INSERT INTO notes VALUES (zeroblob(400))", [()] * rows)
+            cleaner.note_log(frames[-1])
+            assert cleaner._changed == pages_in(tmp_path / "hub.db-wal", frames[-1])
+        assert frames[-1] > 4_062 + 4_096
+        cleaner.log_is_empty()
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+        connection.execute("UPDATE notes SET text = 'new' WHERE rowid = 1")
+        cleaner.note_log(frames[-1])
+        assert cleaner._changed == pages_in(tmp_path / "hub.db-wal", frames[-1])
+    cleaner.close()
+
+
 @pytest.mark.requirement("store.erasure")
 def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(tmp_path: Path) -> None:
     async def body() -> None:

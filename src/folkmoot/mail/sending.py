@@ -6,8 +6,8 @@ both.
 
 from __future__ import annotations
 
-import uuid
 from binascii import a2b_base64
+from secrets import token_bytes
 from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.events import SENT
 from folkmoot.core.ports import Tx
+from folkmoot.core.uuids import random_uuid
 from folkmoot.mail import queries
 from folkmoot.mail.encryption import SharedKeys, Subject, Subjects, close_box, subject_of
 from folkmoot.mail.limits import MAX_CLOCK_DISORDER, MAX_CLOCK_SKEW
@@ -88,7 +89,7 @@ def new_letter(content: Content, priority: str, reply_to: str | None, now: int) 
 
 def new_id() -> str:
     """A fresh UUID of version 4."""
-    return str(uuid.uuid4())
+    return random_uuid(token_bytes)
 
 
 def pair_of(one: str, other: str) -> str:
@@ -131,15 +132,15 @@ class MailSender:
         if letter.reply_to is not None:
             await check_reply_to(tx, sender, thread_id, letter.reply_to)
         message = StoredMessage(
-            seq=seq,
-            id=letter.id,
-            thread_id=thread_id,
-            from_id=sender.id,
-            to_id=recipient.id,
-            reply_to=letter.reply_to,
-            priority=letter.priority,
-            created_at=now,
-            **(await self._enclose(tx, sender, recipient, letter.content))._asdict(),
+            seq,
+            letter.id,
+            thread_id,
+            sender.id,
+            recipient.id,
+            letter.reply_to,
+            letter.priority,
+            *await self._enclose(tx, sender, recipient, letter.content),
+            now,
         )
         size = MAIL_BYTES + len(message.ciphertext)
         stored = await queries.insert_message(tx, message, size)

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from struct import iter_unpack
 
 import apsw
 
@@ -72,9 +71,14 @@ def rewrite(connection: apsw.Connection, copy: Path) -> None:
             pages.step()
 
 
-LOG_HEADER = 32
-FRAME_HEADER = 24
-"""Bytes at the beginning of the write-ahead log, and before each page in it."""
+INDEX_SALT = 32
+"""Where the index of the write-ahead log has two numbers that change when the log begins anew."""
+INDEX_HEADER = 34
+INDEX_BLOCK = 32_768
+INDEX_NUMBERS = 4096
+"""The index is made of blocks, each of which begins with so many numbers of four bytes: after those
+of the header, the pages of the log in their order.
+"""
 FILE_HEADER = 100
 """Bytes at the beginning of the first page that belong to the file as a whole."""
 INNER_PAGES = (2, 5)
@@ -90,16 +94,17 @@ class PageCleaner:
     """Zeroes the unused middle of pages in the database file; for the writer's thread alone.
 
     Only bytes that belong to nothing are written, so whoever reads the page meanwhile, or finds it
-    after a power cut, has the same rows. The file stays open for as long as SQLite has it: closing
-    it would end SQLite's locks on it, which are the process's.
+    after a power cut, has the same rows. Files stay open for as long as SQLite has them: closing
+    one would end SQLite's locks on it, which are the process's.
     """
 
     def __init__(self, path: Path) -> None:
-        self._log = path.with_name(path.name + "-wal")
+        self._path = path
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        self._index: int | None = None
+        """The file of the log's index, which SQLite makes when it first needs it."""
         self._generation = b""
         self._frames = 0
-        self._frame_buffer = bytearray()
         self._changed: set[int] = set()
         """Pages in the log; not all need be in the database file yet."""
         self._due: deque[Iterator[int]] = deque()
@@ -111,21 +116,18 @@ class PageCleaner:
 
     def note_log(self, frames: int) -> None:
         """Note which pages are in the log, which has so many frames; before each checkpoint."""
-        log = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            generation = os.pread(log, LOG_HEADER, 0)
-            if generation != self._generation:
-                self._generation, self._frames = generation, 0
-            size = FRAME_HEADER + int.from_bytes(generation[8:12])
-            if len(self._frame_buffer) != READ_AT_ONCE * size:
-                self._frame_buffer = bytearray(READ_AT_ONCE * size)
-            for first in range(self._frames, frames, READ_AT_ONCE):
-                room = memoryview(self._frame_buffer)[: min(READ_AT_ONCE, frames - first) * size]
-                os.preadv(log, [room], LOG_HEADER + first * size)
-                self._changed.update(number for (number,) in iter_unpack(f">I{size - 4}x", room))
-        finally:
-            os.close(log)
-        self._frames = frames
+        if self._index is None:
+            index = self._path.with_name(self._path.name + "-shm")
+            self._index = os.open(index, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        generation = os.pread(self._index, 8, INDEX_SALT)
+        if generation != self._generation:
+            self._generation, self._frames = generation, 0
+        while self._frames < frames:
+            block, first = divmod(INDEX_HEADER + self._frames, INDEX_NUMBERS)
+            count = min(frames - self._frames, INDEX_NUMBERS - first)
+            read = os.pread(self._index, 4 * count, block * INDEX_BLOCK + 4 * first)
+            self._changed.update(memoryview(read).cast("I"))
+            self._frames += count
 
     def log_is_empty(self) -> None:
         """All that was in the log is in the database file now, and can be cleaned there."""
@@ -175,8 +177,10 @@ class PageCleaner:
         return 65_536 if size == 1 else size
 
     def close(self) -> None:
-        """Let go of the file, once SQLite has."""
+        """Let go of the files, once SQLite has."""
         os.close(self._file)
+        if self._index is not None:
+            os.close(self._index)
 
 
 def unused_middle(page: bytes, header: int) -> tuple[int, int] | None:

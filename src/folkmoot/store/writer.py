@@ -40,7 +40,8 @@ LOG = logging.getLogger(__name__)
 BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Upper bounds of the buckets in which the sizes of committed batches are counted."""
 MAX_BATCH = BATCH_BOUNDS[-1]
-CHECKPOINT_PAGES = 1_000
+CHECKPOINT_PAGES = 4_000
+"""Of the write-ahead log. A page that it has many times is copied once: a longer log costs less."""
 RESTART_PAGES = 16_384
 RESTART_WAIT_MS = 100
 EMPTY_LOG_SECONDS = 30.0

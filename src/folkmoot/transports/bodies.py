@@ -134,11 +134,11 @@ class BodyLimit:
         announced, headers = 0, head_of(scope).first
         length = headers.get(b"content-length")
         if length is not None:
-            if not length.isdigit() or int(length) > self.bounds.body_bytes:
+            announced = int(length) if length.isdigit() else sys.maxsize
+            if announced > self.bounds.body_bytes:
                 error = self.refused("bytes", too_large(self.bounds.body_bytes))
                 await self._answers.error(scope, error)(scope, receive, send)
                 return
-            announced = int(length)
         if not announced and b"transfer-encoding" in headers:
             announced = -1
         app = self._endpoints.get(scope["path"], self._app)

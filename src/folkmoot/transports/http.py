@@ -25,7 +25,7 @@ from folkmoot.transports.limits import MAX_LOGGED_PATH
 from folkmoot.transports.protocol import HEAD, HeadLines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -47,7 +47,7 @@ LOGGED_FROM: dict[RequestLines, int] = {"all": 0, "failed": 400, "none": 1000}
 """From which status on a request has its line in the log."""
 
 
-ID_BYTES = 8
+ID_BYTES, MANY_IDS = 8, 256
 PRECAUTIONS = HeadLines(
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -59,6 +59,12 @@ PRECAUTIONS = HeadLines(
 def shortened(path: str) -> str:
     """A path as it is logged: to look for secrets in a very long one takes long."""
     return path if len(path) <= MAX_LOGGED_PATH else path[:MAX_LOGGED_PATH] + "…"
+
+
+def request_ids() -> Iterator[str]:
+    """Ids of requests. The random bytes of many are read at once: a read costs more than an id."""
+    while True:
+        yield from urandom(ID_BYTES * MANY_IDS).hex("-", ID_BYTES).split("-")
 
 
 def failure(request_id: str) -> InternalError:
@@ -110,6 +116,7 @@ class Observe:
         self._clock = clock
         self._answers = answers
         self._logged_from = LOGGED_FROM[lines]
+        self._ids = request_ids()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Give the request an id, let it be answered, and tell how that went."""
@@ -117,8 +124,7 @@ class Observe:
             await self._app(scope, receive, send)
             return
         started = self._clock.monotonic()
-        request_id = urandom(ID_BYTES).hex()
-        scope.setdefault("state", {})["request_id"] = request_id
+        request_id = next(self._ids)
         REQUEST.set(RequestInfo(request_id))
         head: JoinedWrites = scope[HEAD]
         head.lines, head.last = PRECAUTIONS, b"x-request-id: %b\r\n" % request_id.encode()

@@ -62,12 +62,14 @@ def for_handshake(method: str, result: Any) -> Any:
         changed["tools"] = [_without_schema(tool) for tool in tools]
     meta = result.get("_meta")
     if type(meta) is dict and wire.SERVER_KEY in meta:
-        changed["_meta"] = {name: value for name, value in meta.items() if name != wire.SERVER_KEY}
-        if not changed["_meta"]:
+        if len(meta) == 1:
             gone.add("_meta")
+        else:
+            changed["_meta"] = {k: v for k, v in meta.items() if k != wire.SERVER_KEY}
     if not changed and gone.isdisjoint(result):
         return result
-    return {name: value for name, value in (result | changed).items() if name not in gone}
+    kept = {name: value for name, value in result.items() if name not in gone}
+    return kept | changed if changed else kept
 
 
 def without_key(notice: Notification, key: str) -> Notification:

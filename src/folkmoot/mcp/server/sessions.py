@@ -232,17 +232,18 @@ def asked_in(
 ) -> McpRequest:
     """A request of a session, with what its session knows."""
     params = members_of(request.params)
-    meta = params.get("_meta")
+    meta = params.pop("_meta", None)
     if meta is None:
         meta = {}
     if type(meta) is not dict:
         raise ParamsInvalid("_meta must be an object.")
     token = meta.get(wire.TOKEN_KEY)
-    check_wishes(token, None)
+    if token is not None:
+        check_wishes(token, None)
     return McpRequest(
         request=request,
-        params={name: value for name, value in params.items() if name != "_meta"},
-        meta=kept_meta(meta),
+        params=params,
+        meta=kept_meta(meta) if meta else meta,
         caller=visit,
         version=session.version,
         capabilities=session.capabilities,

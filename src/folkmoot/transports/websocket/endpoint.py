@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from folkmoot.core.errors import FolkmootError, QueryInvalid, UpgradeRequired
+from folkmoot.telemetry.logs import REQUEST
 from folkmoot.transports.guard import foreign_origin
 from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
 from folkmoot.transports.websocket.frames import OFFER, answer_to, read_key
@@ -106,7 +107,8 @@ class WebSocketEndpoint:
             await self._answers.error(scope, error, offer)(scope, receive, send)
             return
         outcome = await self._door.accept(UpgradeRequest(scope, _query_of(scope)))
-        answer = answer_to(key, scope.get("state", {}).get("request_id", ""))
+        request = REQUEST.get()
+        answer = answer_to(key, "" if request is None else request.id)
 
         def opened(link: WebSocketConnection) -> None:
             self._enter(link, outcome)
