@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Visit:
     """The outlet of a visitor without a connection, who reads the history instead."""
 
-    def __init__(self, name: str, seen_at: float, stored_at: float | None = None) -> None:
-        self.name = name
+    def __init__(self, visitor: Visitor, seen_at: float, stored_at: float | None = None) -> None:
+        self.visitor = visitor
         self.seen_at = seen_at
         self.stored_at = stored_at
         """Which `seen_at` is stored, if the visit is."""
@@ -150,23 +150,26 @@ class Visits:
         """Begin or extend someone's visit."""
         account = visitor.principal.account_id
         await self._room.prepare(account)
-        if not self.touch(account):
-            visit = Visit(visitor.principal.name, self._now())
+        if self.touch(account):
+            self._visits[account].visitor = visitor
+        else:
+            visit = Visit(visitor, self._now())
             self._room.join(visit, visitor, role)
             self._visits[account] = visit
         await self._room.flushed()
-        await self._store(account, visitor)
+        await self._store(account)
 
-    async def _store(self, account: str, visitor: Visitor) -> None:
-        visit = self._visits.get(account)
-        if self._table is None or visit is None:
-            return
+    async def _store(self, account: str) -> None:
+        """Store someone's visit, if there is one."""
         # Also one that is stored: a leave may have removed it there and not arrived here.
-        seen_at = visit.seen_at
-        await self._table.put(self._room, visitor, seen_at)
-        visit.stored_at = seen_at
-        if account not in self._visits:
-            # They left meanwhile, and would come back with the next owner of the room.
+        while self._table is not None and (visit := self._visits.get(account)) is not None:
+            seen_at = visit.seen_at
+            await self._table.put(self._room, visit.visitor, seen_at)
+            visit.stored_at = seen_at
+            if account in self._visits:
+                return
+            # They left meanwhile, and would come back with the next owner of the room. If they come
+            # once more while it is removed, it is stored again.
             await self._table.remove(self._room, {account: seen_at})
 
     def restore(self, stored: Sequence[StoredVisit]) -> None:
@@ -181,7 +184,7 @@ class Visits:
             if self._room.durable and not self._room.machine.has(principal.account_id):
                 continue
             seen_at = self._table.local(one)
-            visit = Visit(principal.name, seen_at, seen_at)
+            visit = Visit(one.visitor, seen_at, seen_at)
             # Whoever may not come in any more does not.
             with suppress(FolkmootError):
                 self._room.join(visit, one.visitor, one.role)
@@ -197,7 +200,7 @@ class Visits:
 
     def names(self) -> set[str]:
         """Who is on a visit."""
-        return {visit.name for visit in self._visits.values()}
+        return {visit.visitor.principal.name for visit in self._visits.values()}
 
     async def end(self, account: str) -> None:
         """Let someone be gone; whoever asks for it has removed what is stored."""
@@ -227,6 +230,8 @@ class Visits:
             return
         if ended:
             await self._table.remove(self._room, ended)
+            for account in ended:
+                await self._store(account)
         if active:
             seen = {account: visit.seen_at for account, visit in active.items()}
             await self._table.put_seen(self._room, seen)
