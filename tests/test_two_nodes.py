@@ -420,6 +420,31 @@ def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token(tmp_path:
     run(main())
 
 
+@pytest.mark.requirement("nodes.doubt")
+def test_a_node_that_hears_of_no_change_asks_the_store_for_every_right(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with two_nodes(tmp_path, cut=True) as hubs:
+            ann = await hubs.first.accounts.register("ann")
+
+            async def denied() -> bool:
+                told = await hubs.call(hubs.second, ann.token, "msg/threads")
+                return b"capability_denied" in told.body
+
+            assert not await denied()
+            hubs.second.store._log._pool = Unreachable()  # type: ignore[attr-defined]
+            patterns = ["!mcp.request.tools/call:msg/threads"]
+            await hubs.operate("folkmoot/grant", handle="ann", patterns=patterns)
+            await soon(denied)
+            await hubs.operate("folkmoot/revoke", handle="ann", patterns=patterns)
+
+            async def allowed() -> bool:
+                return not await denied()
+
+            await soon(allowed)
+
+    run(main())
+
+
 @pytest.mark.requirement("bus.missed")
 def test_whoever_follows_events_reads_again_while_nats_is_gone(tmp_path: Path) -> None:
     async def main() -> None:

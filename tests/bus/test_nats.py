@@ -324,6 +324,23 @@ def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
 
 
 @pytest.mark.requirement("bus.missed")
+def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the_others() -> None:
+    async def body() -> None:
+        async with two_nodes() as (one, two):
+            subscription = await two.subscribe("a")
+            await until(lambda: not one._outbox)
+            client, one._client = one._client, None
+            one.emit("a", "unsent")
+            one._client = client
+            assert one.dropped == {"unsent": 1}
+            one.emit("a", "sent")
+            assert await receive(subscription, 1) == [Missed(1)]
+            assert await receive(subscription, 1) == [Event("a", "sent")]
+
+    run(body)
+
+
+@pytest.mark.requirement("bus.missed")
 @pytest.mark.parametrize("how", ["killed", "paused"])
 @pytest.mark.usefixtures("brief")
 def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(

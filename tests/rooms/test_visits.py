@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import RoomUnavailable
+from folkmoot.core.errors import RoomTakenOver, RoomUnavailable
 from folkmoot.rooms import Visitor, queries_visits, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
@@ -151,6 +151,24 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
         async with asyncio.timeout(WAIT_SECONDS):
             await two.rooms.depart(ann, "square")
         assert await here(next_live) == ["bob"]
+
+
+@pytest.mark.requirement("nodes.fence")
+@in_loop
+async def test_a_replaced_owner_stores_no_visit_and_removes_none(tmp_path: Path) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, _ = many.nodes
+        live = await visited(many, ann)
+        await until_stored(one, 1)
+        visits, now = one.rooms._live.visits, clock(one).monotonic()
+        assert visits is not None
+        async with one.store._pool.acquire() as connection:
+            await connection.execute("UPDATE room_owners SET owner_epoch = owner_epoch + 1")
+        with pytest.raises(RoomTakenOver):
+            await visits.put(live, bob, now)
+        await visits.remove(live, {ann.principal.account_id: now})
+        assert await stored(one) == 1
 
 
 @in_loop

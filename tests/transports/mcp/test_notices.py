@@ -11,7 +11,7 @@ from folkmoot.core.errors import BusClosed, NotFound
 from folkmoot.core.ports import Subscription
 from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.transports.mcp.arrivals import Exchange
-from folkmoot.transports.mcp.notices import Notices, Resubscriptions
+from folkmoot.transports.mcp.notices import Notice, Notices, Resubscriptions
 from folkmoot.transports.mcp.sessions import McpSession
 from tests.harness import run
 
@@ -59,6 +59,28 @@ def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
             return bus.subscriptions
 
     assert run(main()) == 0
+
+
+def test_events_that_were_lost_are_told_of_as_news() -> None:
+    class Accounts:
+        async def principal(self, credential_id: str) -> str:
+            return credential_id
+
+    async def main() -> list[Notice]:
+        bus = SlowBus()
+        told: asyncio.Queue[Notice] = asyncio.Queue()
+        notices = Notices(bus, Accounts())  # type: ignore[arg-type] - no more is asked of them
+        async with notices.running(), notices.listening("user", "mark") as watch:
+            session = McpSession("one", "shown", 0.0, credential_id="mark")
+            await notices.subscribe(session, "user", "mark", told.put)
+            for subscription in bus._open:
+                subscription.miss(1)
+            async with asyncio.timeout(60):
+                heard = await watch.next(asyncio.Event())
+                assert heard is not None
+                return [heard, await told.get()]
+
+    assert run(main()) == [Notice(), Notice()]
 
 
 def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:

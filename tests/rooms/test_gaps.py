@@ -1,0 +1,105 @@
+"""What a node's packets lost on their way is read from the store, or whoever hears comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from folkmoot.cluster import decode
+from folkmoot.cluster.messages import Spoken, ToEdge
+from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.errors import DatabaseUnreachable
+from folkmoot.rooms import Visitor, read_spec
+from tests import nats, postgres
+from tests.rooms.gathering import Ear, chat
+from tests.rooms.test_nodes import WAIT_SECONDS, Member, hub, in_loop
+
+pytestmark = [*nats.NEEDED, *postgres.needs_own()]
+
+
+class Losing:
+    """Loses the messages of a room on their way from its owner, until it is told to stop."""
+
+    def __init__(self, owner: Member) -> None:
+        self.lost: list[Spoken] = []
+        self.loses = True
+        self._owner, self._send = owner, owner.bus.send
+        owner.bus.send = self.send
+
+    def send(self, node: str, data: bytes) -> bool:
+        packet = decode(data)
+        if self.loses and isinstance(packet, ToEdge):
+            spoken = [
+                item for one in packet.batches for item in one.items if isinstance(item, Spoken)
+            ]
+            if spoken:
+                self.lost += spoken
+                return True
+        return bool(self._send(node, data))
+
+
+@asynccontextmanager
+async def lost_words(folder: Path) -> AsyncIterator[tuple[Member, Member, Visitor, Ear, Losing]]:
+    """An owner, another node, who spoke and who did not hear it there, and what loses it."""
+    async with hub(folder, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, two = many.nodes
+        await one.rooms.create(ann, read_spec({"name": "square"}))
+        await one.join(ann)
+        ear, _ = await two.join(bob)
+        losing = Losing(one)
+        await one.rooms.post(ann, "square", chat("lost on the way"))
+        await nats.until(lambda: losing.lost)
+        yield one, two, ann, ear, losing
+
+
+async def hears(ear: Ear, *texts: str) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(WAIT_SECONDS):
+            await ear._until(lambda: texts[-1] in ear.texts or not ear.is_open)
+    assert ear.texts == list(texts)
+    assert ear.is_open
+
+
+@in_loop
+async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(tmp_path: Path) -> None:
+    async with lost_words(tmp_path) as (one, _, ann, ear, losing):
+        losing.loses = False
+        await one.rooms.post(ann, "square", chat("and later"))
+        await hears(ear, "lost on the way", "and later")
+
+
+@in_loop
+async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
+    tmp_path: Path,
+) -> None:
+    async with lost_words(tmp_path) as (one, two, ann, ear, losing):
+        room: Any = two.rooms._nodes.rooms[0]  # type: ignore[union-attr]
+        read, refused = room._store.read, 0
+
+        async def unreachable(*_: Any, **__: Any) -> Any:
+            nonlocal refused
+            refused += 1
+            raise DatabaseUnreachable("The database is away.")
+
+        room._store.read = unreachable
+        losing.loses = False
+        await nats.until(lambda: refused >= 2)
+        room._store.read = read
+        await one.rooms.post(ann, "square", chat("and later"))
+        await hears(ear, "lost on the way", "and later")
+
+
+@in_loop
+async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(tmp_path: Path) -> None:
+    async with lost_words(tmp_path) as (one, _, _ann, ear, losing):
+        live = next(iter(one.rooms._live))
+        await one.rooms._upkeep._trim(live, live.machine.seq + 1)
+        losing.loses = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                await ear.until_closed()
+        assert (ear.code, ear.texts) == (CloseCode.RESTARTING, [])
