@@ -91,7 +91,7 @@ class SubjectIndex(Generic[T]):
     def match(self, tokens: Sequence[str]) -> list[T]:
         """The items whose patterns match a checked subject."""
         found: list[T] = []
-        nodes = [self._root]
+        nodes = [self._root] if self._root.children else []
         for token in tokens:
             following: list[Node[T]] = []
             for node in nodes:

@@ -252,7 +252,7 @@ class DirectServer:
             head=visit.head,
             reply=HttpReply(send, self.tasks),
         )
-        answer = await self.perform(asked, receive, partial(left, visit, asked))
+        answer = await self.perform(asked, receive, left)
         if answer is None:
             asked.reply.abandon()
         else:
@@ -263,15 +263,18 @@ class DirectServer:
         self,
         asked: McpRequest,
         receive: Receive,
-        gone: Callable[[], None],
+        gone: Callable[[McpRequest], None],
         work: Awaitable[McpAnswer] | None = None,
     ) -> McpAnswer | None:
-        """Have a request answered, here or as `work` does; None if nobody wants the answer."""
+        """Have a request answered, here or as `work` does; None if nobody wants the answer.
+
+        `gone` is called if its client leaves.
+        """
         try:
             eager = Eager(self.service.perform(asked) if work is None else work)
             if eager.done:
                 return eager.result
-            watched = self._watching.begin(receive, gone, asked.reply)
+            watched = self._watching.begin(receive, partial(gone, asked), asked.reply)
             try:
                 return await eager
             finally:
@@ -330,9 +333,9 @@ class DirectServer:
             watch.cancel()
 
 
-def left(visit: ServedRequest, asked: McpRequest) -> None:
+def left(asked: McpRequest) -> None:
     """A client of the stateless era has closed its request: it is cancelled."""
-    visit.leaving.set()
+    asked.caller.leaving.set()
     if asked.stop is not None:
         asked.stop()
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from folkmoot.mcp.server.direct import ServedRequest
-    from folkmoot.mcp.server.responses import HttpReply
     from folkmoot.mcp.server.sessions import HandshakeSession
 
 MOST_QUESTIONS: Final = 64
@@ -42,11 +41,9 @@ ID_BYTES: Final = 12
 
 Perform: TypeAlias = "Callable[[McpRequest], Awaitable[McpAnswer]]"
 """Makes the request."""
-Put: TypeAlias = "Callable[[Sequence[InputQuestion]], Awaitable[list[Response]]]"
-"""Puts questions to the client; the answers are in the same order."""
 
 
-async def in_rounds(asked: McpRequest, perform: Perform, put: Put) -> McpAnswer:
+async def in_rounds(session: HandshakeSession, asked: McpRequest, perform: Perform) -> McpAnswer:
     """The answer to a request once its client has said all that the service wants to know."""
     params = asked.params
     for turn in range(MOST_ROUNDS + 1):
@@ -62,7 +59,7 @@ async def in_rounds(asked: McpRequest, perform: Perform, put: Put) -> McpAnswer:
         questions = read_questions(wish, asked.capabilities)
         if not questions:
             await asyncio.sleep(min(FIRST_PAUSE * 2**turn, LONGEST_PAUSE))
-        answers = await put(questions) if questions else []
+        answers = await put_questions(session, asked, questions) if questions else []
         asked.params = {**params, "inputResponses": dict(map(read_answer, questions, answers))}
         if wire.REQUEST_STATE in wish:
             asked.params[wire.REQUEST_STATE] = wish[wire.REQUEST_STATE]
@@ -77,12 +74,14 @@ def read_answer(question: InputQuestion, answer: Response) -> tuple[str, Any]:
 
 
 async def put_questions(
-    session: HandshakeSession,
-    visit: ServedRequest,
-    reply: HttpReply,
-    questions: Sequence[InputQuestion],
+    session: HandshakeSession, asked: McpRequest, questions: Sequence[InputQuestion]
 ) -> list[Response]:
-    """Put questions to the client of a session, in the stream of the request they are for."""
+    """Put questions to the client of a session, in the stream of the request they are for.
+
+    The answers are in the same order.
+    """
+    visit: ServedRequest = asked.caller
+    reply = asked.reply
     with ExitStack() as stack:
         waiting: dict[str, asyncio.Future[Response]] = {}
         for question in questions:

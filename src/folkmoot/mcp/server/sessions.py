@@ -29,8 +29,8 @@ from folkmoot.core.message import (
 )
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import for_handshake, initialize_result
-from folkmoot.mcp.server.heads import check_wishes, claimed
-from folkmoot.mcp.server.questions import in_rounds, put_questions
+from folkmoot.mcp.server.heads import SESSION, check_wishes, claimed
+from folkmoot.mcp.server.questions import in_rounds
 from folkmoot.mcp.server.responses import HttpReply, say
 from folkmoot.mcp.server.resumable import SessionStreams
 from folkmoot.mcp.server.service import (
@@ -85,7 +85,7 @@ class HandshakeSession(Struct, eq=False, kw_only=True):
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
         """The headers of every response in the session."""
-        return [(wire.SESSION_HEADER.encode(), self.id.encode())]
+        return [(SESSION, self.id.encode())]
 
     @property
     def listens(self) -> bool:
@@ -131,8 +131,8 @@ class SessionServer:
         asked = asked_in(session, request, visit, reply)
         session.requests[request.id] = asked
         try:
-            work = self._work(session, visit, asked)
-            answer = await self._server.perform(asked, receive, partial(left, asked), work)
+            work = self._work(session, asked)
+            answer = await self._server.perform(asked, receive, left, work)
         finally:
             session.requests.pop(request.id, None)
         if answer is None or asked.cancelled or (reply.lost and visit.ending is not None):
@@ -195,9 +195,7 @@ class SessionServer:
         result = initialize_result(members_of(answer.result), spoken, tasks=True)
         await self._server.answer(asked, answer, result, receive)
 
-    async def _work(
-        self, session: HandshakeSession, visit: ServedRequest, asked: McpRequest
-    ) -> McpAnswer:
+    async def _work(self, session: HandshakeSession, asked: McpRequest) -> McpAnswer:
         """Answer a request in rounds, until its client was asked all that the service wants."""
         method = asked.request.method
         if method == wire.PING:
@@ -213,8 +211,7 @@ class SessionServer:
                 session.log_level = level
                 await self._server.host.session_changed(session)
             return McpAnswer(result={})
-        put = partial(put_questions, session, visit, asked.reply)
-        return await in_rounds(asked, self._server.service.perform, put)
+        return await in_rounds(session, asked, self._server.service.perform)
 
 
 def known(visit: ServedRequest) -> HandshakeSession:
