@@ -113,8 +113,13 @@ class Trimming:
             del self._excess[author]
         return True
 
-    def split(self, messages: Iterable[Append]) -> tuple[list[Append], list[Append]]:
-        """The messages to remove, and those before the last of them that stay."""
+    def split(
+        self, messages: Iterable[Append], counts: dict[str, list[int]]
+    ) -> tuple[list[Append], list[Append]]:
+        """The messages to remove, and those before the last of them that stay.
+
+        What goes is subtracted from what each author has.
+        """
         gone: list[Append] = []
         kept: list[Append] = []
         stayed, excess = 0, self._excess
@@ -127,10 +132,15 @@ class Trimming:
             if over is None:
                 kept.append(message)
                 continue
+            size, count = ROOM_BYTES + len(message.data), counts[author]
+            count[0] -= 1
+            count[1] -= size
             over[0] -= 1
-            over[1] -= ROOM_BYTES + len(message.data)
+            over[1] -= size
             if over[0] <= 0 and over[1] <= 0:
                 del excess[author]
+                if not count[0]:
+                    del counts[author]
             gone.append(message)
             stayed = len(kept)
         return gone, kept[:stayed]

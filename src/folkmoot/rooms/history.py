@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from folkmoot.core.ports import Store, Tx
 from folkmoot.rooms import queries_messages
-from folkmoot.rooms.budget import MemoryBudget, Share, Trimming, add_shares, shares_of
+from folkmoot.rooms.budget import MemoryBudget, Share, Trimming, add_shares
 from folkmoot.rooms.limits import MAX_READ, PAGE_BYTES, RECENT_BYTES, RECENT_MESSAGES
 from folkmoot.rooms.machine import Append
 from folkmoot.rooms.model import RoomId
@@ -217,15 +217,9 @@ class MemoryHistory:
         counts = self._counts
         shares = {author: Share(*count) for author, count in counts.items()}
         trimming = Trimming(shares, most, most_bytes)
-        gone, kept = trimming.split(self._messages)
+        gone, kept = trimming.split(self._messages, counts)
+        self.bytes = sum(size for _, size in counts.values())
         kept += self._messages[len(kept) + len(gone) :]
-        for author, share in shares_of(gone).items():
-            count = counts[author]
-            count[0] -= share.messages
-            count[1] -= share.bytes
-            self.bytes -= share.bytes
-            if not count[0]:
-                del counts[author]
         if gone:
             self._first_seq = gone[-1].seq + 1
         ids = [message.id for message in gone]
