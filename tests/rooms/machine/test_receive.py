@@ -103,7 +103,7 @@ def room(settings: RoomSettings, *, limited: bool = False, stored: bool = False)
 
 
 def said(here: Room, connection: str, messages: list[bytes]) -> list[Effect]:
-    return here.receive(connection, messages, START, NO_FACTS).effects
+    return here.receive(connection, messages, START, NO_FACTS)[0]
 
 
 def alone(here: Room, connection: str, messages: list[bytes]) -> list[Effect]:
@@ -161,8 +161,8 @@ def test_a_used_id_is_refused_within_a_run() -> None:
 def test_a_run_ends_where_an_id_must_be_looked_up() -> None:
     bounds = msgspec.structs.replace(SETTINGS.bounds, ids=2)
     here = room(msgspec.structs.replace(SETTINGS, bounds=bounds), stored=True)
-    received = here.receive("b", [chat(), chat(), chat(id="m1"), chat()], START)
-    assert (len(received.effects), received.taken) == (2, 2)
+    effects, taken = here.receive("b", [chat(), chat(), chat(id="m1"), chat()], START)
+    assert (len(effects), taken) == (2, 2)
 
 
 def test_what_the_hub_denies_is_asked_for_each_message() -> None:

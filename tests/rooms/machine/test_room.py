@@ -304,7 +304,7 @@ def test_what_was_decoded_and_what_was_refused_before_the_room_is_taken_too(play
     blocked = BlockedByInterceptor("No.")
     play >> does(lambda room, now: room.refuse("bob", message, blocked, now))
     play << refused("bob", "blocked", "m1", attempted_kind="chat.message")
-    play >> does(lambda room, now: room.receive("bob", [message], now).effects)
+    play >> does(lambda room, now: room.receive("bob", [message], now)[0])
     play << stored("chat.message", "bob")
     assert play.room.refuse("gone", message, blocked, play.now) == []
 
@@ -350,9 +350,9 @@ def test_a_restart_reads_nothing_of_what_a_snapshot_knows(play: Play) -> None:
     assert welcome["resume"]["reason"] == "history_gone"
     assert welcome["history"]["first_seq"] == 2
     again = encode({"protocol": "mcpx/v1", **chat(), "id": "m1"})
-    assert room.receive("bob", [again], play.now).taken == 0
+    assert room.receive("bob", [again], play.now)[1] == 0
     facts = Facts({"m1": (4, "account-bob")})
-    assert isinstance(room.receive("bob", [again], play.now, facts).effects[0], Tell)
+    assert isinstance(room.receive("bob", [again], play.now, facts)[0][0], Tell)
 
 
 def test_a_guest_is_rebuilt_as_one(stage: Any) -> None:

@@ -7,10 +7,9 @@ and found by their order; only what senders chose needs a dict.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, islice, repeat, takewhile
 from operator import attrgetter
-from typing import Final
 
 from msgspec import Struct
 
@@ -25,12 +24,12 @@ class MadeIds(Struct, frozen=True, gc=False):
     first: str
     ids: Sequence[str]
     """In their order, from the first on."""
-    seq: int
-    """The `seq` of the first message."""
+    end: int
+    """The `seq` after that of the last message."""
     account: str | None
 
 
-_first_id: Final = attrgetter("first")
+_first, _ids, _end = attrgetter("first"), attrgetter("ids"), attrgetter("end")
 
 
 class Ids:
@@ -63,12 +62,12 @@ class Ids:
         """The message that has an id, as far as is known here."""
         used = self._used.get(id_)
         if used is None and self._made and len(id_) == WHOLE:
-            at = bisect_right(self._made, id_, key=_first_id) - 1
+            at = bisect_right(self._made, id_, key=_first) - 1
             if at >= 0:
                 made = self._made[at]
                 place = bisect_left(made.ids, id_)
                 if place < len(made.ids) and made.ids[place] == id_:
-                    return made.seq + place, made.account
+                    return made.end - len(made.ids) + place, made.account
         return used
 
     def is_unknown(self, id_: str) -> bool:
@@ -109,7 +108,7 @@ class Ids:
 
     def add_made(self, ids: Sequence[str], seq: int, account: str | None) -> None:
         """Remember ids that `Uuids` made, each after all that were added like this before."""
-        self._made.append(MadeIds(ids[0], ids, seq, account))
+        self._made.append(MadeIds(ids[0], ids, seq + len(ids), account))
         self._made_count += len(ids)
         if len(self._used) + self._made_count > self._most:
             self._forget_oldest()
@@ -124,26 +123,26 @@ class Ids:
         for id_ in [*islice(self._used, of_used)]:
             seq = self._used.pop(id_)[0]
         self._known_from = max(self._known_from, seq + 1)
-        left = self._made_count - (excess - of_used)
-        self._drop_made(lambda _: self._made_count > left)
+        excess, runs = excess - of_used, 0
+        while excess > 0 and runs < len(self._made):
+            excess -= len(self._made[runs].ids)
+            runs += 1
+        self._drop_made(runs)
         self._forgot = True
 
-    def _drop_made(self, goes: Callable[[MadeIds], bool]) -> None:
-        """Forget the first of what the room made, for as long as it goes."""
-        gone = 0
-        for one in self._made:
-            if not goes(one):
-                break
-            gone += 1
-            self._made_count -= len(one.ids)
-            self._known_from = max(self._known_from, one.seq + len(one.ids))
-        del self._made[:gone]
+    def _drop_made(self, runs: int) -> None:
+        """Forget so many of the first runs that the room made."""
+        if runs:
+            gone = self._made[:runs]
+            del self._made[:runs]
+            self._made_count -= sum(map(len, map(_ids, gone)))
+            self._known_from = max(self._known_from, gone[-1].end)
 
     def drop_before(self, seq: int) -> None:
         """Forget what the history no longer holds; what the room made together goes together."""
         used = self._used
         self.drop([*takewhile(lambda id_: used[id_][0] < seq, used)])
-        self._drop_made(lambda made: made.seq + len(made.ids) <= seq)
+        self._drop_made(bisect_right(self._made, seq, key=_end))
         self._forgot = self._known_from > seq
 
     def drop(self, ids: Iterable[str]) -> None:

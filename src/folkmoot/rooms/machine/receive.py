@@ -7,7 +7,7 @@ checked once. Whatever is not plain, or not certain to be allowed, is received o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -62,12 +62,8 @@ class Sender(Struct, frozen=True, gc=False):
     hub_check: MessageCheck | None
 
 
-class Received(NamedTuple):
-    """What came of some messages."""
-
-    effects: list[Effect]
-    taken: int
-    """How many of them, from the first on, were accepted or refused."""
+Received: TypeAlias = tuple[list[Effect], int]
+"""What came of some messages, and how many of them, from the first on, were accepted or refused."""
 
 
 def sender_of(state: State, member: Member, connection: ConnectionId | None, scope: str) -> Sender:
@@ -94,7 +90,7 @@ def receive(
         # Asked for each: by a message its sender may be put out.
         member = state.members.on(connection)
         if member is None:
-            return Received(effects, count)
+            return effects, count
         if sender is None:
             sender = sender_of(state, member, connection, member.scopes.get(connection, ALL))
         if _may_be_plain(state, sender):
@@ -112,7 +108,7 @@ def receive(
         except FolkmootError as error:
             effects += _refused(state, sender, message, error, now)
         taken += 1
-    return Received(effects, taken)
+    return effects, taken
 
 
 def _may_be_plain(state: State, sender: Sender) -> bool:

@@ -237,12 +237,13 @@ class Room:
     ) -> Received:
         """Messages came: each becomes part of the history, or its sender is told why not.
 
-        Where not all were taken, the room needs a `lookup` for the next.
+        Answers what came of them, and how many were taken. Where not all were, the room needs a
+        `lookup` for the next.
         """
         state = self._state
         due = self.tick(now) if now >= state.deadlines.next else []
-        received = receive(state, connection, messages, now, facts)
-        return Received(due + received.effects, received.taken) if due else received
+        effects, taken = receive(state, connection, messages, now, facts)
+        return due + effects if due else effects, taken
 
     def lookup(self, messages: Iterable[McpxMessage]) -> Lookup:
         """What must be looked up in the store for some messages."""
