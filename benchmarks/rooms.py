@@ -32,6 +32,8 @@ WINDOW = 512
 MANNERS = {"one by one": 1, "16 at once": 16}
 """How many envelopes a participant sends at once."""
 FLOOR = "floor"
+FSYNC = "fsync"
+"""The disk keeps a page for sure: no durable message is faster."""
 GOALS = {(MEMORY, 10): 0.5, (MEMORY, 50): 0.7, (DURABLE, 10): 0.3}
 """The least part of the floor's rate, by participants."""
 SLOWEST = 0.005
@@ -108,31 +110,38 @@ def line(participants: int, subject: str, load: str, rounds: Rounds, *, full: bo
 class Bench:
     """The same participants in all three places."""
 
-    def __init__(self, crowds: dict[str, Crowd], size: Size) -> None:
+    def __init__(self, crowds: dict[str, Crowd], size: Size, folder: Path) -> None:
         self._crowds = crowds
         self._size = size
+        self._folder = folder
+        self._synced: list[tuple[float, float]] = []
 
-    async def run(self, participants: int) -> AsyncIterator[Line]:
-        """Full load in two manners, then half of each."""
+    async def run(self, participants: int) -> AsyncIterator[Line | str]:
+        """Full load in two manners, then half of each beside the disk's own time."""
         seconds, crowds = self._size.seconds, self._crowds
         for manner, at_once in MANNERS.items():
             full = await self._rounds(lambda name, n=at_once: crowds[name].full(seconds, WINDOW, n))
             for name in crowds:
                 yield line(participants, name, f"full, {manner}", full, full=True)
             half = {name: median(r[name].envelopes for r in full) / 2 for name in crowds}
+            self._synced.clear()
             paced = await self._rounds(
                 lambda name, n=at_once, half=half: crowds[name].paced(seconds, half[name], n)
             )
             for name in crowds:
                 yield line(participants, name, f"half, {manner}", paced, full=False)
+            p50, p99 = (f"{median(took) * 1e3:.2f}" for took in zip(*self._synced, strict=True))
+            yield COLUMNS.format(participants, FSYNC, "a page", *[""] * 5, p50, p99, "").rstrip()
 
     async def _rounds(self, measure: Any) -> Rounds:
-        return [
-            {name: await measure(name) for name in self._crowds} for _ in range(self._size.rounds)
-        ]
+        rounds = []
+        for _ in range(self._size.rounds):
+            rounds.append({name: await measure(name) for name in self._crowds})
+            self._synced.append(sync_seconds(self._folder))
+        return rounds
 
 
-def sync_seconds(folder: Path, count: int = 500) -> tuple[float, float]:
+def sync_seconds(folder: Path, count: int = 200) -> tuple[float, float]:
     """How long the disk takes to keep one page for sure: the median, and 99 of 100 times."""
     took = []
     with (folder / "page").open("wb") as file:
@@ -173,14 +182,10 @@ async def measure(size: Size) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         tokens = await populate(folder)
-        synced, slowest = sync_seconds(folder)
         print(f"\nrooms: {size.rounds} rounds of {size.seconds:g} s in turns; p50 and p99 in ms")
         print("of floor: the part of the floor's rate, as it was and by the processor's time;")
         print("a goal is held against the lesser of the two")
-        print(
-            f"the disk keeps a page in {synced * 1e3:.2f} ms, 99 of 100 in {slowest * 1e3:.2f} ms "
-            "(fsync): no durable message is faster"
-        )
+        print("fsync: how long the disk takes to keep a page; no durable message is faster")
         head = (
             "participants",
             "",
@@ -197,7 +202,7 @@ async def measure(size: Size) -> None:
             for count in PARTICIPANTS:
                 with ExitStack() as stack:
                     async with joined(stack, folder, tokens, count, server_core) as crowds:
-                        async for found in Bench(crowds, size).run(count):
+                        async for found in Bench(crowds, size, folder).run(count):
                             print(found, flush=True)
             await rooms_idle.measure(folder, tokens, size.idle, server_core)
         finally:
