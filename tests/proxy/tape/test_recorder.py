@@ -11,6 +11,7 @@ import pytest
 from folkmoot.core.errors import TapeUnwritable
 from folkmoot.core.ports import Recorder
 from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, SessionId
+from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
 from tests.proxy.tape.strategies import Watch, record
@@ -173,6 +174,28 @@ def test_many_connections_take_no_more_memory_than_few(
     assert [entry.context.session for entry in tape.entries] == sessions * 2
 
 
+def test_a_line_has_the_session_and_transport_of_its_own_message_also_where_others_had_been(
+    tmp_path: Path,
+) -> None:
+    """What is known by its identity must not be taken for something new in the same place."""
+    told: list[tuple[str, str]] = []
+    tape = opened(tmp_path / "tape")
+    for number in range(100):
+        session = SessionContext(SessionId(f"s{number}"), correlation_id=f"client:{number}")
+        headers = Headers.of([("x-number", str(number))])
+        over = TransportContext(HttpMetadata(headers, "POST", "/mcp"))
+        for _ in range(3):
+            tape.note(said({"method": "x"}, session=session, transport=over))
+            told.append((f"s{number}", str(number)))
+        del session, headers, over
+    tape.close()
+    contexts = [entry.context for entry in read_tape(tape.path).entries]
+    assert [
+        (str(context.session.session_id), context.transport.metadata.headers.get("x-number"))  # type: ignore[union-attr]
+        for context in contexts
+    ] == told
+
+
 def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since(
     tmp_path: Path,
 ) -> None:
@@ -189,6 +212,8 @@ def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since
         )
         for number, one in enumerate(ids)
     ]
+    # Each of them more than once: as something new, as something known, and after all others.
+    talk = [*(each for each in talk for _ in range(3)), *talk]
     path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
     assert not any(one in path.read_text() for one in ids)
 

@@ -84,7 +84,7 @@ def _places(hint: str, small: str) -> Iterator[int]:
         at = small.find(hint, at + 1)
 
 
-MOST_SLOWLY: Final = 1024
+MOST_SLOWLY: Final = 256
 """How many texts are searched for known pieces before it is worth to compile a pattern of them."""
 
 

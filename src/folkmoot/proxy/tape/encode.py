@@ -78,15 +78,12 @@ LONGEST_PART: Final = 4096
 """A longer form is made anew each time: clients could fill the memory with theirs."""
 
 _NUMBERED: Final = re.compile(r"(?:[0-9]+/)?(?:client|server):[0-9]+").fullmatch
-SIDES: Final = ("client:", "server:")
-SIDE: Final = 7
-"""How long each of them is; most of what ties requests and answers is a side and a number."""
 CORRELATION: Final = (RedactedPlace("$.correlation", "context", "session"),)
 
 OPENING, CLOSING, LF, CR = b"{}\n\r"
 
 
-class _EncodedPart(msgspec.Struct, gc=False):
+class _EncodedPart(msgspec.Struct, frozen=True, gc=False):
     """A session or a transport as it stands on the line of every message of it."""
 
     said: bytes
@@ -94,10 +91,21 @@ class _EncodedPart(msgspec.Struct, gc=False):
     """Where something was left out, as members of an array."""
     secrets: Secrets
     """What is to be found in messages as well, however long ago it was first seen."""
-    tie: bytes = b""
-    """What stands on the line of a session before that which ties a request and its answer."""
+
+
+class _Head(msgspec.Struct, gc=False):
+    """What the lines of a session over a transport have in common."""
+
+    session: bytes
+    tie: bytes
+    """What stands before that which ties a request and its answer."""
+    transport: bytes
+    places: bytes
+    secrets: Secrets
+    held: tuple[object, ...]
+    """What is known by its identity, and so must not be forgotten before the head is."""
     recalled: int = -1
-    """When that was recalled last, by what `TextRedactor.news` was then."""
+    """When the secrets were recalled last, by what `TextRedactor.news` was then."""
 
 
 def _unencodable(value: Any) -> str:
@@ -119,6 +127,7 @@ class LineEncoder:
         self._texts: Any = None if redactor is None else redactor.texts
         self._sessions: dict[tuple[str | None, str, int], _EncodedPart] = {}
         self._transports: dict[TransportContext, _EncodedPart] = {}
+        self._heads: dict[tuple[int, int, int, int], _Head] = {}
 
     def encode(
         self, seq: int, carried: Carried, asked: Request | None
@@ -128,38 +137,48 @@ class LineEncoder:
         `asked` is the request it answers.
         """
         context = carried.envelope.context
-        session, transport = self._session(context.session), self._transport(context.transport)
+        session = context.session
+        head = self._heads.get(
+            (
+                id(context.transport),
+                id(session.session_id),
+                id(session.protocol_version),
+                id(session.state),
+            )
+        )
+        if head is None:
+            head = self._head(session, context.transport)
+        elif head.secrets and head.recalled != self._texts.news:
+            self._texts.recall(head.secrets)
+            head.recalled = self._texts.news
         message, redactor, tie = carried.envelope.message, self._redactor, b""
-        raw = encode_message(message)
+        raw = message.raw or encode_message(message)
         places = found = NOWHERE
         suspected = redactor is not None and redactor.suspects(message, raw, asked)
         if suspected:
             raw, places = self._message(message, asked)
             found = places
-        correlation = context.session.correlation_id
+        correlation = session.correlation_id
         if correlation is not None:
-            if correlation[SIDE:].isdigit() and correlation[:SIDE] in SIDES and not suspected:
-                tie = session.tie + correlation.encode() + b'"'
+            # One of a side and a number tells a secret only if the message does, whose id it is.
+            if not suspected and _NUMBERED(correlation) is not None:
+                tie = head.tie + correlation.encode() + b'"'
             else:
-                tie, tied = self._tie(session, correlation, suspected)
+                tie, tied = self._tie(head, correlation)
                 places += tied
         others = b""
         if carried.at_server is not None or carried.verdict is not None or context.extensions:
             others, more = self._others(carried, asked)
             places += more
-        told = session.places
-        if transport.places:
-            told = told + b"," + transport.places if told else transport.places
-        if places:
-            told = told + b"," + _members(places) if told else _members(places)
+        told = _joined(head.places, _members(places)) if places else head.places
         flat = raw[0] == OPENING and raw[-1] == CLOSING and LF not in raw and CR not in raw
         line = b"".join(
             (
                 b'{"type":"message","seq":%d' % seq,
                 _DIRECTIONS[context.direction],
-                session.said,
+                head.session,
                 tie,
-                transport.said,
+                head.transport,
                 _encode(context.timing),
                 b',"message":' if flat else b"",
                 raw if flat else _member(b"message", raw),
@@ -212,8 +231,29 @@ class LineEncoder:
             told["error"], places = self._value("error", verdict.error.as_jsonrpc())
         return b"," + _encode(told)[1:-1], places
 
+    def _head(self, session: SessionContext, transport: TransportContext) -> _Head:
+        """The head of lines, kept if it may be used again."""
+        # What was never seen, such as an event of a stream, may not come again.
+        again = transport in self._transports
+        said, over = self._session(session), self._transport(transport)
+        held = (transport, session.session_id, session.protocol_version, session.state)
+        head = _Head(
+            said.said[:-1],
+            b'"correlation":"' if said.said[-2] == OPENING else b',"correlation":"',
+            over.said,
+            _joined(said.places, over.places),
+            said.secrets + over.secrets,
+            held,
+        )
+        if again and len(said.said) <= LONGEST_PART:
+            if len(self._heads) >= MOST_PARTS:
+                self._heads.clear()
+            first, second, third, fourth = map(id, held)
+            self._heads[first, second, third, fourth] = head
+        return head
+
     def _session(self, session: SessionContext) -> _EncodedPart:
-        """The encoded session but for its last brace, made once for each."""
+        """The encoded session, made once for each."""
         key = (
             None if session.session_id is None else session.session_id.value,
             session.protocol_version.value,
@@ -223,11 +263,9 @@ class LineEncoder:
         if known is None:
             part = msgspec.structs.replace(session_part(session), correlation=None)
             known = self._encoded(part, masked_session, b',"session":%b')
-            tie = b'"correlation":"' if known.said[-2] == OPENING else b',"correlation":"'
-            known = msgspec.structs.replace(known, said=known.said[:-1], tie=tie)
             _keep(self._sessions, key, known)
-        elif known.secrets and known.recalled != self._texts.news:
-            self._recall(known)
+        elif self._redactor is not None and known.secrets:
+            self._redactor.recall(known.secrets)
         return known
 
     def _transport(self, transport: TransportContext) -> _EncodedPart:
@@ -237,14 +275,9 @@ class LineEncoder:
             form = b'},"transport":%b,"timing":'
             known = self._encoded(transport_part(transport), masked_transport, form)
             _keep(self._transports, transport, known)
-        elif known.secrets and known.recalled != self._texts.news:
-            self._recall(known)
+        elif self._redactor is not None and known.secrets:
+            self._redactor.recall(known.secrets)
         return known
-
-    def _recall(self, part: _EncodedPart) -> None:
-        """Have the secrets of a part found, as if just seen."""
-        self._texts.recall(part.secrets)
-        part.recalled = self._texts.news
 
     def _encoded(
         self, part: P, mask: Callable[[P, TapeRedactor], tuple[P, Places]], form: bytes = b"%b"
@@ -257,19 +290,14 @@ class LineEncoder:
             secrets = tuple(noticed)
         return _EncodedPart(form % _encode(part), _members(places), secrets)
 
-    def _tie(
-        self, session: _EncodedPart, correlation: str, suspected: object
-    ) -> tuple[bytes, Places]:
-        """The last member of the session, which ties a request and its answer.
-
-        One of a side and a number tells a secret only if the message does, whose id that number is.
-        """
+    def _tie(self, head: _Head, correlation: str) -> tuple[bytes, Places]:
+        """The last member of the session, which ties a request and its answer."""
         places = NOWHERE
-        if self._redactor is not None and (suspected or _NUMBERED(correlation) is None):
+        if self._redactor is not None:
             masked = self._redactor.text(correlation)
             if masked != correlation:
                 correlation, places = masked, CORRELATION
-        return session.tie[:-1] + _encode(correlation), places
+        return head.tie[:-1] + _encode(correlation), places
 
 
 K = TypeVar("K")
@@ -280,6 +308,11 @@ def _keep(parts: dict[K, _EncodedPart], key: K, part: _EncodedPart) -> None:
         if len(parts) >= MOST_PARTS:
             parts.clear()
         parts[key] = part
+
+
+def _joined(some: bytes, others: bytes) -> bytes:
+    """The members of two arrays as those of one."""
+    return some + b"," + others if some and others else some or others
 
 
 def _members(places: Places) -> bytes:

@@ -154,8 +154,10 @@ def correlation(
     context: MessageContext,
 ) -> CorrelationLine:
     """The line that ties an answer to its request."""
-    seconds = max(0.0, context.timing.created_at - request.created_at)
+    seconds = context.timing.created_at - request.created_at
     method, name = request.told or (request.method, request.name)
+    if seconds < 0:
+        seconds = 0.0
     return CorrelationLine(request.seq, seq, method, seconds, outcome_of(response), name)
 
 
@@ -170,10 +172,11 @@ def outcome_of(response: Response) -> Outcome:
 def name_of(request: Request) -> str:
     """What a request is about: the tool, the prompt or the resource."""
     member = NAMED.get(request.method)
-    if member is None or not isinstance(request.params, dict):
+    params = request.params
+    if member is None or type(params) is not dict:
         return ""
-    name: Any = request.params.get(member)
-    return name[:LONGEST_NAME] if isinstance(name, str) else ""
+    name: Any = params.get(member)
+    return name[:LONGEST_NAME] if type(name) is str else ""
 
 
 def told_of(method: str, redacted: bytes) -> Told:
@@ -300,9 +303,10 @@ class TapeRecorder:
         """Write what was taken. Raises `TapeUnwritable` unless messages may go missing."""
         if self._stopped:
             self._refuse()
-        lines, self._lines, self._gathered = self._lines, [], 0
+        lines = self._lines
         if not lines and not self._file.owes:
             return
+        self._lines, self._gathered = [], 0
         try:
             self._file.write(lines)
         except Unwritten as failure:
