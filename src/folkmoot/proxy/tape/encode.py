@@ -238,8 +238,8 @@ class LineEncoder:
         said, over = self._session(session), self._transport(transport)
         held = (transport, session.session_id, session.protocol_version, session.state)
         head = _Head(
-            said.said[:-1],
-            b'"correlation":"' if said.said[-2] == OPENING else b',"correlation":"',
+            said.said,
+            b'"correlation":"' if said.said[-1] == OPENING else b',"correlation":"',
             over.said,
             _joined(said.places, over.places),
             said.secrets + over.secrets,
@@ -253,7 +253,7 @@ class LineEncoder:
         return head
 
     def _session(self, session: SessionContext) -> _EncodedPart:
-        """The encoded session, made once for each."""
+        """The encoded session but for its last brace, made once for each."""
         key = (
             None if session.session_id is None else session.session_id.value,
             session.protocol_version.value,
@@ -263,6 +263,7 @@ class LineEncoder:
         if known is None:
             part = msgspec.structs.replace(session_part(session), correlation=None)
             known = self._encoded(part, masked_session, b',"session":%b')
+            known = msgspec.structs.replace(known, said=known.said[:-1])
             _keep(self._sessions, key, known)
         elif self._redactor is not None and known.secrets:
             self._redactor.recall(known.secrets)

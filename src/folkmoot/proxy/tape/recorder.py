@@ -284,16 +284,16 @@ class TapeRecorder:
         envelope = carried.envelope
         message, context = envelope.message, envelope.context
         self._seq = seq = self._seq + 1
-        answered = asked = None
         if type(message) is Response:
             answered = self._correlations.answered(message, context)
-            if answered is not None and self._redactor is not None:
-                asked = answered.asked()
-        line, redacted = self._encoder.encode(seq, carried, asked)
-        if type(message) is Request:
-            self._correlations.asked(seq, message, context, redacted)
-        elif answered is not None and answered.seq:
-            line += encode_line(correlation(answered, seq, message, context))
+            asked = None if answered is None else answered.asked()
+            line, _ = self._encoder.encode(seq, carried, asked)
+            if answered is not None and answered.seq:
+                line += encode_line(correlation(answered, seq, message, context))
+        else:
+            line, redacted = self._encoder.encode(seq, carried, None)
+            if type(message) is Request:
+                self._correlations.asked(seq, message, context, redacted)
         self._lines.append(line)
         self._gathered += len(line)
         if self._gathered > MOST_GATHERED:
