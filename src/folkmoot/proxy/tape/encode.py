@@ -93,7 +93,7 @@ class _EncodedPart(msgspec.Struct, frozen=True, gc=False):
     """What is to be found in messages as well, however long ago it was first seen."""
 
 
-class _Head(msgspec.Struct, gc=False):
+class _LineHead(msgspec.Struct, gc=False):
     """What the lines of a session over a transport have in common."""
 
     session: bytes
@@ -127,7 +127,7 @@ class LineEncoder:
         self._texts: Any = None if redactor is None else redactor.texts
         self._sessions: dict[tuple[str | None, str, int], _EncodedPart] = {}
         self._transports: dict[TransportContext, _EncodedPart] = {}
-        self._heads: dict[tuple[int, int, int, int], _Head] = {}
+        self._heads: dict[tuple[int, int, int, int], _LineHead] = {}
 
     def encode(
         self, seq: int, carried: Carried, asked: Request | None
@@ -231,13 +231,13 @@ class LineEncoder:
             told["error"], places = self._value("error", verdict.error.as_jsonrpc())
         return b"," + _encode(told)[1:-1], places
 
-    def _head(self, session: SessionContext, transport: TransportContext) -> _Head:
+    def _head(self, session: SessionContext, transport: TransportContext) -> _LineHead:
         """The head of lines, kept if it may be used again."""
         # What was never seen, such as an event of a stream, may not come again.
         again = transport in self._transports
         said, over = self._session(session), self._transport(transport)
         held = (transport, session.session_id, session.protocol_version, session.state)
-        head = _Head(
+        head = _LineHead(
             said.said,
             b'"correlation":"' if said.said[-1] == OPENING else b',"correlation":"',
             over.said,
@@ -291,7 +291,7 @@ class LineEncoder:
             secrets = tuple(noticed)
         return _EncodedPart(form % _encode(part), _members(places), secrets)
 
-    def _tie(self, head: _Head, correlation: str) -> tuple[bytes, Places]:
+    def _tie(self, head: _LineHead, correlation: str) -> tuple[bytes, Places]:
         """The last member of the session, which ties a request and its answer."""
         places = NOWHERE
         if self._redactor is not None:
