@@ -297,20 +297,20 @@ def like(pattern: str | None) -> str | None:
     return pattern.replace("*", "%")
 
 
-async def prune(tx: Tx, before: float, keep: int, most: int = PRUNED_AT_ONCE) -> int:
+async def prune(tx: Tx, before: float, keep: int) -> int:
     """Within a unit: remove some rows that are older than a time, or beyond the newest so many.
 
     A time of 0, and keeping 0, remove nothing.
     """
     removed = await tx.execute(
         "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? ORDER BY at LIMIT ?)",
-        (before, most),
+        (before, PRUNED_AT_ONCE),
     )
     if keep:
         removed += await tx.execute(
             "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id <= "
             "(SELECT MAX(id) FROM audit) - ? ORDER BY id LIMIT ?)",
-            (keep, most),
+            (keep, PRUNED_AT_ONCE),
         )
     return removed
 

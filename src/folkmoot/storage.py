@@ -57,12 +57,11 @@ async def open_store(
     paths: Paths,
     bus: Bus,
     *,
-    alone: bool = True,
     clock: Clock | None = None,
     shared: NodeBus | None = None,
     fingerprints: Callable[[], str] = str,
 ) -> Database:
-    """Open the database; at a server, as the only hub that uses it unless not `alone`.
+    """Open the database; at a server, as the only hub that uses it.
 
     A clock that is a server's follows that server. Where the database is `shared`, other nodes on
     that bus may use it too, and compare the `fingerprints` of their settings.
@@ -96,7 +95,7 @@ async def open_store(
         prepare=not store.pooler,
         queue=store.queue,
         synchronous_replica=store.synchronous_replica,
-        node=node if alone else None,
+        node=node,
         bus=bus,
         hear_time=clock.hear if isinstance(clock, ServerClock) else None,
         shared=shared,

@@ -69,6 +69,20 @@ async def until_stored(node: Member, count: int) -> None:
             pass
 
 
+def hold_first(table: Any) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the next visit that is to be stored: when it waits, and what lets it go on."""
+    put, waits, go_on = table.put, asyncio.Event(), asyncio.Event()
+
+    async def slowly(*how: Any) -> None:
+        table.put = put
+        waits.set()
+        await go_on.wait()
+        await put(*how)
+
+    table.put = slowly
+    return waits, go_on
+
+
 @BOTH
 def test_visitors_stay_when_the_owner_of_their_room_dies(tmp_path: Path, durable: bool) -> None:
     @in_loop
@@ -232,15 +246,7 @@ async def test_who_leaves_while_their_visit_is_stored_has_none(tmp_path: Path) -
         ann, bob = await many.people("ann", "bob")
         one, two = many.nodes
         live = await visited(many, ann)
-        table = live.visits._table
-        put, waits, go_on = table.put, asyncio.Event(), asyncio.Event()
-
-        async def slowly(*how: Any) -> None:
-            waits.set()
-            await go_on.wait()
-            await put(*how)
-
-        table.put = slowly
+        waits, go_on = hold_first(live.visits._table)
         coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
         async with asyncio.timeout(WAIT_SECONDS):
             await waits.wait()
@@ -374,16 +380,7 @@ async def test_who_comes_again_while_their_first_visit_is_stored_has_one(tmp_pat
         ann, bob = await many.people("ann", "bob")
         one, two = many.nodes
         live = await visited(many, ann)
-        table = live.visits._table
-        put, waits, go_on = table.put, asyncio.Event(), asyncio.Event()
-
-        async def slowly(*how: Any) -> None:
-            table.put = put
-            waits.set()
-            await go_on.wait()
-            await put(*how)
-
-        table.put = slowly
+        waits, go_on = hold_first(live.visits._table)
         coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
         async with asyncio.timeout(WAIT_SECONDS):
             await waits.wait()

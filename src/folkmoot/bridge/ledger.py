@@ -212,9 +212,7 @@ class Ledger(LedgerFile):
                 )
             return self.accept(owner, handle, key, now)
 
-    def accept(
-        self, owner: str, handle: str, key: str, now: float, *, verified: bool = False
-    ) -> PinnedKey:
+    def accept(self, owner: str, handle: str, key: str, now: float) -> PinnedKey:
         """Trust a key from now on in place of whatever was trusted; an empty one is none."""
         with self.changing() as db:
             db.execute(
@@ -222,12 +220,11 @@ class Ledger(LedgerFile):
                 (int(now), owner, handle),
             )
             db.execute(
-                "INSERT INTO pins (owner, handle, key, since, verified) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (owner, handle, key) DO UPDATE SET until = NULL, "
-                "verified = max(verified, excluded.verified)",
-                (owner, handle, key, int(now), verified),
+                "INSERT INTO pins (owner, handle, key, since, verified) VALUES (?, ?, ?, ?, 0) "
+                "ON CONFLICT (owner, handle, key) DO UPDATE SET until = NULL",
+                (owner, handle, key, int(now)),
             )
-        return PinnedKey(handle, key, int(now), verified=verified)
+        return PinnedKey(handle, key, int(now))
 
     def note_letters(self, owner: str, handle: str, key: str) -> None:
         """The owner of a pinned key reads letters."""

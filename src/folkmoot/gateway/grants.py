@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from folkmoot.accounts.queries import by_handle, by_id
 from folkmoot.accounts.registration import standing
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from folkmoot.gateway.configured_rights import HeldRight
     from folkmoot.gateway.part import Row
     from folkmoot.gateway.rights import HubRights
-
-
-T = TypeVar("T")
 
 
 class NotGranted(Exception):

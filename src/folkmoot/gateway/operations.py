@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from folkmoot.core.policy import Principal, Verdict
     from folkmoot.gateway.rights import HubRights
 
-JOIN: Final = "room/join"
-READ: Final = "room/read"
 SAY: Final = "room/say"
 PROPOSE: Final = "room/propose"
 DECIDE: Final = "room/decide"

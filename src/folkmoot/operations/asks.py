@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from folkmoot.operations.call import Call
     from folkmoot.rooms.proposals import Decidable
 
-PROPOSAL: Final = "mcp.proposal."
-
 
 class ListAsks(Arguments, frozen=True, kw_only=True):
     """Which of it."""

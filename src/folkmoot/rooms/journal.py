@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -35,8 +35,6 @@ from folkmoot.rooms.limits import (
 )
 from folkmoot.rooms.machine import Append, Effect, Expel, Room
 from folkmoot.rooms.model import RoomId
-
-T = TypeVar("T")
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | None]
 """Begins work that nobody waits for; nothing where the rooms have stopped."""

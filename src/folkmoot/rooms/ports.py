@@ -9,7 +9,7 @@ those who hear the same, backends and the hub's policy.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -27,8 +27,6 @@ from folkmoot.rooms.machine.model import MessageCheck
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
 from folkmoot.rooms.model import Guest, MessagePage, RoomId, Visitor
 from folkmoot.telemetry.logs import AuditTrail
-
-T = TypeVar("T")
 
 
 class Outlet(Protocol):

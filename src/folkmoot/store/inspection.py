@@ -82,10 +82,10 @@ def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
     )
 
 
-def look_up(path: Path, query: Unit[T], *, vfs: str | None = None) -> T:
+def look_up(path: Path, query: Unit[T]) -> T:
     """What a query answers on a database that another process may have open, or nobody."""
     try:
-        with closing(look_into(path, vfs)) as connection:
+        with closing(look_into(path, None)) as connection:
             return drive(query, SqliteTx(connection))
     except apsw.Error as error:
         raise translate(error, path) from error

@@ -10,7 +10,6 @@ from folkmoot.mcp.client.headers import (
     NEVER,
     REQUEST_HEADERS,
     allowed,
-    without,
 )
 
 
@@ -48,8 +47,3 @@ def test_what_belongs_to_one_connection_never_passes(name: str) -> None:
 
 def test_a_value_that_would_begin_a_header_of_its_own_does_not_pass() -> None:
     assert not allowed([("mcp-name", "a\r\nx: y")], REQUEST_HEADERS)
-
-
-def test_a_header_can_be_kept_back() -> None:
-    headers = Headers((("authorization", "x"), ("accept", "y")))
-    assert without(headers, ["Authorization"]) == Headers((("accept", "y"),))

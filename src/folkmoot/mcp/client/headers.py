@@ -121,12 +121,6 @@ def text_of(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def without(headers: Headers, names: Iterable[str]) -> Headers:
-    """The headers except these, such as an authorization that must not be passed on."""
-    held = {name.lower() for name in names}
-    return Headers(tuple(pair for pair in headers.pairs if pair[0] not in held))
-
-
 ANNOTATION: Final = "x-mcp-header"
 """Marks a property of a tool's schema whose value is repeated."""
 

@@ -13,7 +13,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -135,8 +135,6 @@ def read_bytes(file: Path) -> bytes:
 FILE: Final = "pyproject.toml"
 SECTION: Final = "tool.folkmoot.names"
 POSITION: Final = re.compile(r" \(at line (\d+), column (\d+)\)$")
-
-Value: TypeAlias = str | bool | list[str]
 
 
 class Config(Struct, frozen=True, kw_only=True):

@@ -225,7 +225,6 @@ def read_lists(
     *,
     namespace: str | None = None,
     version: str | None = None,
-    client_prefix: str | None = None,
 ) -> Project:
     """A project of what a server lists; the namespace is the one its names agree on, if any."""
     project = Project(root=Path(), live=True, namespace=namespace)
@@ -236,8 +235,6 @@ def read_lists(
         named = [text(each, "name") for kind in NAMED for each in lists.get(kind, ())]
         namespace = safe_namespace(named, project.name)
     project.version = version or text(server, "version") or None
-    if client_prefix is not None:
-        project.client_prefix = client_prefix
     for kind, definitions in lists.items():
         project.declared += [declared(kind, each, namespace) for each in definitions]
     if project.namespace is None and not project.hub:

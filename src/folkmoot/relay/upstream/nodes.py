@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from folkmoot.relay.upstream.single import SingleBackend
     from folkmoot.relay.upstream.watching import Spot
     from folkmoot.transports.mcp.forwarding import Forwarding
-
-logger = logging.getLogger("folkmoot.backend")
 
 PATH: Final = "/backends"
 HEADERS: Final = ((b"content-type", b"application/octet-stream"),)

@@ -54,9 +54,9 @@ _USUAL_SIZES = 2048
 _HEADS = tuple(map(_text_head, range(_USUAL_SIZES)))
 
 
-def ping_frame(payload: bytes = b"") -> Frame:
+def ping_frame() -> Frame:
     """A ping."""
-    return _SHORT.pack(PING, len(payload)) + payload
+    return _SHORT.pack(PING, 0)
 
 
 def pong_frame(payload: bytes) -> Frame:
