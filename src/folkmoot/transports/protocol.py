@@ -15,8 +15,8 @@ from httptools import HttpRequestParser
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from folkmoot.transports.bodies import Discarding
 from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
-from folkmoot.transports.discarding import Discarding
 from folkmoot.transports.limits import (
     HEAD_SECONDS,
     LINGER_SECONDS,
