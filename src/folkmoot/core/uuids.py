@@ -77,16 +77,6 @@ class Uuids:
         return [_GROUPS[group & 0xFFF] + node for group, node in zip(groups, digits, strict=True)]
 
 
-def random_uuid(random: Callable[[int], bytes]) -> str:
-    """A UUID of version 4: all but version and variant is random.
-
-    The standard library makes a number of it first, which takes five times as long.
-    """
-    digits = random(16).hex()
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
 def is_uuid(text: str) -> bool:
     """Whether a text is an id."""
     return _FORM.fullmatch(text) is not None
