@@ -275,29 +275,6 @@ def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> None:
     run(body)
 
 
-def test_a_node_that_cannot_keep_up_is_told_what_it_missed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from folkmoot.bus import nats as module
-
-    monkeypatch.setattr(module, "MAX_INBOX_FRAMES", 2)
-
-    async def body() -> None:
-        async with two_nodes() as (one, two):
-            subscription = await two.subscribe("a")
-            doubts: list[bool] = []
-            two.listen_missed(lambda: doubts.append(True))
-            for number in range(500):
-                one.emit("a", number)
-            found: list[Event | Missed] = []
-            while not any(isinstance(each, Missed) for each in found):
-                found += await receive(subscription, 1)
-            assert doubts
-            assert two.dropped["overrun"]
-
-    run(body)
-
-
 def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

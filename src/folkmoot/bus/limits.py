@@ -20,10 +20,8 @@ MAX_OUTBOX: Final = 8_192
 """Frames that wait to be written; further ones are dropped, and the other nodes notice a gap."""
 MAX_OUTBOX_BYTES: Final = 2 * MAX_SENT_BYTES
 """The same in bytes."""
-MAX_INBOX_FRAMES: Final = 8_192
-"""Frames that were read and wait to be checked; further ones are dropped for a `Missed`."""
-MAX_INBOX_FRAME_BYTES: Final = 2 * MAX_SENT_BYTES
-"""The same in bytes."""
+WRITE_BYTES: Final = 262_144
+"""Bytes that are written before it is waited until most of them are sent."""
 MAX_UNFINISHED_BYTES: Final = 4 * MAX_SENT_BYTES
 """Bytes of all messages of which pieces are missing; the oldest is dropped."""
 MAX_PEERS: Final = 65_536

@@ -16,23 +16,18 @@ import logging
 import random
 import secrets
 import ssl
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any
-
-from nats.errors import SlowConsumerError
 
 from folkmoot.bus.frames import NODE_BYTES, Accepted, FrameChecker, FrameMaker, hub_name
 from folkmoot.bus.limits import (
     ANSWER_SECONDS,
     ANSWER_STEP_SECONDS,
     CONNECT_SECONDS,
-    FRAMES_PER_TURN,
     MAX_CHANGES,
     MAX_EVENT,
     MAX_FRAME_BYTES,
-    MAX_INBOX_FRAME_BYTES,
-    MAX_INBOX_FRAMES,
     MAX_OUTBOX,
     MAX_OUTBOX_BYTES,
     MAX_QUEUED_EVENT_BYTES,
@@ -43,6 +38,7 @@ from folkmoot.bus.limits import (
     PULSE_SECONDS,
     RETRY_SECONDS,
     SILENT_SECONDS,
+    WRITE_BYTES,
 )
 from folkmoot.bus.memory import MemoryBus
 from folkmoot.bus.nats_client import ENDED, BusClient, NatsServer, default_tls, describe, login
@@ -78,7 +74,8 @@ class NatsBus(MemoryBus):
             self._local.add(check_pattern(pattern), pattern)
         self._client: BusClient | None = None
         self._room = MIN_FRAME_BYTES
-        self._outbox: deque[tuple[str, bytes]] = deque()
+        self._outbox: list[bytes] = []
+        """Frames that wait to be written, each in a command to the server."""
         self._outbox_bytes = 0
         self._has_outgoing = asyncio.Event()
         self._handler: MessageHandler | None = None
@@ -87,7 +84,6 @@ class NatsBus(MemoryBus):
         """The numbers of changes that listeners have heard of."""
         self._last_change: OrderedDict[str, int] = OrderedDict()
         """The highest of them, by subject."""
-        self._checked = 0
         self._missed_count = 0
         self._telling: asyncio.TimerHandle | None = None
         self._tick: asyncio.TimerHandle | None = None
@@ -148,26 +144,16 @@ class NatsBus(MemoryBus):
 
     async def _connect(self, server: NatsServer, *subjects: str) -> BusClient | None:
         """Connect to a server and subscribe there; None, and `_error`, if it cannot be used."""
-        client = BusClient(needs_tls=server.tls)
+        client = BusClient(self._receive, needs_tls=server.tls)
         lost = client.lost
         errors: list[str] = []
 
         async def failed(error: Exception) -> None:
-            if isinstance(error, SlowConsumerError):
-                self._unsent["overrun"] += 1
-                self._miss(1)
-            else:
-                errors.append(describe(error))
-                lost.set()
+            errors.append(describe(error))
+            lost.set()
 
         async def closed() -> None:
             lost.set()
-
-        async def received(message: Any) -> None:
-            self._receive(message.subject, message.data)
-            if self._checked >= FRAMES_PER_TURN:
-                self._checked = 0
-                await asyncio.sleep(0)
 
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -186,12 +172,7 @@ class NatsBus(MemoryBus):
                     **login(server),
                 )
                 for subject in subjects:
-                    await client.subscribe(
-                        subject,
-                        cb=received,
-                        pending_msgs_limit=MAX_INBOX_FRAMES,
-                        pending_bytes_limit=MAX_INBOX_FRAME_BYTES,
-                    )
+                    await client.subscribe(subject)
                 lost.clear()
                 client.watch()
                 client.limit_unacknowledged()
@@ -299,18 +280,28 @@ class NatsBus(MemoryBus):
             lost.cancel()
 
     async def _write(self, client: BusClient) -> None:
-        while self._client is client:
+        while True:
             await self._has_outgoing.wait()
-            while self._outbox and self._client is client:
-                subject, frame = self._outbox.popleft()
-                self._outbox_bytes -= len(frame)
-                try:
-                    await client.publish(subject, frame)
-                except ENDED:
-                    self._unsent["unsent"] += 1
-                    client.lost.set()
-            if self._client is client:
-                self._has_outgoing.clear()
+            if self._client is not client:
+                return
+            commands = self._take_commands()
+            try:
+                await client.write(commands)
+            except ENDED:
+                self._unsent["unsent"] += len(commands)
+                return
+
+    def _take_commands(self) -> list[bytes]:
+        """The next commands to write, few enough for a question to the server to pass soon."""
+        count = size = 0
+        while count < len(self._outbox) and size < WRITE_BYTES:
+            size += len(self._outbox[count])
+            count += 1
+        commands, self._outbox = self._outbox[:count], self._outbox[count:]
+        self._outbox_bytes -= size
+        if not self._outbox:
+            self._has_outgoing.clear()
+        return commands
 
     def emit(self, subject: str, event: Any, *, change: int = 0) -> None:
         """Publish without waiting; every listener of this process was called when it returns."""
@@ -385,20 +376,21 @@ class NatsBus(MemoryBus):
         self._handler = handler
 
     def _put(self, subject: str, frames: list[bytes]) -> bool:
-        size = sum(map(len, frames))
+        name = subject.encode()
+        commands = [b"PUB %b %d\r\n%b\r\n" % (name, len(one), one) for one in frames]
+        size = sum(map(len, commands))
         if (
             len(self._outbox) + len(frames) > MAX_OUTBOX
             or self._outbox_bytes + size > MAX_OUTBOX_BYTES
         ):
             self._unsent["unsent"] += len(frames)
             return False
-        self._outbox.extend((subject, frame) for frame in frames)
+        self._outbox += commands
         self._outbox_bytes += size
         self._has_outgoing.set()
         return True
 
     def _receive(self, subject: str, data: bytes) -> None:
-        self._checked += 1
         to_all = subject == self._to_all
         found = self._reader.read(subject, data, asyncio.get_running_loop().time(), to_all=to_all)
         if found is None or self._closed:

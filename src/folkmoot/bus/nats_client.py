@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import ssl
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from folkmoot.bus.limits import SILENT_SECONDS
+from folkmoot.bus.limits import FRAMES_PER_TURN, SILENT_SECONDS
 from folkmoot.core.errors import SettingsError
+
+logger = logging.getLogger("folkmoot.bus")
 
 DEFAULT_PORT = 4222
 SCHEMES = ("nats", "tls")
@@ -89,10 +93,16 @@ def default_tls() -> ssl.SSLContext:
 
 
 class BusClient(Client):  # type: ignore[misc]
-    """A client for one connection."""
+    """A client for one connection.
 
-    def __init__(self, *, needs_tls: bool) -> None:
+    Frames pass it without the queues and tasks that the library has for each subscription. What
+    comes next is read when a frame was received, so a server waits for a process that is slow.
+    """
+
+    def __init__(self, receive: Callable[[str, bytes], None], *, needs_tls: bool) -> None:
         super().__init__()
+        self._receive = receive
+        self._received = 0
         self._needs_tls = needs_tls
         self.lost = asyncio.Event()
 
@@ -105,6 +115,23 @@ class BusClient(Client):  # type: ignore[misc]
         if initial_connection and self._needs_tls and not info.get("tls_required"):
             raise NatsError("the server offers no TLS")
         await super()._process_info(info, initial_connection)
+
+    async def _process_msg(
+        self, _sid: int, subject: bytes, _reply: bytes, data: bytes, _headers: bytes | None
+    ) -> None:
+        try:
+            self._receive(subject.decode(), data)
+        except Exception:
+            # The library would read nothing more.
+            logger.exception("a frame of the bus failed")
+        self._received += 1
+        if self._received % FRAMES_PER_TURN == 0:
+            await asyncio.sleep(0)
+
+    async def write(self, commands: Sequence[bytes]) -> None:
+        """Write whole commands, and wait while too much of what was written is not sent."""
+        self._transport.writelines(commands)
+        await self._transport.drain()
 
     @property
     def is_alive(self) -> bool:
@@ -148,7 +175,8 @@ class BusClient(Client):  # type: ignore[misc]
     def limit_unacknowledged(self) -> None:
         """Have the system end the connection when the other machine is gone, or the way to it.
 
-        One that is there acknowledges what it gets, however busy its server is.
+        One that is there acknowledges what it gets. A server that reads nothing for so long, while
+        something waits to be sent, is given up as well.
         """
         for transport in self._transports():
             # Not every system can.
