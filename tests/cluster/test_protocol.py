@@ -21,6 +21,7 @@ from folkmoot.cluster.edge import (
 )
 from folkmoot.cluster.limits import (
     BACKLOG_BYTES,
+    GATHER_SECONDS,
     KEEPALIVE_SECONDS,
     MAX_COMMANDS,
     MAX_EARLY,
@@ -124,7 +125,12 @@ class Pair:
 
     def resolve(self) -> None:
         for one in self.arrived:
-            self.owner.resolve(one.key, one.number)
+            self.owner.resolve(one.key, *range(one.first, one.first + len(one.commands)))
+
+    @property
+    def commands(self) -> list[Any]:
+        """What the owner took."""
+        return [command for one in self.arrived for command in one.commands]
 
 
 def of(type_: Any, effects: list[Any]) -> list[Any]:
@@ -319,7 +325,29 @@ def test_a_command_is_taken_once_however_often_it_comes() -> None:
     pair.do(effects)
     pair.do(effects)
     pair.run(2.0)
-    assert [one.command for one in pair.arrived] == [SendMessages(1, (b"hello",))]
+    assert pair.commands == [SendMessages(1, (b"hello",))]
+
+
+def test_commands_leave_together_while_earlier_ones_are_on_their_way() -> None:
+    pair = Pair().attach(1, 2)
+    pair.arrived.clear()
+    pair.edge.send(1, [b"a"])
+    under_way = pair.edge.poll(pair.now)
+    pair.edge.send(2, [b"b"])
+    pair.edge.send(1, [b"c"])
+    assert not of(SendPacket, pair.edge.poll(pair.now))
+    # The owner has the first: the others need not wait for more.
+    pair.do(under_way)
+    pair.resolve()
+    pair.do(pair.owner.poll(pair.now))
+    (packet,) = of(SendPacket, pair.edge.poll(pair.now))
+    assert packet.packet.commands == (SendMessages(2, (b"b",)), SendMessages(1, (b"c",)))
+    # Also one that does not say so is not waited for.
+    pair.edge.send(1, [b"d"])
+    assert not of(SendPacket, pair.edge.poll(pair.now))
+    assert pair.edge.due == pair.now + GATHER_SECONDS
+    (packet,) = of(SendPacket, pair.edge.poll(pair.edge.due))
+    assert packet.packet.commands == (SendMessages(1, (b"d",)),)
 
 
 def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send() -> None:
@@ -332,9 +360,7 @@ def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to
     for number in range(1, 10):
         pair.edge.send(1, [str(number).encode()])
         pair.run(0.1)
-    assert [one.command for one in pair.arrived] == [
-        SendMessages(1, (str(number).encode(),)) for number in range(10)
-    ]
+    assert pair.commands == [SendMessages(1, (str(number).encode(),)) for number in range(10)]
 
 
 def test_a_connection_with_unknown_messages_is_closed_when_the_owner_changes() -> None:
@@ -466,7 +492,7 @@ def test_an_edge_that_nobody_needs_looks_for_nobody_and_says_nothing() -> None:
     assert pair.seen == [SeekOwner()]
     pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
     pair.run()
-    assert [one.command for one in pair.arrived] == [AskOwner(5, b"who")]
+    assert pair.commands == [AskOwner(5, b"who")]
 
 
 def test_an_edge_that_is_needed_again_and_again_stays_in_its_session() -> None:
@@ -509,7 +535,7 @@ def test_an_edge_that_is_silent_leaves_the_room_and_comes_back() -> None:
     # The owner knows the session no more: the same connection is attached in a new one.
     pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
     pair.run(1.5)
-    assert [one.command for one in pair.arrived] == [JoinRoom(1, b"who", 0, True)]
+    assert pair.commands == [JoinRoom(1, b"who", 0, True)]
 
 
 def test_an_owner_without_a_lease_takes_nothing() -> None:
@@ -736,7 +762,7 @@ def test_a_node_whose_commands_cannot_be_resolved_begins_anew() -> None:
     assert pair.departed
     pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
     pair.run()
-    assert [one.command for one in pair.arrived] == [JoinRoom(2, b"who", 0, True)]
+    assert pair.commands == [JoinRoom(2, b"who", 0, True)]
     assert pair.sessions == 2
 
 
@@ -752,4 +778,4 @@ def test_what_is_too_large_to_be_sent_is_not_sent_for_ever() -> None:
     pair.arrived.clear()
     pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
     pair.run()
-    assert [one.command for one in pair.arrived] == [JoinRoom(2, b"who", 0, True)]
+    assert pair.commands == [JoinRoom(2, b"who", 0, True)]

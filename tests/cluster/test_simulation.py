@@ -164,7 +164,7 @@ def test_a_room_in_memory_has_one_order_whatever_happens_to_its_nodes() -> None:
 
 def found(machine: type[Cluster]) -> None:
     hunting = settings(
-        SETTINGS, max_examples=400, phases=[Phase.generate], database=None, derandomize=True
+        SETTINGS, max_examples=1600, phases=[Phase.generate], database=None, derandomize=True
     )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine, settings=hunting)

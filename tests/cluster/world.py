@@ -28,6 +28,7 @@ from folkmoot.cluster.lease import Lease
 from folkmoot.cluster.messages import (
     AskOwner,
     Batch,
+    Command,
     EndSession,
     JoinRoom,
     NotOwner,
@@ -41,7 +42,7 @@ from folkmoot.cluster.messages import (
     decode,
     encode,
 )
-from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey
+from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey, SessionKey
 from folkmoot.core.closecodes import CloseCode
 from tests.cluster.ownership import Ownership
 
@@ -203,8 +204,11 @@ class RoomAtOwner:
         self.releasing = False
 
     def arrived(self, effect: Arrived) -> None:
-        command = effect.command
-        remote = RemoteKey(effect.key, getattr(command, "connection", 0))
+        for number, command in enumerate(effect.commands, effect.first):
+            self._arrived(effect.key, number, command)
+
+    def _arrived(self, key: SessionKey, number: int, command: Command) -> None:
+        remote = RemoteKey(key, getattr(command, "connection", 0))
         if type(command) is JoinRoom:
             self.items.append(("join", remote, command))
         elif type(command) is SendMessages:
@@ -217,8 +221,8 @@ class RoomAtOwner:
                     self.lines.append((id_, text))
                     self.items.append(("line", len(self.lines)))
         elif type(command) is AskOwner:
-            self.items.append(("answer", effect.key, command))
-        self.items.append(("resolve", effect.key, effect.number))
+            self.items.append(("answer", key, command))
+        self.items.append(("resolve", key, number))
 
     def commit(self) -> None:
         """Store what was said since the last commit, and carry it out afterwards."""

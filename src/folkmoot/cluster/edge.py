@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from folkmoot.cluster.limits import (
     ACK_SECONDS,
+    GATHER_SECONDS,
     KEEPALIVE_SECONDS,
     MAX_COMMANDS,
     MAX_EARLY,
@@ -206,11 +207,11 @@ class Edge:
         seek = self._seek_at if self._is_seeking else math.inf
         if self.owner is None:
             return seek
-        if self._unsent:
-            return -math.inf
         keepalive = self._sent_at + KEEPALIVE_SECONDS
         silence = math.inf if self._is_silent else self._heard_at + SILENCE_SECONDS
-        return min(seek, keepalive, silence, self._resend_at, self._ack_at, self._fill_at)
+        return min(
+            seek, keepalive, silence, self._send_at, self._resend_at, self._ack_at, self._fill_at
+        )
 
     @property
     def _is_seeking(self) -> bool:
@@ -224,6 +225,13 @@ class Edge:
     @property
     def _unsent(self) -> bool:
         return self._sent < self._last
+
+    @property
+    def _send_at(self) -> float:
+        """When commands are sent: at once, or together with others while some are under way."""
+        if not self._unsent:
+            return math.inf
+        return -math.inf if self._sent <= self._received else self._sent_at + GATHER_SECONDS
 
     @property
     def _unreceived(self) -> bool:
@@ -538,15 +546,14 @@ class Edge:
             self._sent = self._received
             self._wait = min(2 * self._wait, KEEPALIVE_SECONDS)
             self._resend_at = math.inf
-        if self._unsent:
-            self._resend_at = min(self._resend_at, now + self._wait)
         overdue = now >= self._ack_at or now - self._sent_at >= KEEPALIVE_SECONDS
-        while self._unsent:
-            effects.append(self._next_packet(self.owner))
-            overdue = False
-            self._sent_at, self._ack_at = now, math.inf
-        if overdue:
-            effects.append(self._packet(self.owner, (), self._sent + 1))
+        if overdue or now >= self._send_at:
+            if not self._unsent:
+                effects.append(self._packet(self.owner, (), self._sent + 1))
+            else:
+                self._resend_at = min(self._resend_at, now + self._wait)
+            while self._unsent:
+                effects.append(self._next_packet(self.owner))
             self._sent_at, self._ack_at = now, math.inf
         return effects
 

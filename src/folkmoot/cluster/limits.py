@@ -10,6 +10,10 @@ KEEPALIVE_SECONDS: Final = 1.0
 """How often an idle session sends a packet."""
 ACK_SECONDS: Final = 0.05
 """How long an acknowledgement may wait for a packet that is sent anyway."""
+GATHER_SECONDS: Final = 0.002
+"""How long commands wait for others while earlier ones are on their way to the owner."""
+MIN_POLL_SECONDS: Final = 0.001
+"""How soon a machine is asked again that had nothing to do."""
 RESEND_SECONDS: Final = 0.3
 """How long until something that was not acknowledged is sent again."""
 SILENCE_SECONDS: Final = 3.0

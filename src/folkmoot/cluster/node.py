@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from folkmoot.cluster.edge import Edge
 from folkmoot.cluster.lease import boot_time
-from folkmoot.cluster.limits import RESEND_SECONDS
+from folkmoot.cluster.limits import MIN_POLL_SECONDS, RESEND_SECONDS
 from folkmoot.cluster.messages import (
     AskNode,
     EndSession,
@@ -56,9 +56,16 @@ class Driven(Generic[M]):
         self._performing = False
         self._soon = False
         self._timer: asyncio.TimerHandle | None = None
+        self._alarm = math.inf
+        """When the timer ends."""
         self._ended = False
 
     def run(self, effects: Sequence[Any]) -> None:
+        """Do what the machine asked for, and ask it at the end of this turn."""
+        self._do(effects)
+        self.touch()
+
+    def _do(self, effects: Sequence[Any]) -> None:
         """Do what the machine asked for; what that brings about is done afterwards."""
         waiting = self._effects
         waiting.extend(effects)
@@ -77,7 +84,6 @@ class Driven(Generic[M]):
                     logger.exception("an effect of a room elsewhere failed")
         finally:
             self._performing = False
-        self.touch()
 
     def touch(self) -> None:
         """Ask the machine at the end of this turn: something may have changed."""
@@ -87,24 +93,35 @@ class Driven(Generic[M]):
 
     def _poll(self) -> None:
         self._soon = False
+        now = self._now()
+        effects: Sequence[Any] = ()
+        if not self._ended and self.machine.due <= now:
+            effects = self.machine.poll(now)
+            self._do(effects)
+        if self._ended or self._soon:
+            return
+        due = self.machine.due
+        if effects and due <= now:
+            self.touch()
+        elif (due := max(due, now + MIN_POLL_SECONDS)) < self._alarm:
+            # A timer that ends too early costs less than a new one each time.
+            self._end_timer()
+            self._alarm = due
+            self._timer = self._loop.call_later(due - now, self._wake)
+
+    def _wake(self) -> None:
+        self._timer, self._alarm = None, math.inf
+        self._poll()
+
+    def _end_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if self._ended:
-            return
-        now = self._now()
-        effects: Sequence[Any] = self.machine.poll(now) if self.machine.due <= now else ()
-        if effects:
-            self.run(effects)
-        elif (due := self.machine.due) < math.inf:
-            self._timer = self._loop.call_later(max(due - now, 0.001), self._poll)
 
     def end(self) -> None:
         """Ask the machine no more."""
         self._ended = True
         self._effects.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._end_timer()
 
 
 class NodeTraffic:

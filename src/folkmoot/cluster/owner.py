@@ -67,11 +67,15 @@ class RemoteKey(NamedTuple):
 
 
 class Arrived(Struct, frozen=True, gc=False):
-    """A command to carry out; when all it brought about was told, `resolve` its number."""
+    """Commands to carry out in their order, the first of which has a number.
+
+    When all that one brought about was told, `resolve` its number. Those that are `Drained` need
+    nothing.
+    """
 
     key: SessionKey
-    number: int
-    command: Command
+    first: int
+    commands: Sequence[Command]
 
 
 class Departed(Struct, frozen=True, gc=False):
@@ -207,37 +211,35 @@ class Owner:
                 session.items.append(HandedOver())
         session.heard_at = now
         self._acknowledge(session, packet.received, now)
-        for number, command in enumerate(packet.commands, packet.first):
-            if number == session.received + 1 and self.is_taking:
-                session.received = number
-                if type(command) is Drained:
-                    self._drained(session, number, command)
-                else:
-                    effects += self._take(session, number, command)
+        known = session.received + 1 - packet.first
+        if self.is_taking and 0 <= known < len(packet.commands):
+            effects += self._take(session, packet.commands[known:])
         if packet.commands:
             session.ack_at = min(session.ack_at, now + ACK_SECONDS)
         if packet.gap:
             effects += self._resend(session, now)
         return effects
 
-    def _take(self, session: _Session, number: int, command: Command) -> list[OwnerEffect]:
-        effects: list[OwnerEffect] = [Arrived(session.key, number, command)]
-        if type(command) is JoinRoom:
-            session.connections.add(command.connection)
-        elif type(command) is LeaveRoom:
-            session.connections.discard(command.connection)
-            session.hearing.discard(command.connection)
-            if session.waits(command.connection):
-                # Its join may wait for the turn, and this command for the join.
-                effects.append(TurnGiven(session.key, command.connection))
-            session.end_turn(command.connection)
+    def _take(self, session: _Session, commands: Sequence[Command]) -> list[OwnerEffect]:
+        first = session.received + 1
+        session.received += len(commands)
+        effects: list[OwnerEffect] = [Arrived(session.key, first, commands)]
+        for number, command in enumerate(commands, first):
+            if type(command) is JoinRoom:
+                session.connections.add(command.connection)
+            elif type(command) is LeaveRoom:
+                session.connections.discard(command.connection)
+                session.hearing.discard(command.connection)
+                if session.waits(command.connection):
+                    # Its join may wait for the turn, and this command for the join.
+                    effects.append(TurnGiven(session.key, command.connection))
+                session.end_turn(command.connection)
+            elif type(command) is Drained:
+                if command.connection in session.draining:
+                    session.draining.discard(command.connection)
+                    session.queue[command.connection] = PAGE_BYTES
+                self.resolve(session.key, number)
         return effects
-
-    def _drained(self, session: _Session, number: int, command: Drained) -> None:
-        if command.connection in session.draining:
-            session.draining.discard(command.connection)
-            session.queue[command.connection] = PAGE_BYTES
-        self.resolve(session.key, number)
 
     def _acknowledge(self, session: _Session, received: int, now: float) -> None:
         batches = session.batches

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -23,7 +23,14 @@ from folkmoot.cluster import (
     TurnGiven,
 )
 from folkmoot.cluster.limits import PAGE_BYTES
-from folkmoot.cluster.messages import AskOwner, Command, JoinRoom, LeaveRoom, SendMessages
+from folkmoot.cluster.messages import (
+    AskOwner,
+    Command,
+    Drained,
+    JoinRoom,
+    LeaveRoom,
+    SendMessages,
+)
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import FolkmootError
@@ -43,6 +50,10 @@ if TYPE_CHECKING:
     from folkmoot.rooms.live import LiveRoom
 
 logger = logging.getLogger("folkmoot.rooms")
+
+UNRESOLVED: Final = "what another node sent cannot be resolved; it begins anew"
+
+Numbered: TypeAlias = tuple[int, Command]
 
 
 class RemoteOutlet:
@@ -131,8 +142,8 @@ class RoomServer:
         self._spawn: Spawn
         self._crowd = crowd
         self._outlets: dict[RemoteKey, RemoteOutlet] = {}
-        self._commands: dict[SessionKey, deque[Arrived]] = {}
-        """Of each session whose commands are being carried out, those that wait."""
+        self._commands: dict[SessionKey, deque[Numbered]] = {}
+        """Of each session in which someone comes in, the commands that wait for that."""
         self._turns: dict[RemoteKey, asyncio.Future[None]] = {}
         """Who waits for a turn, a connection or a call."""
 
@@ -173,12 +184,19 @@ class RoomServer:
         elif type(effect) is TurnGiven:
             self._give_turn(RemoteKey(effect.key, effect.who))
         elif type(effect) is Arrived:
-            waiting = self._commands.get(effect.key)
-            if waiting is not None:
-                waiting.append(effect)
-            else:
-                self._commands[effect.key] = deque((effect,))
-                self._spawn(self._work(effect.key))
+            commands = enumerate(effect.commands, effect.first)
+            if (waiting := self._commands.get(effect.key)) is not None:
+                waiting.extend(commands)
+                return
+            rest = deque(commands)
+            try:
+                self._carry_out(effect.key, rest)
+            except Exception:
+                logger.exception(UNRESOLVED)
+                self.driven.run(self.owner.end_session(effect.key))
+            if rest:
+                self._commands[effect.key] = rest
+                self._spawn(self._let_in(effect.key, rest))
 
     async def drained(self, remote: RemoteKey) -> None:
         """Wait until a connection has read most of what it was told, and for its turn."""
@@ -207,35 +225,44 @@ class RoomServer:
         for remote in list(self._turns):
             self._give_turn(remote)
 
-    async def _work(self, key: SessionKey) -> None:
-        """Carry out a node's commands in their order, as fast as it hears what comes of them."""
-        commands = self._commands[key]
+    def _carry_out(self, key: SessionKey, commands: deque[Numbered]) -> None:
+        """Carry out a node's commands in their order, up to one by which someone comes in."""
         done: list[int] = []
+        while commands and type(commands[0][1]) is not JoinRoom:
+            number, command = commands.popleft()
+            try:
+                if type(command) is SendMessages:
+                    outlet = self._outlets.get(RemoteKey(key, command.connection))
+                    if outlet is not None:
+                        self.live.receive(outlet, *command.messages)
+                elif type(command) is LeaveRoom:
+                    self._leave(RemoteKey(key, command.connection))
+                elif type(command) is Drained:
+                    continue
+                elif type(command) is AskOwner and not self._refuse(key, command):
+                    self._spawn(self._answer(key, number, command))
+                    continue
+            except Exception:
+                logger.exception("a command of another node failed")
+                self._failed(key, command)
+            done.append(number)
+        self._resolve_after(key, done)
+
+    async def _let_in(self, key: SessionKey, commands: deque[Numbered]) -> None:
+        """Let those in who come, and carry out the commands behind, in their order."""
         try:
             while commands:
-                one = commands.popleft()
-                command = one.command
-                try:
-                    if type(command) is SendMessages:
-                        outlet = self._outlets.get(RemoteKey(key, command.connection))
-                        if outlet is not None:
-                            self.live.receive(outlet, *command.messages)
-                    elif type(command) is LeaveRoom:
-                        self._leave(RemoteKey(key, command.connection))
-                    elif type(command) is JoinRoom:
-                        self._resolve_after(key, done)
-                        done = []
+                number, command = commands.popleft()
+                if type(command) is JoinRoom:
+                    try:
                         await self._join(key, command)
-                    elif type(command) is AskOwner and not self._refuse(key, command):
-                        self._spawn(self._answer(one, command))
-                        continue
-                except Exception:
-                    logger.exception("a command of another node failed")
-                    self._failed(key, command)
-                done.append(one.number)
-            self._resolve_after(key, done)
+                    except Exception:
+                        logger.exception("a command of another node failed")
+                        self._failed(key, command)
+                    self._resolve_after(key, [number])
+                self._carry_out(key, commands)
         except Exception:
-            logger.exception("what another node sent cannot be resolved; it begins anew")
+            logger.exception(UNRESOLVED)
             self.driven.run(self.owner.end_session(key))
         finally:
             del self._commands[key]
@@ -288,9 +315,9 @@ class RoomServer:
             self.live.refuse(outlet, refusal.message, refusal.error.error)
         return True
 
-    async def _answer(self, one: Arrived, command: AskOwner) -> None:
+    async def _answer(self, key: SessionKey, number: int, command: AskOwner) -> None:
         asked = read_call(command.body)
-        remote = RemoteKey(one.key, command.call)
+        remote = RemoteKey(key, command.call)
         if asked.name in LONG_CALLS:
             await self._page_turn(remote)
         body = await answer_call(self.live, self._change, asked)
@@ -299,7 +326,7 @@ class RoomServer:
             self.owner.answer(*remote, body[start : start + PAGE_BYTES], more=True)
             await self._page_turn(remote)
         self.owner.answer(*remote, body[last:])
-        self.owner.resolve(one.key, one.number)
+        self.owner.resolve(key, number)
         self.touch()
 
     async def _page_turn(self, remote: RemoteKey) -> None:
@@ -334,11 +361,12 @@ class RoomServer:
         try:
             await self.live.flushed()
             carried_out(None)
-        except Exception as error:
+        except FolkmootError:
             if not self.live.is_ended:
-                if not isinstance(error, FolkmootError):
-                    logger.exception("what another node sent cannot be resolved; it begins anew")
                 self.driven.run(self.owner.end_session(key))
+        except Exception:
+            logger.exception(UNRESOLVED)
+            self.driven.run(self.owner.end_session(key))
 
     async def finish(self) -> None:
         """Wait until all that was taken is resolved."""
