@@ -17,9 +17,11 @@ from typing import Any, Final
 import pytest
 
 from folkmoot.app import Hub
+from folkmoot.bus.subjects import SubjectIndex
+from folkmoot.core.closecodes import CloseCode
 from tests import nats, postgres
 from tests.harness import ask, run
-from tests.interaction.room_client import ROOM, joined
+from tests.interaction.room_client import ROOM, Closed, joined
 from tests.store.test_changes import Unreachable
 from tests.test_two_hubs import Pair, port
 from tests.test_two_nodes import WAIT_SECONDS, WAYS, several_nodes
@@ -183,5 +185,31 @@ def test_a_cache_that_forgets_to_doubt_is_found(
             while time.monotonic() < ends:
                 assert await given.may(given.nodes[1])
                 await asyncio.sleep(0.1)
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.revocation")
+def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keeps_open(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with several_nodes(tmp_path, ("one", "two")) as nodes:
+            one, two = nodes
+            ann = await one.accounts.register("ann")
+            made = await one.accounts.authentication.create(ann.account, "phone")
+            await Pair(one, two).call(one, ann.token, "room/create", name=ROOM)
+            async with joined(port(one), ann.token), joined(port(two), made.token) as seat:
+                store: Any = two.store
+                bus: Any = two.bus
+                # It can't read the log, and its events are lost.
+                store._log._pool = Unreachable()
+                listeners, bus._listeners = bus._listeners, SubjectIndex()
+                await nats.until(lambda: store._log._pool.was_asked)
+                await one.accounts.authentication.revoke(ann.account, made.credential.id)
+                with pytest.raises(Closed) as end:
+                    await seat.kind("never")
+                assert end.value.code == CloseCode.NOT_AUTHENTICATED
+                bus._listeners = listeners
 
     run(main())
