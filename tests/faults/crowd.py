@@ -102,7 +102,8 @@ class Crowd:
                     await asyncio.sleep(0.05)
         except TimeoutError:
             state = [
-                f"{one.name} in {one.room} at {one.port}: {one.last} heard, {len(one.unsure)} "
+                f"{one.name} in {one.room} {one.doing} at {one.port}: {one.last} heard, last "
+                f"{one.latest[:300]!r}, {len(one.unsure)} "
                 f"unsure, {one.visits} visits, {one.codes[-5:]}, {dict(one.errors)}"
                 for one in self.roamers
             ]

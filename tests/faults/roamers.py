@@ -84,6 +84,9 @@ class Roamer(Talker):
         self.visits = 0
         self.port = 0
         """The node that was gone to last."""
+        self.doing = ""
+        self.latest = b""
+        """What was heard last."""
         self._said_at: dict[str, float] = {}
 
     async def roam(self, over: asyncio.Event) -> None:
@@ -94,7 +97,7 @@ class Roamer(Talker):
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _visit(self, port: int, over: asyncio.Event) -> None:
-        self.port = port
+        self.port, self.doing = port, "connects"
         query = {"after": self.last, "conn": self.name, "epoch": self.epoch}
         given = {name: value for name, value in query.items() if value is not None}
         url = address(port, self._token, self.room, **given)
@@ -112,9 +115,11 @@ class Roamer(Talker):
             self.errors[f"not let in: {error}"] += 1
             return
         self.visits += 1
+        self.doing = "waits for the welcome"
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 self._came_in(json.loads(await socket.recv(decode=False)))
+            self.doing = "is in"
             async with asyncio.TaskGroup() as tasks:
                 heard, free = asyncio.Event(), asyncio.Event()
                 heard.set()
@@ -131,6 +136,7 @@ class Roamer(Talker):
                 if code is not None:
                     self.codes.append(code)
         finally:
+            self.doing = "leaves"
             socket.transport.abort()
 
     async def _wait(self, heard: asyncio.Event) -> None:
@@ -171,6 +177,7 @@ class Roamer(Talker):
         super()._arrived(id_, seq)
 
     def _hear(self, data: bytes) -> None:
+        self.latest = data
         told = json.loads(data)
         if told["kind"] == "system.error" and "seq" not in told:
             code = told["payload"]["error"]
