@@ -6,7 +6,7 @@ import asyncio
 import random
 import shutil
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,6 +136,36 @@ def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Pa
         cleaner.log_is_empty()
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
         connection.execute("UPDATE notes SET text = 'new' WHERE rowid = 1")
+        cleaner.note_log(frames[-1])
+        assert cleaner._changed == pages_in(tmp_path / "hub.db-wal", frames[-1])
+    cleaner.close()
+
+
+@pytest.mark.requirement("store.erasure")
+def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_anew(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "hub.db"
+    path.touch()
+    frames: list[int] = []
+    cleaner = erasure.PageCleaner(path)
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.pragma("page_size", 512)
+        connection.pragma("journal_mode", "WAL")
+        connection.pragma("wal_autocheckpoint", 0)
+        connection.pragma("cache_size", 10)
+        connection.set_wal_hook(lambda _connection, _name, pages: frames.append(pages) or 0)
+        connection.execute("CREATE TABLE notes (text)")
+        connection.execute("INSERT INTO notes VALUES (zeroblob(9000))")
+        cleaner.note_log(frames[-1])
+        cleaner.log_is_empty()
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        with suppress(ZeroDivisionError), connection:
+            connection.executemany("INSERT INTO notes VALUES (zeroblob(400))", [()] * 200)
+            _ = 1 / 0
+        cleaner.note_log(frames[-1])
+        assert cleaner._changed == set()
+        connection.execute("INSERT INTO notes VALUES ('new')")
         cleaner.note_log(frames[-1])
         assert cleaner._changed == pages_in(tmp_path / "hub.db-wal", frames[-1])
     cleaner.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -71,8 +72,10 @@ def rewrite(connection: apsw.Connection, copy: Path) -> None:
             pages.step()
 
 
+INDEX_LAST = 16
+"""Where the index of the write-ahead log has the number of its last committed frame."""
 INDEX_SALT = 32
-"""Where the index of the write-ahead log has two numbers that change when the log begins anew."""
+"""Where it has two numbers that change when the log begins anew."""
 INDEX_HEADER = 34
 INDEX_BLOCK = 32_768
 INDEX_NUMBERS = 4096
@@ -115,11 +118,15 @@ class PageCleaner:
         return bool(self._due)
 
     def note_log(self, frames: int) -> None:
-        """Note which pages are in the log, which has so many frames; before each checkpoint."""
+        """Note which pages are in the log, which has so many frames; before each checkpoint.
+
+        It has fewer if a unit that was undone had begun it anew.
+        """
         if self._index is None:
             index = self._path.with_name(self._path.name + "-shm")
             self._index = os.open(index, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         generation = os.pread(self._index, 8, INDEX_SALT)
+        frames = min(frames, int.from_bytes(os.pread(self._index, 4, INDEX_LAST), sys.byteorder))
         if generation != self._generation:
             self._generation, self._frames = generation, 0
         while self._frames < frames:
