@@ -144,6 +144,38 @@ def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(
     assert "The boat" not in path.read_text()
 
 
+@pytest.mark.requirement("proxy.record-no-secrets")
+def test_mail_is_left_out_of_an_answer_by_which_the_session_gets_another_id(
+    tmp_path: Path,
+) -> None:
+    before, after = (
+        SessionContext(SessionId(f"session-{when}"), correlation_id="client:1")
+        for when in ("before", "after")
+    )
+    inbox = {"name": "msg/inbox", "arguments": {}}
+    mail = words('{"messages": [{"body": "The boat is ready."}]}')
+    talk = [
+        said({"id": 1, "method": "tools/call", "params": inbox}, session=before),
+        said({"id": 1, "result": mail}, TO_CLIENT, session=after),
+    ]
+    path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
+    assert not read_tape(path).correlations
+    assert "The boat" not in path.read_text()
+
+
+@pytest.mark.requirement("proxy.record-no-secrets")
+def test_the_id_of_a_session_in_use_is_not_forgotten_for_that_of_a_new_one(
+    tmp_path: Path,
+) -> None:
+    sessions = [SessionContext(SessionId(f"secret-session-{number:02}")) for number in range(20)]
+    ping = {"id": 1, "method": "ping"}
+    told = {"method": "notifications/message", "params": {"data": "of secret-session-01"}}
+    spoken = [*sessions[:16] * 2, sessions[1], *sessions[16:]]
+    talk = [said(ping, session=one) for one in spoken] + [said(told, session=sessions[15])]
+    path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
+    assert "secret-session-01" not in path.read_text()
+
+
 def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path) -> None:
     talk = [*(call(1, name) for name in "abc"), *[answer(1, 0)] * 4, call(1, "d"), answer(1, 0)]
     tape = read_tape(record(tmp_path / "tape", talk))

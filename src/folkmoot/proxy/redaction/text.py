@@ -67,10 +67,6 @@ class TextRedactor:
         self._known: OrderedDict[str, str] = OrderedDict()
         self.known = search.Pieces()
         """A piece of each remembered credential, as it stands in messages."""
-        self.news = 0
-        """Counts the credentials that were new, or forgotten, when they were met: as long as it
-        stays the same, what was remembered is remembered still.
-        """
         self.noticed: list[tuple[str, str]] | None = None
         """What was to be remembered, for as long as someone wants to know it."""
 
@@ -86,7 +82,6 @@ class TextRedactor:
         if fresh:
             if len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)
-            self.news += 1
             self.known = search.Pieces(map(_surely, self._known))
 
     def recall(self, secrets: Secrets) -> None:

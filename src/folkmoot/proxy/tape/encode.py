@@ -104,8 +104,6 @@ class _LineHead(msgspec.Struct, gc=False):
     secrets: Secrets
     held: tuple[object, ...]
     """What is known by its identity, and so must not be forgotten before the head is."""
-    recalled: int = -1
-    """When the secrets were recalled last, by what `TextRedactor.news` was then."""
 
 
 def _unencodable(value: Any) -> str:
@@ -148,9 +146,8 @@ class LineEncoder:
         )
         if head is None:
             head = self._head(session, context.transport)
-        elif head.secrets and head.recalled != self._texts.news:
+        elif head.secrets:
             self._texts.recall(head.secrets)
-            head.recalled = self._texts.news
         message, redactor, tie = carried.envelope.message, self._redactor, b""
         raw = message.raw or encode_message(message)
         places = found = NOWHERE

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
 
@@ -18,6 +19,7 @@ from folkmoot.core.envelope import MessageContext, MessageDirection
 from folkmoot.core.errors import TapeUnwritable
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, SUBSCRIBE, TOOLS_CALL, UNSUBSCRIBE
+from folkmoot.proxy.redaction import mail
 from folkmoot.proxy.tape.encode import LineEncoder
 from folkmoot.proxy.tape.file import TapeFile, Unwritten, new_id, rfc3339
 from folkmoot.proxy.tape.lines import (
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 MOST_OPEN: Final = 65_536
 """Of how many requests an answer is awaited; the oldest is forgotten first."""
+MOST_LOOKED_AT: Final = 1_024
+"""Of these, how many of the latest are looked at for an answer that none of its session has."""
 
 NAMED: Final = {
     TOOLS_CALL: "name",
@@ -122,6 +126,21 @@ class Correlations:
             # The answer to `initialize` has the session that the request was still without.
             found = self._take((way, None, tie, kind, identity))
         return found
+
+    def mail_asked(self, response: Response, context: MessageContext) -> Request | None:
+        """A request for mail that a response may answer though its session has another id.
+
+        A server may give a session a new one with its answer. The request stays open, since it may
+        as well be that of another session.
+        """
+        way, tie = _ASKED[id(context.direction)], context.session.correlation_id
+        wanted = way, tie, type(response.id), response.id
+        for key, waiting in islice(reversed(self._open.items()), MOST_LOOKED_AT):
+            if (key[0], *key[2:]) == wanted:
+                for one in waiting if isinstance(waiting, list) else (waiting,):
+                    if mail.asks_for_mail(one.asked()):
+                        return one.asked()
+        return None
 
     def elsewhere(self) -> Correlations:
         """The open requests carried over to the next tape, where they have no number."""
@@ -286,7 +305,10 @@ class TapeRecorder:
         self._seq = seq = self._seq + 1
         if type(message) is Response:
             answered = self._correlations.answered(message, context)
-            asked = None if answered is None else answered.asked()
+            if answered is None:
+                asked = self._correlations.mail_asked(message, context)
+            else:
+                asked = answered.asked()
             line, _ = self._encoder.encode(seq, carried, asked)
             if answered is not None and answered.seq:
                 line += encode_line(correlation(answered, seq, message, context))
