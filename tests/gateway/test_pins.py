@@ -357,6 +357,34 @@ def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_it_know
     run(body())
 
 
+def test_pins_that_change_while_all_are_read_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with pinning(tmp_path) as (pins, _):
+            store: Any = pins._store
+            assert await verdicts(pins, tool("read")) == {"read": "new"}
+            read = store.read
+
+            async def changed_meanwhile(*given: Any, **named: Any) -> Any:
+                monkeypatch.undo()
+                rows = await read(*given, **named)
+
+                async def unheard(tx: Tx) -> None:
+                    await tx.execute("UPDATE pins SET hash = 'of another'")
+
+                await store.write(unheard)
+                for listener in store.bus._doubt_listeners.values():
+                    listener()
+                return rows
+
+            monkeypatch.setattr(store, "read", changed_meanwhile)
+            await pins.load()
+            assert await verdicts(pins, tool("read")) == {"read": "changed"}
+
+    run(body())
+
+
 def test_pins_that_could_not_be_read_are_read_the_next_time(tmp_path: Path) -> None:
     async def body() -> None:
         async with pinning(tmp_path) as (pins, _):

@@ -61,10 +61,12 @@ class Pins:
         self._pins: dict[str, dict[str, Pin]] = {}
         self._current: set[str] = set()
         """Backends whose pins nobody has changed since they were read, as far as is known."""
+        self._changes = 0
+        """How often pins were changed, or may have been."""
         self._id = secrets.token_hex(8)
         self._lock = asyncio.Lock()
         store.bus.listen(PINS, self._changed_somewhere)
-        store.bus.listen_doubt(self._current.clear)
+        store.bus.listen_doubt(self._doubt)
 
     @property
     def bus(self) -> Bus:
@@ -73,11 +75,13 @@ class Pins:
 
     async def load(self) -> None:
         """Read the pins."""
+        changes = self._changes
         rows = await self._store.read(queries.hashes, long=True)
         self._pins = {}
         for row in rows:
             self._pins.setdefault(row[0], {})[row[1]] = Pin(*row[2:])
-        self._current.update(self._pins)
+        if changes == self._changes:
+            self._current.update(self._pins)
 
     def accepted_elsewhere(self, event: Event) -> bool:
         """Whether an event tells that another hub has accepted tools, or forgotten pins.
@@ -87,7 +91,12 @@ class Pins:
         return bool(event.data["accepted"] and event.data["by"] != self._id)
 
     def _changed_somewhere(self, event: Event) -> None:
+        self._changes += 1
         self._current.discard(about(event))
+
+    def _doubt(self) -> None:
+        self._changes += 1
+        self._current.clear()
 
     def _publish(self, tx: Tx, namespace: str, *, accepted: bool) -> None:
         tx.publish(subject(PINS, namespace), {"by": self._id, "accepted": accepted})
