@@ -232,10 +232,13 @@ def test_a_frame_that_fails_where_it_is_heard_does_not_end_the_connection(
                 receive_frame(*given, **named)
 
             two._accept = failing  # type: ignore[method-assign]
+            missed: list[int] = []
+            two._miss = missed.append  # type: ignore[method-assign]
             came: list[bytes] = []
             two.receive(lambda _, message: came.append(message))
             one.send(two.node, b"lost")
             await until(lambda: not failures)
+            assert missed
             one.send(two.node, b"heard")
             await until(lambda: came == [b"heard"])
             assert two._client is before

@@ -36,6 +36,8 @@ PULSE_SECONDS: Final = 1.0
 """How often a node tells how many events it published, and checks that its server answers."""
 ANSWER_SECONDS: Final = 5.0
 """How long a NATS server may take to answer, while this process runs."""
+BEHIND_FACTOR: Final = 4
+"""How much longer a server's answer may take while frames come before it."""
 ANSWER_STEP_SECONDS: Final = 0.5
 """How often it is looked whether it has answered."""
 SILENT_SECONDS: Final = 2.0

@@ -24,6 +24,7 @@ from folkmoot.bus.frames import NODE_BYTES, Accepted, FrameChecker, FrameMaker, 
 from folkmoot.bus.limits import (
     ANSWER_SECONDS,
     ANSWER_STEP_SECONDS,
+    BEHIND_FACTOR,
     CONNECT_SECONDS,
     MAX_CHANGES,
     MAX_EVENT,
@@ -144,7 +145,7 @@ class NatsBus(MemoryBus):
 
     async def _connect(self, server: NatsServer, *subjects: str) -> BusClient | None:
         """Connect to a server and subscribe there; None, and `_error`, if it cannot be used."""
-        client = BusClient(self._receive, needs_tls=server.tls)
+        client = BusClient(self._take, needs_tls=server.tls)
         lost = client.lost
         errors: list[str] = []
 
@@ -261,17 +262,20 @@ class NatsBus(MemoryBus):
         """Whether the server answers in time.
 
         That is waited for in steps. If this process was paused, or busy with something else, the
-        answer has come meanwhile, and is read in the next step.
+        answer has come meanwhile, and is read in the next step. While frames come, it is behind
+        them: so it may take longer.
         """
         asked = asyncio.ensure_future(client.ask())
         lost = asyncio.ensure_future(client.lost.wait())
         waited = 0.0
         try:
             while waited < ANSWER_SECONDS and not asked.done() and not lost.done():
+                received = client.received
                 await asyncio.wait(
                     (asked, lost), timeout=ANSWER_STEP_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
-                waited += ANSWER_STEP_SECONDS
+                is_behind = client.received > received
+                waited += ANSWER_STEP_SECONDS / (BEHIND_FACTOR if is_behind else 1)
                 self._is_silent = waited >= SILENT_SECONDS
             return asked.done() and not asked.cancelled() and asked.result()
         finally:
@@ -389,6 +393,14 @@ class NatsBus(MemoryBus):
         self._outbox_bytes += size
         self._has_outgoing.set()
         return True
+
+    def _take(self, subject: str, data: bytes) -> None:
+        """Receive a frame; what one brought that failed is missed."""
+        try:
+            self._receive(subject, data)
+        except Exception:
+            logger.exception("a frame of the bus failed")
+            self._miss(1)
 
     def _receive(self, subject: str, data: bytes) -> None:
         to_all = subject == self._to_all

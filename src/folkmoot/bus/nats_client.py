@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 import ssl
@@ -17,8 +16,6 @@ from nats.errors import Error as NatsError
 
 from folkmoot.bus.limits import FRAMES_PER_TURN, SILENT_SECONDS
 from folkmoot.core.errors import SettingsError
-
-logger = logging.getLogger("folkmoot.bus")
 
 DEFAULT_PORT = 4222
 SCHEMES = ("nats", "tls")
@@ -102,7 +99,9 @@ class BusClient(Client):  # type: ignore[misc]
     def __init__(self, receive: Callable[[str, bytes], None], *, needs_tls: bool) -> None:
         super().__init__()
         self._receive = receive
-        self._received = 0
+        """Must not raise: the library would read nothing more."""
+        self.received = 0
+        """How many frames came."""
         self._needs_tls = needs_tls
         self.lost = asyncio.Event()
 
@@ -119,13 +118,9 @@ class BusClient(Client):  # type: ignore[misc]
     async def _process_msg(
         self, _sid: int, subject: bytes, _reply: bytes, data: bytes, _headers: bytes | None
     ) -> None:
-        try:
-            self._receive(subject.decode(), data)
-        except Exception:
-            # The library would read nothing more.
-            logger.exception("a frame of the bus failed")
-        self._received += 1
-        if self._received % FRAMES_PER_TURN == 0:
+        self._receive(subject.decode(), data)
+        self.received += 1
+        if self.received % FRAMES_PER_TURN == 0:
             await asyncio.sleep(0)
 
     async def write(self, commands: Sequence[bytes]) -> None:
