@@ -145,5 +145,6 @@ def test_values_that_go_together_are_taken() -> None:
 
 
 def test_two_of_the_largest_messages_of_several_nodes_may_be_on_their_way_between_them() -> None:
-    assert 2 * MAX_NODE_MESSAGE_BYTES <= MAX_UNRECEIVED_BYTES
+    # What the room adds to each is little beside a third one.
+    assert 3 * MAX_NODE_MESSAGE_BYTES <= MAX_UNRECEIVED_BYTES
     assert 2 * MAX_NODE_MESSAGE_BYTES <= MAX_SENT_BYTES

@@ -26,7 +26,7 @@ MAX_PACKET_BYTES: Final = 262_144
 """Bytes of commands or batches in one packet, unless it has only one."""
 MAX_UNRECEIVED: Final = 1_024
 """Batches to one node that it has not received; with more, its session is ended."""
-MAX_UNRECEIVED_BYTES: Final = 8_388_608
+MAX_UNRECEIVED_BYTES: Final = 12_582_912
 """The same in bytes."""
 BACKLOG_BYTES: Final = 4_194_304
 """What a node may have before it, told or about to be; with more, others of it wait their turn."""

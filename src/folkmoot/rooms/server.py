@@ -194,6 +194,7 @@ class RoomServer:
             except Exception:
                 logger.exception(UNRESOLVED)
                 self.driven.run(self.owner.end_session(effect.key))
+                return
             if rest:
                 self._commands[effect.key] = rest
                 self._spawn(self._let_in(effect.key, rest))

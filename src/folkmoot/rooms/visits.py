@@ -230,8 +230,9 @@ class Visits:
             return
         if ended:
             await self._table.remove(self._room, ended)
-            for account in ended:
-                await self._store(account)
+            with suppress(RoomTakenOver):
+                for account in ended:
+                    await self._store(account)
         if active:
             seen = {account: visit.seen_at for account, visit in active.items()}
             await self._table.put_seen(self._room, seen)
