@@ -35,6 +35,12 @@ def test_more_ids_than_a_millisecond_can_count_are_still_in_order() -> None:
     assert made == sorted(set(made))
 
 
+def test_more_ids_at_once_than_a_millisecond_can_count_are_in_order_too() -> None:
+    made = Uuids(lambda: 1.0, secrets.token_bytes).many(10_000)
+    assert len(made) == 10_000
+    assert made == sorted(set(made))
+
+
 def test_what_is_random_is_used_once() -> None:
     new_id = Uuids(lambda: 1.0, secrets.token_bytes)
     tails = {new_id()[-16:] for _ in range(3 * MANY)}
