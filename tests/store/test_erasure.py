@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-from collections.abc import Iterable
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,9 +114,12 @@ def pages_in(log: Path, frames: int) -> set[int]:
     return {int.from_bytes(raw[start : start + 4]) for start in starts}
 
 
-@pytest.mark.requirement("store.erasure")
-def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "hub.db"
+@contextmanager
+def logging_pages(
+    folder: Path,
+) -> Iterator[tuple[apsw.Connection, erasure.PageCleaner, list[int]]]:
+    """A database of small pages, its cleaner, and the frames of its log after each commit."""
+    path = folder / "hub.db"
     path.touch()
     frames: list[int] = []
     cleaner = erasure.PageCleaner(path)
@@ -126,6 +129,13 @@ def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Pa
         connection.pragma("wal_autocheckpoint", 0)
         connection.set_wal_hook(lambda _connection, _name, pages: frames.append(pages) or 0)
         connection.execute("CREATE TABLE notes (text)")
+        yield connection, cleaner, frames
+    cleaner.close()
+
+
+@pytest.mark.requirement("store.erasure")
+def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Path) -> None:
+    with logging_pages(tmp_path) as (connection, cleaner, frames):
         # The index of the log has 4,062 pages in its first block and 4,096 in each other one.
         for rows in (10, 3_000, 2_000, 6_000):
             with connection:
@@ -138,24 +148,14 @@ def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Pa
         connection.execute("UPDATE notes SET text = 'new' WHERE rowid = 1")
         cleaner.note_log(frames[-1])
         assert cleaner._changed == pages_in(tmp_path / "hub.db-wal", frames[-1])
-    cleaner.close()
 
 
 @pytest.mark.requirement("store.erasure")
 def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_anew(
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "hub.db"
-    path.touch()
-    frames: list[int] = []
-    cleaner = erasure.PageCleaner(path)
-    with closing(apsw.Connection(str(path))) as connection:
-        connection.pragma("page_size", 512)
-        connection.pragma("journal_mode", "WAL")
-        connection.pragma("wal_autocheckpoint", 0)
+    with logging_pages(tmp_path) as (connection, cleaner, frames):
         connection.pragma("cache_size", 10)
-        connection.set_wal_hook(lambda _connection, _name, pages: frames.append(pages) or 0)
-        connection.execute("CREATE TABLE notes (text)")
         connection.execute("INSERT INTO notes VALUES (zeroblob(9000))")
         cleaner.note_log(frames[-1])
         cleaner.log_is_empty()
@@ -168,7 +168,6 @@ def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_ane
         connection.execute("INSERT INTO notes VALUES ('new')")
         cleaner.note_log(frames[-1])
         assert cleaner._changed == pages_in(tmp_path / "hub.db-wal", frames[-1])
-    cleaner.close()
 
 
 @pytest.mark.requirement("store.erasure")
