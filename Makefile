@@ -1,5 +1,7 @@
 # From a fresh clone: `make serve` runs the hub, `make test` runs the whole suite.
-# Everything lives in .venv; uv is used when it is installed, plain pip otherwise.
+# Everything lives in .venv; uv is used when it is installed, plain pip otherwise. The lock files are
+# complete, so nothing is resolved (--no-deps): old versions of pip would look for a requirement with
+# an extra on the index. "pip check" then checks that what was installed fits together.
 
 VENV    := .venv
 # What pip says in hundreds of lines: each package once, and whether it went well.
@@ -130,13 +132,15 @@ $(VENV)/%.stamp:
 ifneq ($(UV),)
 	@echo "Installing the packages of $< into $(VENV) with uv. This is done once."
 	@test -x $(BIN)/python || $(UV) venv --quiet --python "$(PYTHON)" $(VENV)
-	@$(UV) pip install --python $(BIN)/python --require-hashes -r $<
+	@$(UV) pip install --python $(BIN)/python --no-deps --require-hashes -r $<
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(UV) pip check --quiet --python $(BIN)/python
 else
 	@test -x $(BIN)/pip || $(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments. Install its venv package (Debian, Ubuntu: apt install python3-venv) or uv, and run make again."; exit 1; }
 	@echo "Installing the packages of $< into $(VENV) with pip. This is done once, and takes a minute or two."
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
-	@($(BIN)/pip install --disable-pip-version-check --progress-bar off --require-hashes -r $< || echo failed) | awk '$(PROGRESS)'
+	@($(BIN)/pip install --disable-pip-version-check --progress-bar off --no-deps --require-hashes -r $< || echo failed) | awk '$(PROGRESS)'
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/pip --disable-pip-version-check check > $(VENV)/check.txt || { cat $(VENV)/check.txt; exit 1; }
 endif
 	@touch $@
