@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.web.clients import CLIENTS
-from tests.harness import run
+from tests.harness import ask, run
 from tests.mcp_harness import INVALID, both_eras, meeting
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -472,12 +472,25 @@ def test_a_handle_with_localhost_behind_it_is_the_same_person(era: str, tmp_path
 
 
 @pytest.mark.requirement("auth.registration-closed")
-def test_a_closed_hub_takes_nobody(tmp_path: Path) -> None:
+def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, registration="closed") as there:
             stranger = await there.stranger()
             sentence = await stranger.refused("msg/register", handle="alice")
             assert sentence == "Registration is closed on this server."
+            made = await there.hub.accounts.add("alice")
+            alice = await there.returning(made.token)
+            sentence = await alice.refused("msg/invite")
+            assert sentence == (
+                "Registration is closed here, so an invite would not work. Ask the operator to "
+                "invite them by their handle."
+            )
+            bearer = {"authorization": f"Bearer {made.token}"}
+            bearer["content-type"] = "application/json"
+            answer = await ask(
+                there.port, "/v1/invites", method="POST", headers=bearer, body=b"{}"
+            )
+            assert (answer.status, "registration_closed" in answer.text) == (403, True)
 
     run(main())
 
