@@ -1,9 +1,22 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from folkmoot.core.errors import InvitationInvalid, RateLimited, StoreOverloaded, UserNotFound
-from folkmoot.ratelimits import DAY, HOUR, MINUTE, SLOWED_SECONDS, Limit, RateLimits, in_words
+from folkmoot.core.ports import Row, Tx
+from folkmoot.ratelimits import (
+    DAY,
+    HOUR,
+    KEPT_KEYS,
+    MINUTE,
+    SLOWED_SECONDS,
+    Limit,
+    RateLimits,
+    in_words,
+)
+from folkmoot.store import SqliteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -136,6 +149,60 @@ async def test_what_is_only_slowed_counts_on_and_locks_nobody_out() -> None:
     assert await counted.take("recover", "alice") == SLOWED_SECONDS
     clock.time += HOUR
     assert await counted.take("recover", "alice") == 0.0
+
+
+async def restarted(store: SqliteStore, clock: Clock) -> RateLimits:
+    """What counts after a restart, in the middle of a window."""
+    counted = RateLimits(clock, {"send": Limit(9, MINUTE), "recover": Limit(2, HOUR)})
+    await counted.restore(store)
+    return counted
+
+
+async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(
+    tmp_path: Path,
+) -> None:
+    clock, store = Clock(), await SqliteStore.open(tmp_path / "hub.db")
+    counted = await restarted(store, clock)
+    for _ in range(2):
+        await counted.take("recover", "alice 10.0.0.7")
+    await counted.take("recover", "bob")
+    await counted.give_back("recover", "bob")
+    await counted.take("send", "carol")
+    await counted.save(store)
+    clock.time += 600
+    again = await restarted(store, clock)
+    assert (again.keys("recover"), again.keys("send")) == (1, 0)
+    with pytest.raises(RateLimited) as refused:
+        await again.take("recover", "alice 10.0.0.7")
+    assert refused.value.data["retry_after"] == HOUR - 600
+    clock.time += HOUR - 600
+    assert (await restarted(store, clock)).keys("recover") == 0
+    await store.close()
+
+
+async def test_what_is_stored_of_attempts_is_bounded_names_nobody_and_is_written_only_when_new(
+    tmp_path: Path,
+) -> None:
+    clock, store = Clock(), await SqliteStore.open(tmp_path / "hub.db")
+    counted = await restarted(store, clock)
+
+    async def stored(tx: Tx) -> list[Row]:
+        return await tx.fetch("SELECT value FROM meta WHERE key = 'rate_counts'")
+
+    writes = store.stats().units
+    await counted.save(store)
+    assert store.stats().units == writes
+    for number in range(KEPT_KEYS + 500):
+        await counted.take("recover", f"mallory 10.0.0.{number}")
+    for _ in range(10):
+        await counted.save(store)
+    assert store.stats().units == writes + 1
+    ((text,),) = await store.read(stored)
+    assert len(text) < 64 * KEPT_KEYS
+    assert "mallory" not in text
+    assert "10.0.0." not in text
+    assert (await restarted(store, clock)).keys("recover") == KEPT_KEYS
+    await store.close()
 
 
 async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:

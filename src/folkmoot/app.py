@@ -97,6 +97,7 @@ class Hub(HubServices):
                         self._refresh_quotas(),
                         self.accounts.authentication.run(),
                         self._audit.run(),
+                        self._limits.run(self.store),
                         self._drain_when_asked(),
                         self._watch_address(),
                     )

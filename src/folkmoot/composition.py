@@ -144,6 +144,8 @@ class HubServices:
             )
             stack.push_async_callback(self.store.close)
         self._limits.shared = self.store.rates
+        await self._limits.restore(self.store)
+        stack.push_async_callback(self._limits.save, self.store)
 
     def _settings_fingerprints(self) -> str:
         """What nodes compare their settings by; empty where there is no file that others have."""

@@ -1,26 +1,31 @@
 """Rate limits: what is counted by which key, and what is said to whoever is over a limit.
 
-A `Limit` of `RateLimits` counts in windows, so that the time to wait is always known. A `Rate` lets
-ten seconds' worth pass at once.
+A `Limit` of `RateLimits` counts in windows, so that the time to wait is always known. What counts
+for an hour or longer outlives a restart: it is stored now and then, in one bounded text, so that a
+flood of attempts is no flood of writes. A `Rate` lets ten seconds' worth pass at once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
+from collections import OrderedDict
 from contextlib import asynccontextmanager
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import FolkmootError, RateLimited, StoreError
 from folkmoot.core.limits import MAX_RATE_KEYS
-from folkmoot.core.tokenbuckets import ROUNDING, TokenBuckets
+from folkmoot.core.tokenbuckets import ROUNDING, Bucket, TokenBuckets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from folkmoot.core.ports import Clock, RateCounts
+    from folkmoot.core.ports import Clock, RateCounts, Store, Tx
 
 logger = logging.getLogger("folkmoot.ratelimits")
 
@@ -30,6 +35,13 @@ SLOWED_SECONDS: Final = 2.0
 
 BURST_SECONDS: Final = 10
 """So many seconds' worth of a rate may come at once."""
+
+KEPT_KEYS: Final = 2_000
+"""Keys whose counts are stored, those counted last."""
+SAVE_SECONDS: Final = 10.0
+"""How often counts are stored; a crash forgets no more than was counted since."""
+STORED_AS: Final = "rate_counts"
+NONE_STORED: Final = "[]"
 
 UNITS: Final = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
 
@@ -61,6 +73,8 @@ class RateLimits:
         }
         self.shared: RateCounts | None = None
         """Counts for all hubs; set before the first one is counted."""
+        self._counted_last: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._stored = NONE_STORED
 
     async def take(self, name: str, key: str) -> float:
         """Count one use, or raise `RateLimited` at the limit.
@@ -71,7 +85,9 @@ class RateLimits:
             return 0.0
         limit, buckets = self._limits[name]
         if self.shared is None:
-            now = self._clock.monotonic()
+            key, now = hashed(key), self._clock.monotonic()
+            if limit.seconds >= HOUR:
+                self._note(name, key)
             wait = buckets.take(key, limit.most, limit.seconds, now, overdraw=limit.slows)
         else:
             wait = await self.shared.take(
@@ -91,7 +107,7 @@ class RateLimits:
             return
         if self.shared is None:
             limit, buckets = self._limits[name]
-            buckets.give_back(key, limit.most)
+            buckets.give_back(hashed(key), limit.most)
             return
         try:
             await self.shared.give_back(f"{name} {key}")
@@ -114,6 +130,73 @@ class RateLimits:
         finally:
             if not counts:
                 await self.give_back(name, key)
+
+    async def restore(self, store: Store) -> None:
+        """Go on with what was stored before the hub stopped."""
+        if self.shared is not None:
+            return
+
+        async def read(tx: Tx) -> str:
+            row = await tx.fetch_one("SELECT value FROM meta WHERE key = ?", (STORED_AS,))
+            return NONE_STORED if row is None else str(row[0])
+
+        self._stored = await store.read(read)
+        try:
+            rows = msgspec.json.decode(self._stored, type=list[tuple[str, str, int, int]])
+        except msgspec.MsgspecError:
+            rows = []
+        now, moment = self._clock.now(), self._clock.monotonic()
+        for name, key, taken, opened in sorted(rows, key=lambda row: row[3]):
+            # A clock that was set back makes no window longer.
+            age = max(now - opened, 0.0)
+            if name in self._limits and age < self._limits[name][0].seconds:
+                limit, buckets = self._limits[name]
+                buckets.restore(key, Bucket(limit.most - taken, moment - age))
+                self._note(name, key)
+
+    async def save(self, store: Store) -> None:
+        """Store what counts for an hour or longer, if it changed."""
+        text = self._to_store()
+        if self.shared is not None or text == self._stored:
+            return
+
+        async def write(tx: Tx) -> None:
+            await tx.execute(
+                "INSERT INTO meta (key, value) VALUES (?, ?) "
+                "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (STORED_AS, text),
+            )
+
+        try:
+            await store.write(write)
+            self._stored = text
+        except StoreError as error:
+            logger.warning("the counts of rate limits are not stored", extra={"why": error.code})
+
+    async def run(self, store: Store) -> None:
+        """Store the counts now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            await self.save(store)
+
+    def _note(self, name: str, key: str) -> None:
+        self._counted_last[name, key] = None
+        self._counted_last.move_to_end((name, key))
+        if len(self._counted_last) > KEPT_KEYS:
+            self._counted_last.popitem(last=False)
+
+    def _to_store(self) -> str:
+        since_epoch = self._clock.now() - self._clock.monotonic()
+        rows = []
+        for name, key in list(self._counted_last):
+            limit, buckets = self._limits[name]
+            bucket = buckets.find(key)
+            if bucket is None or self._clock.monotonic() - bucket.at >= limit.seconds:
+                del self._counted_last[name, key]
+            else:
+                opened = round(since_epoch + bucket.at)
+                rows.append((name, key, round(limit.most - bucket.level), opened))
+        return msgspec.json.encode(sorted(rows)).decode()
 
     def keys(self, name: str) -> int:
         """How many keys a limit remembers."""
@@ -162,6 +245,11 @@ class AccountRates:
             return True
         self._messages.give_back(account, messages, count)
         return False
+
+
+def hashed(key: str) -> str:
+    """What a key is counted under: no address or name of a person is stored."""
+    return blake2b(key.encode(), digest_size=8).hexdigest()
 
 
 def rate_limited(sentence: str, wait: float, setting: str = "") -> RateLimited:

@@ -52,7 +52,7 @@ def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends
                 "mode": "e2e", "verified": False, "key": "pinned", "bound": True,
             }  # fmt: skip
             assert "encrypted_payload" not in shown
-            again = await bob.call("msg/reply", message_id=shown["id"], body="I am coming.")
+            again = await bob.call("msg/reply", message_id=shown["id"].upper(), body="I am coming.")
             assert again["bridge"]["mode"] == "e2e"
             page = await ada.call("msg_thread", thread_id=sent["thread_id"])
             newest, oldest = page["messages"]

@@ -64,6 +64,8 @@ def call(name: str, params: dict[str, Any]) -> dict[str, Any]:
         image = {"type": "image", "mimeType": "image/png", "data": "A" * 4096}
         link = {"type": "resource_link", "uri": "harbour://log", "name": "log"}
         return {"result": {"content": [image, link]}}
+    if name not in (each["name"] for each in TOOLS):
+        return {"error": {"code": -32602, "message": f"Unknown tool: {name}"}}
     arguments = params.get("arguments")
     return {"result": text(json.dumps(arguments), structuredContent=arguments)}
 

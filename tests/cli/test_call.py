@@ -13,10 +13,11 @@ import pytest
 from folkmoot.cli.output import ExitCode
 from folkmoot.relay import caller
 from tests.cli import call_server
-from tests.cli.conftest import Ran
+from tests.cli.conftest import Hub, Person, Ran
 from tests.cli.terminal import Terminal
 from tests.forge import forked
 from tests.harness import run
+from tests.mcp.client.places import Asked, Place
 from tests.relay.listening import listening
 
 pytestmark = pytest.mark.requirement("proxy.call-by-hand")
@@ -114,6 +115,45 @@ def test_a_server_that_cannot_be_had_is_told_in_a_line(folkmoot: Run) -> None:
         ran = folkmoot("call", *words)
         assert (ran.code, ran.out) == (code, "")
         assert said in ran.err
+
+
+def test_denied_and_a_dead_token_are_told_from_no_such_tool(
+    start_hub: Callable[..., Hub], person: Callable[..., Person]
+) -> None:
+    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
+    ada = person(hub, "ada")
+    reader = ada.json("tokens", "create", "--scope", "mail.read")["token"]
+
+    def called(token: str, tool: str, era: str) -> str:
+        bearer = ("--header", f"Authorization: Bearer {token}")
+        ran = ada("call", f"{hub.url}/mcp", tool, "to=bob", "body=Hello.", "--era", era, *bearer)
+        assert ran.code == 1
+        return ran.out + ran.err
+
+    for era in ERAS:
+        denied = called(reader, "msg_send", era)
+        assert "Your token lacks the scope mail.send." in denied
+        assert "does not list this tool" in denied
+        assert "The token is not valid" in called("sk_" + "0" * 64, "msg_send", era)
+        none = called(reader, "msg_inboxes", era)
+        assert "The server has no tool msg_inboxes. Did you mean msg_inbox" in none
+
+
+def test_a_server_that_wants_to_know_who_calls_is_told_once(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    async def do(asked: Asked) -> None:
+        await asked.say(401, b"no", content_type="text/plain")
+
+    async def main() -> None:
+        async with Place(do).open() as place:
+            done = await asyncio.to_thread(
+                forked.run, ["call", place.url], cwd=tmp_path, env=environment, timeout=60
+            )
+            said = "folkmoot: error: The server requires authorization (401)."
+            assert (done.returncode, done.stderr.splitlines()[0]) == (1, said)
+
+    run(main())
 
 
 def test_a_server_that_is_silent_to_discovery_is_an_older_one(

@@ -53,6 +53,9 @@ def test_check_says_that_a_file_is_right(folkmoot: Callable[..., Any], tmp_path:
     (tmp_path / "moot.toml").write_text("port = 1\n")
     ran = folkmoot("config", "check", "moot.toml")
     assert ran == (0, "moot.toml is valid: 1 setting in effect.\n", "")
+    assert folkmoot("config", "check", "--config", "moot.toml") == ran
+    twice = folkmoot("config", "check", "moot.toml", "--config", "other.toml")
+    assert (twice.code, "give the file once" in twice.err) == (ExitCode.USAGE, True)
     assert folkmoot("config", "check").out == (
         "There is no settings file. The environment is valid.\n"
     )

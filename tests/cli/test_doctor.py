@@ -80,6 +80,18 @@ def test_a_folder_in_good_order_is_well_and_stays_as_it_is(
     assert snapshot(data) == before
 
 
+@pytest.mark.requirement("hub.plain-http-warned")
+def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_doctor(
+    folkmoot: Callable[..., Any], start_hub: Callable[..., Any]
+) -> None:
+    ran = folkmoot("doctor", "--host", "0.0.0.0", "--port", "0")
+    assert (ran.code, ran.err) == (ExitCode.OK, "")
+    assert "warning  settings     --host: the hub listens on 0.0.0.0 without TLS" in ran.out
+    assert "→ Set tls.certificate and tls.key, or put a proxy" in ran.out
+    assert "listens on 0.0.0.0 without TLS" in start_hub("--host", "0.0.0.0").stop().err
+    assert "without TLS" not in start_hub().stop().err
+
+
 def test_a_running_hub_is_asked(
     examined: Callable[..., Any], start_hub: Callable[..., Any]
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.cli.output import ExitCode
-from tests.cli.conftest import Hub, Ran
+from tests.cli.conftest import Hub, Person, Ran
 
 
 @pytest.mark.requirement("credentials.many")
@@ -69,6 +69,75 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(
     assert [it["label"] for it in json.loads(folkmoot("tokens", "--json", **mine).out)] == [
         "recovered"
     ]
+
+
+@pytest.mark.requirement("credentials.second-computer")
+def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
+    start_hub: Callable[..., Hub], person: Callable[..., Person], tmp_path: Path
+) -> None:
+    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
+    ada = person(hub, "ada")
+    laptop = ada._replace(
+        environ={**ada.environ, "FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
+    )
+    token = ada.json("tokens", "create", "--label", "laptop")["token"]
+    add = ("account", "add", "--token", "-", "--url", hub.url)
+    for given, code, said in (
+        ("sk_" + "0" * 64, ExitCode.SIGNED_OUT, f"{hub.url} does not accept this token."),
+        ("nonsense", ExitCode.USAGE, "a token is sk_ and 64 letters and digits"),
+        ("", ExitCode.USAGE, "the standard input has no token"),
+    ):
+        ran = laptop(*add, given=given)
+        assert (ran.code, ran.out, said in " ".join(ran.err.split())) == (code, "", True), ran.err
+    shown = laptop("account", "add", "--token", token, "--url", hub.url)
+    assert (shown.code, "Use '--token -'" in shown.err) == (ExitCode.USAGE, True)
+    assert token not in shown.err
+    assert laptop.json("account", "list") == []
+
+    ran = laptop(*add, given=f"{token}\n")
+    place = tmp_path / "laptop.json"
+    told = f"Saved @ada on {hub.url} in {place}, which only you can read.\n"
+    assert ran == Ran(0, told, "")
+    assert laptop("account", "token", "ada").out.strip() == token
+    assert laptop.json("account", "whoami")["handle"] == "ada"
+
+    reader = ada.json("tokens", "create", "--scope", "mail.read")["token"]
+    ran = laptop(*add, given=reader)
+    assert (ran.code, "add --as HANDLE" in " ".join(ran.err.split())) == (ExitCode.USAGE, True)
+    assert laptop(*add, "--as", "ada", given=reader).code == 0
+    assert laptop("inbox").code == 0
+    wrong = laptop(*add, "--as", "bob", given=token)
+    assert (wrong.code, "a token of @ada" in wrong.err) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.requirement("credentials.connect-scope")
+def test_connect_gives_a_client_a_token_of_its_own_scope(
+    start_hub: Callable[..., Hub], person: Callable[..., Person], tmp_path: Path
+) -> None:
+    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
+    ada = person(hub, "ada")
+    file = tmp_path / "mcp.json"
+    wanted = ("connect", "cursor", "--scope", "mail.read rooms:square", "--file", str(file))
+    shown = ada(*wanted, "--dry-run")
+    assert (shown.code, "sk_…" in shown.out) == (0, True)
+    assert len(ada.json("tokens")) == 1
+    ran = ada(*wanted)
+    assert (ran.code, ran.err) == (0, "")
+    assert "Its token can do no more than: mail.read rooms:square." in ran.out
+    header = json.loads(file.read_text())["mcpServers"]["folkmoot"]["headers"]["Authorization"]
+    token = header.removeprefix("Bearer ")
+    assert token != ada("account", "token", "ada").out.strip()
+    bearer = ("--header", f"Authorization: Bearer {token}")
+    assert ada("call", f"{hub.url}/mcp", "msg_inbox", *bearer).code == 0
+    assert ada("call", f"{hub.url}/mcp", "msg_send", "to=bob", "body=x", *bearer).code == 1
+    made = {it["label"]: it["scope"] for it in ada.json("tokens")}
+    assert made["Cursor"] == "mail.read rooms:square"
+    # Nothing is created where the file has such an entry, or the scope does not exist.
+    assert ada(*wanted).code == ExitCode.FAILED
+    assert "There is no scope" in ada("connect", "cursor", "--scope", "all", "--file",
+                                      str(tmp_path / "other.json")).err  # fmt: skip
+    assert len(ada.json("tokens")) == 2
+    assert not (tmp_path / "other.json").exists()
 
 
 def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(

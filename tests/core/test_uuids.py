@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.uuids import MANY, Uuids, is_beginning, is_uuid
+from folkmoot.core.uuids import MANY, Uuids, as_stored, is_beginning, is_uuid
 
 MOMENTS = st.lists(st.floats(min_value=0, max_value=2**33), min_size=1, max_size=50)
 
@@ -69,9 +69,11 @@ def test_many_ids_at_once_follow_each_other_as_single_ones_do(
     assert all(UUID(id_).version == 7 for id_ in made[:: MANY // 2])
 
 
-def test_an_id_is_written_in_one_way() -> None:
+def test_an_id_in_capitals_is_the_same_id() -> None:
     whole = Uuids(lambda: 1.0, secrets.token_bytes)()
     assert is_uuid(whole)
-    assert not is_uuid(whole.upper())
+    assert is_uuid(whole.upper())
+    assert as_stored(whole.upper()) == whole
+    assert as_stored("Build-17") == "Build-17"
     assert not is_uuid(whole[:-1])
     assert not is_uuid(f"{whole}\n")

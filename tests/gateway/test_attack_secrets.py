@@ -39,7 +39,7 @@ def test_a_secret_in_the_path_of_an_address_is_in_no_log() -> None:
             "The server at https://a.org/x redirects to https://b.org/y, which is not followed.",
             "The server redirects to another address, which is not followed.",
         ),
-        ("It demands authorisation (401).", "It demands authorisation (401)."),
+        ("It requires authorization (401).", "It requires authorization (401)."),
     ],
 )
 def test_callers_are_not_told_where_a_server_is(why: str, told: str) -> None:

@@ -16,6 +16,7 @@ from folkmoot.operations import dispatch
 from tests.harness import ask, run
 from tests.interaction.test_mail_rates import Later, limited
 from tests.mcp_harness import Meeting, meeting, modern
+from tests.transports.rest.test_sessions import Browser
 
 WRONG = "AAAA-AAAA-AAAA"
 
@@ -54,6 +55,29 @@ def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
             assert await attempt(there, "alice", code, "127.0.0.66") == ""
 
     run(main())
+
+
+@pytest.mark.requirement("recovery.failures-outlive-a-restart")
+def test_failures_outlive_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        wrong = {"token": "sk_" + "0" * 64}
+        async with meeting(tmp_path, rate_limits="on") as there:
+            code = (await there.hub.accounts.register("alice")).recovery_code
+            for _ in range(5):
+                assert await attempt(there, "alice", WRONG, "127.0.0.66")
+            assert [await sign_in(there, wrong) for _ in range(21)][-2:] == [401, 429]
+        async with meeting(tmp_path, rate_limits="on") as there:
+            told = await attempt(there, "alice", code, "127.0.0.66")
+            assert told.startswith("Rate limit exceeded.")
+            assert await sign_in(there, wrong) == 429
+            assert await attempt(there, "alice", code, "127.0.0.1") == ""
+
+    run(main())
+
+
+async def sign_in(there: Meeting, given: dict[str, str]) -> int:
+    answer = await Browser(there.port).ask("POST", "/v1/session", given)
+    return answer.status
 
 
 @pytest.mark.requirement("recovery.address-failures", "recovery.unknown-handle")

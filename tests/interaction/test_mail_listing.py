@@ -9,7 +9,7 @@ import pytest
 from mcp.client import advertise
 
 from tests.harness import run
-from tests.mcp_harness import INITIALIZE, both_eras, meeting, modern, one_era, sse_json
+from tests.mcp_harness import INITIALIZE, Person, both_eras, meeting, modern, one_era, sse_json
 
 APPS = "io.modelcontextprotocol/ui"
 APP_TYPE = "text/html;profile=mcp-app"
@@ -115,7 +115,9 @@ def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
 
 @pytest.mark.requirement("app.seed-type", "mcp.app-only-listing")
 @both_eras
-def test_the_app_has_the_type_that_its_client_declares(era: str, tmp_path: Path) -> None:
+def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_when_read(
+    era: str, tmp_path: Path
+) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
             for types, served in (
@@ -125,15 +127,21 @@ def test_the_app_has_the_type_that_its_client_declares(era: str, tmp_path: Path)
             ):
                 apps = [advertise(APPS, {"mimeTypes": types})]
                 person = await there.stranger(extensions=apps)
-                read = await person.client.read_resource("ui://mmp-inbox")
-                assert [content.mime_type for content in read.contents] == [served]
+                assert await app_types(person) == (served, served)
             for settings in ({}, {"mimeTypes": SEED_TYPE}, {"mimeTypes": ["text/html"]}):
                 person = await there.stranger(extensions=[advertise(APPS, settings)])
                 assert len((await person.client.list_tools()).tools) == 38
-                read = await person.client.read_resource("ui://mmp-inbox")
-                assert [content.mime_type for content in read.contents] == [APP_TYPE]
+                assert await app_types(person) == (APP_TYPE, APP_TYPE)
 
     run(main())
+
+
+async def app_types(person: Person) -> tuple[str | None, str | None]:
+    """The type of the app where resources are listed, and where it is read."""
+    (content,) = (await person.client.read_resource("ui://mmp-inbox")).contents
+    listed = (await person.client.list_resources()).resources
+    (app,) = (each for each in listed if str(each.uri) == "ui://mmp-inbox")
+    return app.mime_type, content.mime_type
 
 
 @one_era

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.web.clients import CLIENTS
-from tests.harness import run
+from tests.harness import ask, run
 from tests.mcp_harness import INVALID, both_eras, meeting
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -472,12 +472,53 @@ def test_a_handle_with_localhost_behind_it_is_the_same_person(era: str, tmp_path
 
 
 @pytest.mark.requirement("auth.registration-closed")
-def test_a_closed_hub_takes_nobody(tmp_path: Path) -> None:
+def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, registration="closed") as there:
             stranger = await there.stranger()
             sentence = await stranger.refused("msg/register", handle="alice")
             assert sentence == "Registration is closed on this server."
+            made = await there.hub.accounts.add("alice")
+            alice = await there.returning(made.token)
+            sentence = await alice.refused("msg/invite")
+            assert sentence == (
+                "Registration is closed here, so an invite would not work. Ask the operator to "
+                "invite them by their handle."
+            )
+            bearer = {"authorization": f"Bearer {made.token}"}
+            bearer["content-type"] = "application/json"
+            answer = await ask(there.port, "/v1/invites", method="POST", headers=bearer, body=b"{}")
+            assert (answer.status, "registration_closed" in answer.text) == (403, True)
+
+    run(main())
+
+
+@both_eras
+def test_ids_in_capitals_are_found(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            alice, bob = await there.people("alice", "bob")
+            sent = await alice.call("msg/send", to="bob", body="One")
+            message, thread = sent["message_id"].upper(), sent["thread_id"].upper()
+            assert len((await bob.call("msg/inbox", thread_id=thread, peek=True))["messages"]) == 1
+            answered = await bob.call("msg/reply", message_id=message, body="Two")
+            assert answered["thread_id"] == sent["thread_id"]
+            again = await alice.call("msg/send", to="bob", body="Three", reply_to=message)
+            page = await bob.call("msg/thread", thread_id=thread, peek=True)
+            assert page["messages"][0]["reply_to"] == sent["message_id"]
+            third = again["message_id"].upper()
+            before = (await bob.call("msg/digest"))["total_unread"]
+            await bob.call("msg/mark_read", thread_id=thread, message_ids=[third])
+            assert (await bob.call("msg/digest"))["total_unread"] == before - 1
+            for tool in ("msg/archive", "msg/star", "msg/mute"):
+                done = await bob.call(tool, thread_id=thread)
+                assert done["thread_id"] == sent["thread_id"]
+            bearer = {"authorization": f"Bearer {bob.token}"}
+            answer = await ask(there.port, f"/v1/threads/{thread}", headers=bearer)
+            assert answer.status == 200, answer.text
+            assert (await bob.call("msg/delete_message", message_id=third))["message_id"]
+            await bob.call("msg/delete_thread", thread_id=thread, confirm=True)
+            assert (await bob.call("msg/inbox"))["messages"] == []
 
     run(main())
 

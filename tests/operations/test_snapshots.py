@@ -26,6 +26,7 @@ from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.names import NameStyle
 from folkmoot.operations import CATALOGUE, Caller
 from folkmoot.operations.arguments import decode
+from folkmoot.operations.mail import APP_TYPE
 from folkmoot.operations.openapi import document
 from folkmoot.transports.mcp.arrivals import Exchange
 from folkmoot.transports.mcp.lists import Lists, own_lists
@@ -35,12 +36,12 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 INFO = {"name": "folkmoot", "title": "Folkmoot", "version": "1"}
 STYLES: tuple[NameStyle, ...] = get_args(NameStyle)
 ERAS = ("sessions", "stateless")
-MODES: dict[str, dict[str, bool]] = {
+MODES: dict[str, dict[str, Any]] = {
     "model": {},
-    "app": {"apps": True},
+    "app": {"app": APP_TYPE},
     "all": {"all_tools": True},
     "search": {"search": True},
-    "search-app": {"search": True, "apps": True},
+    "search-app": {"search": True, "app": APP_TYPE},
 }
 
 
@@ -51,13 +52,13 @@ def listing(style: NameStyle, era: str, mode: str) -> bytes:
     listings = Listings(own_lists(CATALOGUE), server_info=INFO)
     gateway: Any = SimpleNamespace(listings=listings, search=unused)
     lists = Lists(CATALOGUE, HubRights(unused, SystemClock(), accounts), gateway, INFO)
-    settings = {"apps": False, **MODES[mode]}
-    apps = settings.pop("apps")
+    settings = {"app": "", **MODES[mode]}
+    app = settings.pop("app")
     session: Any = None if era == "stateless" else object()
     exchange = Exchange(
         caller=Caller(), scope={}, head=read_head(()), names=style, session=session, **settings
     )
-    return bytes(lists.result(TOOLS_LIST, exchange, apps=apps))
+    return bytes(lists.result(TOOLS_LIST, exchange, app=app))
 
 
 def kept(name: str, seen: str) -> str:

@@ -338,3 +338,27 @@ def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int) -> Non
     assert all(
         note.startswith("FOLKMOOT_PUBLIC_URL: public_url has a path") for note in loaded.advice
     )
+
+
+@pytest.mark.requirement("hub.plain-http-warned")
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"HOST": "0.0.0.0"}, 1),
+        ({"HOST": "::"}, 1),
+        ({"HOST": "192.168.1.5", "PUBLIC_URL": "http://moot.example"}, 1),
+        ({"HOST": "0.0.0.0", "PUBLIC_URL": "https://moot.example"}, 0),
+        ({"HOST": "0.0.0.0", "TLS_CERTIFICATE": "a.pem", "TLS_KEY": "b.pem"}, 0),
+        ({"HOST": "127.0.0.2"}, 0),
+        ({"HOST": "localhost"}, 0),
+    ],
+)
+def test_listening_on_the_network_without_tls_is_warned_of(
+    environ: dict[str, str], told: int
+) -> None:
+    loaded = load(environ={f"FOLKMOOT_{name}": value for name, value in environ.items()})
+    assert len(loaded.advice) == told
+    assert all(
+        note.startswith(f"FOLKMOOT_HOST: the hub listens on {environ['HOST']} without TLS")
+        for note in loaded.advice
+    )

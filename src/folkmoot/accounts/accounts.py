@@ -60,6 +60,7 @@ from folkmoot.core.errors import (
     CannotSend,
     HandleInvalid,
     InviteNotOpen,
+    RegistrationClosed,
     TokenInvalid,
     UserNotFound,
 )
@@ -327,6 +328,11 @@ class Accounts:
 
     async def create_invite(self, viewer: Account | None, message: str | None = None) -> str:
         """Make an invite and answer its code; without a viewer it is the operator's."""
+        if viewer is not None and self._policy == "closed":
+            raise RegistrationClosed(
+                "Registration is closed here, so an invite would not work. Ask the operator to "
+                "invite them by their handle."
+            )
         self._quotas.check_disk()
         now, code = self._now(), new_invite_code()
         code_hash = hash_secret(code)

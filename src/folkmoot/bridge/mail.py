@@ -51,7 +51,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import Response
 from folkmoot.core.ports import Clock
-from folkmoot.core.uuids import is_beginning
+from folkmoot.core.uuids import as_stored, is_beginning
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.operations.row import NOTICE, notice_about
 
@@ -130,7 +130,8 @@ class MailEncryption(CallInterceptor):
 
         It was seen here, or is looked up among the latest ones.
         """
-        owner, start = self._device.owner, message_id.strip().lower()
+        message_id = as_stored(message_id.strip())
+        owner, start = self._device.owner, message_id.lower()
         seen = await asyncio.to_thread(self._ledger.by_id, owner, message_id)
         if seen is not None:
             return seen

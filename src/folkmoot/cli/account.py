@@ -13,6 +13,7 @@ import typer
 from folkmoot.cli.backup import export_own
 from folkmoot.cli.commands import Fields, Output, Table, account_command, group
 from folkmoot.cli.credentials import (
+    ACCOUNT_UNKNOWN,
     AsOption,
     HandleArgument,
     HubOption,
@@ -21,6 +22,7 @@ from folkmoot.cli.credentials import (
     UrlOption,
     YesOption,
     changing,
+    checked_handle,
     confirm_name,
     credentials_path,
     handle_argument,
@@ -38,7 +40,7 @@ from folkmoot.cli.options import (
 from folkmoot.cli.output import aligned, say, say_data
 from folkmoot.cli.show import Column
 from folkmoot.client.http import hub_url
-from folkmoot.core.errors import CredentialsUnusable
+from folkmoot.core.errors import CredentialsUnusable, NotSignedIn, ScopeMissing, ToolRefused
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -58,6 +60,17 @@ PrivacyOption = Annotated[
     choice(
         "--privacy", "LEVEL", ("public", "contacts_only", "private"),
         "public, contacts_only or private.",
+    ),
+]  # fmt: skip
+TOKEN = re.compile(r"sk_[0-9a-f]{64}")
+TokenOption = Annotated[
+    str, option("--token", "-", "- asks for the token, or reads it from the standard input.")
+]
+WhoseTokenOption = Annotated[
+    str | None,
+    option(
+        "--as", "HANDLE",
+        "Whose token it is, if its scope does not let it read that itself.", checked_handle,
     ),
 ]  # fmt: skip
 NewHandleArgument = Annotated[str, argument("NEW", "The new handle.")]
@@ -120,7 +133,7 @@ def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption 
     keyring = read_keyring()
     hub = hub_for(keyring, url)
     kept = next((it for it in keyring.accounts if (it.hub, it.handle) == (hub, handle)), None)
-    code = (kept.recovery_code if kept else "") or ask_code()
+    code = (kept.recovery_code if kept else "") or ask_secret("recovery code")
 
     def get_back(hub: str) -> Login:
         made = hub_at(hub).recover_account(handle, code)
@@ -135,14 +148,69 @@ def recover(handle: LostArgument, url: HubOption = None, *, as_json: JsonOption 
         )
 
 
-def ask_code() -> str:
-    """The recovery code, typed or piped; never an argument, which every process could read."""
+def add(
+    token: TokenOption = "-",  # noqa: S107
+    url: HubOption = None,
+    handle: WhoseTokenOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Save an account you have on this computer.
+
+    Asks for one of its tokens, or reads it from the standard input, and checks it with the hub.
+    Create one for each computer with 'folkmoot tokens create'.
+    """
+    if token != "-":  # noqa: S105
+        raise typer.BadParameter(
+            "other programs can read arguments. Use '--token -', and give the token when asked or "
+            "on the standard input"
+        )
+    given = ask_secret("token")
+    if TOKEN.fullmatch(given) is None:
+        raise typer.BadParameter("a token is sk_ and 64 letters and digits")
+    with changing() as keyring:
+        hub = hub_for(keyring, url)
+        own = owner_of(hub, given, handle)
+        kept = next((it for it in keyring.accounts if (it.hub, it.handle) == (hub, own)), None)
+        login = Login(hub, own, given, kept.recovery_code if kept else "")
+        keyring.put(login)
+    if as_json:
+        say_data({"handle": login.handle, "hub": login.hub})
+        return
+    say(f"Saved {login.name} in {credentials_path()}, which only you can read.")
+    show_default(read_keyring(), login)
+
+
+def owner_of(hub: str, token: str, handle: str | None) -> str:
+    """Whose a token is; the hub tells it unless the token's scope is too small."""
+    try:
+        own = hub_at(hub, token).get_account().handle
+    except NotSignedIn as error:
+        if error.message != ACCOUNT_UNKNOWN:
+            raise
+        raise NotSignedIn(f"{hub} does not accept this token. Nothing was saved.") from None
+    except ToolRefused as error:
+        if error.data.get("refused") != ScopeMissing.code:
+            raise
+        if handle is None:
+            raise typer.BadParameter(
+                "the token is valid, but its scope does not let it read whose it is; add "
+                "--as HANDLE"
+            ) from None
+        return handle
+    if handle not in (None, own):
+        raise typer.BadParameter(f"this is a token of @{own}, not of @{handle}")
+    return own
+
+
+def ask_secret(what: str) -> str:
+    """A secret, typed or piped; never an argument, which every process could read."""
     if sys.stdin is not None and sys.stdin.isatty():
-        return str(typer.prompt("Recovery code", hide_input=True, err=True)).strip()
-    code = sys.stdin.readline(100).strip() if sys.stdin else ""
-    if not code:
-        raise typer.BadParameter("the standard input has no recovery code")
-    return code
+        return str(typer.prompt(what.capitalize(), hide_input=True, err=True)).strip()
+    secret = sys.stdin.readline(200).strip() if sys.stdin else ""
+    if not secret:
+        raise typer.BadParameter(f"the standard input has no {what}")
+    return secret
 
 
 def enter(get: Callable[[str], Login], url: str | None, *, as_json: bool) -> Login:
@@ -183,6 +251,11 @@ def show_saved_place(keyring: Keyring, login: Login) -> str:
         f"'folkmoot account token {login.handle}' shows the token again. The recovery code is not "
         "shown again."
     )
+    return show_default(keyring, login)
+
+
+def show_default(keyring: Keyring, login: Login) -> str:
+    """Say if commands run as someone else; return the option that chooses the account."""
     first = keyring.accounts[0]
     if first == login:
         return ""
@@ -314,6 +387,7 @@ def token(handle: HandleArgument, url: UrlOption = None) -> None:
 app = group(
     {
         "list": list_accounts,
+        "add": add,
         "use": use,
         "forget": forget,
         "token": token,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -25,7 +25,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import ExitCode, complain, run_until_stopped, say_data
 from folkmoot.cli.show import word
-from folkmoot.core.errors import UnknownTool
+from folkmoot.core.errors import ServerRefused, UnknownTool
 from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL, TOOLS_LIST
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ UpstreamTransportOption = Annotated[
 
 
 WEB: Final = ("http://", "https://")
+NO_SUCH_TOOL: Final = (None, "unknown_tool")
+"""What an error says in `data.code` that is about the name; only hubs say anything there."""
 
 WordsArgument = Annotated[
     list[str] | None,
@@ -219,9 +221,15 @@ async def perform(connect: Connect, wanted: CallOptions) -> bool:
             else:
                 show_offer(offer, time.monotonic() - began)
             return True
-        method, params, what = await request_for(caller, wanted)
+        request = await request_for(caller, wanted)
+        method, params, what = request.method, request.params, request.subject
         began = time.monotonic()
-        result = await caller.result(method, params)
+        try:
+            result = await caller.result(method, params)
+        except ServerRefused as error:
+            if request.unlisted and error.data.get("told", {}).get("code") in NO_SUCH_TOOL:
+                raise UnknownTool(request.unlisted) from None
+            raise
         seconds = time.monotonic() - began
         if wanted.as_json:
             say_data(result)
@@ -229,7 +237,8 @@ async def perform(connect: Connect, wanted: CallOptions) -> bool:
             show_result(result, what, seconds, caller)
     failed = result.get("isError") is True
     if failed and not wanted.as_json:
-        complain(f"{word(what)} failed; what it says is above.")
+        unlisted = " The server does not list this tool." if request.unlisted else ""
+        complain(f"{word(what)} failed; what it says is above.{unlisted}")
     return not failed
 
 
@@ -250,28 +259,42 @@ async def offered(caller: PlainClient) -> ServerOffer:
     )
 
 
-async def request_for(caller: PlainClient, wanted: CallOptions) -> tuple[str, dict[str, Any], str]:
-    """The request to send: its method, its params, and the name of its subject."""
+class ServerRequest(Struct, frozen=True):
+    """A request to send, the name of its subject, and what to say if there is no such tool."""
+
+    method: str
+    params: dict[str, Any]
+    subject: str
+    unlisted: str = ""
+
+
+async def request_for(caller: PlainClient, wanted: CallOptions) -> ServerRequest:
+    """The request to send.
+
+    A tool that is not listed is called all the same, with arguments read by their look: only the
+    server can say whether there is no such tool, or not for this caller.
+    """
     if wanted.uri:
-        return RESOURCES_READ, {"uri": wanted.uri}, wanted.uri
+        return ServerRequest(RESOURCES_READ, {"uri": wanted.uri}, wanted.uri)
     if wanted.prompt:
         texts: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
         texts["properties"] = {each.partition("=")[0]: {"type": "string"} for each in wanted.pairs}
         given = typed_arguments(wanted.pairs, texts, wanted.whole)
-        return PROMPTS_GET, {"name": wanted.prompt, "arguments": given}, wanted.prompt
+        params = {"name": wanted.prompt, "arguments": given}
+        return ServerRequest(PROMPTS_GET, params, wanted.prompt)
     tools = await caller.listed(TOOLS_LIST, "tools")
-    tool = found_tool(tools, wanted)
-    schema = tool.get("inputSchema")
-    given = typed_arguments(wanted.pairs, schema, wanted.whole)
-    return TOOLS_CALL, {"name": tool["name"], "arguments": given}, tool["name"]
-
-
-def found_tool(tools: Sequence[dict[str, Any]], wanted: CallOptions) -> dict[str, Any]:
-    """The tool that was named; `UnknownTool` suggests similar names."""
     by_name = {each["name"]: each for each in tools if isinstance(each.get("name"), str)}
+    name, unlisted = named_tool(by_name, wanted)
+    schema = by_name[name].get("inputSchema") if name in by_name else None
+    given = typed_arguments(wanted.pairs, schema, wanted.whole)
+    return ServerRequest(TOOLS_CALL, {"name": name, "arguments": given}, name, unlisted)
+
+
+def named_tool(listed: Collection[str], wanted: CallOptions) -> tuple[str, str]:
+    """The tool that was named; if it is not listed, also what to say where it does not exist."""
     for prefix in ("", *wanted.own_names):
-        if wanted.tool.startswith(prefix) and (name := wanted.tool[len(prefix) :]) in by_name:
-            return by_name[name]
-    near = difflib.get_close_matches(wanted.tool, by_name, n=3)
+        if wanted.tool.startswith(prefix) and (name := wanted.tool[len(prefix) :]) in listed:
+            return name, ""
+    near = difflib.get_close_matches(wanted.tool, listed, n=3)
     like = f" Did you mean {' or '.join(map(word, near))}?" if near else ""
-    raise UnknownTool(f"The server has no tool {word(wanted.tool)}.{like}")
+    return wanted.tool, f"The server has no tool {word(wanted.tool)}.{like}"

@@ -10,18 +10,30 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from folkmoot.cli.client_files import put_json_entry, put_toml_entry
-from folkmoot.cli.credentials import AsOption, HubOption, Login, fits, hub_for, read_keyring
+from folkmoot.cli.credentials import (
+    AsOption,
+    HubOption,
+    Login,
+    fits,
+    hub_at,
+    hub_for,
+    read_keyring,
+)
 from folkmoot.cli.limits import MAX_CLIENT_FILE_BYTES
 from folkmoot.cli.options import flag, option
 from folkmoot.cli.output import PROGRAM, complain, say
+from folkmoot.cli.show import word
 from folkmoot.core.errors import ClientFileUnusable
 from folkmoot.staging import staged
 from folkmoot.web.clients import CLIENTS, NAME, Client
+
+if TYPE_CHECKING:
+    from folkmoot.client.methods import CreatedCredential
 
 MASKED = "sk_…"
 """Stands for the token wherever an entry is shown."""
@@ -95,6 +107,14 @@ BridgeOption = Annotated[
     bool,
     flag("--bridge", "Have the client start 'folkmoot bridge', which encrypts mail end to end."),
 ]
+ScopeOption = Annotated[
+    str | None,
+    option(
+        "--scope", "SCOPES",
+        "Create a token for the client that can do only this, such as 'mail.read rooms:square'; "
+        "'folkmoot tokens create --help' lists the scopes.  [default: your own token]",
+    ),
+]  # fmt: skip
 ForceOption = Annotated[bool, flag("--force", "Replace an existing entry of that name.")]
 
 
@@ -109,13 +129,15 @@ def connect(
     no_token: NoTokenOption = False,
     search: SearchOption = False,
     bridge: BridgeOption = False,
+    scope: ScopeOption = None,
     force: ForceOption = False,
 ) -> None:
     """Add your hub to an MCP client's settings file.
 
     Everything else in the file stays as it is, including comments, and a copy of the previous file
     is kept beside it. If the file can't be parsed, it is not changed. If you have an account on the
-    hub, its token is written too; with --bridge it is not, since the bridge has it.
+    hub, its token is written too; with --bridge it is not, since the bridge has it. With --scope a
+    new token is created for the client, which can do no more than that.
 
     Goose keeps its settings in YAML, which is not edited: the lines to paste are printed.
     """
@@ -124,38 +146,71 @@ def connect(
         raise typer.BadParameter("--name must be a name")
     if bridge and (search or no_token):
         raise typer.BadParameter("--bridge goes with neither --search nor --no-token")
+    if scope and (bridge or no_token):
+        raise typer.BadParameter("--scope goes with neither --bridge nor --no-token")
     if bridge:
         login = read_keyring().find(url, handle)
         hub, token, entry = login.hub, "", bridge_entry(known, name, login)
         shown = entry
     else:
-        hub, token = meant(url, handle, no_token=no_token)
+        hub, token = meant(url, handle, no_token=no_token, needed=scope is not None)
         endpoint = f"{hub}/mcp{'?tools=search' if search else ''}"
         entry = known.entry(name, endpoint, token)
         shown = known.entry(name, endpoint, MASKED if token else "")
-    if known.format not in PUT:
+    pasted = known.format not in PUT
+    path = None if pasted else settings_file(known, file)
+    text = None if path is None else read(path)
+    if path is not None:
+        # Before a token is created: nothing may be left behind that nobody uses.
+        changed = put_entry(known, path, text, name, entry, force=force)
+    made = None
+    if scope and not dry_run:
+        asked = hub_at(hub, token)
+        made = asked.create_credential(scope=scope, label=known.name)
+        entry = known.entry(name, endpoint, made.token)
+    if path is None:
         paste(
             known, file, {name: shown if dry_run else entry}, has_token=bool(token) and not dry_run
         )
+        say_scope(made)
         return
-    path = settings_file(known, file)
-    text = read(path)
-    try:
-        changed = PUT[known.format](text or "", known.member, name, entry, force=force)
-    except ClientFileUnusable as error:
-        raise ClientFileUnusable(f"{path}: {error.message}") from None
     if dry_run:
         say(f"In {path}:", err=True)
         say(known.text({known.member: {name: shown}}))
         return
-    kept = put(path, text, changed)
+    try:
+        if made is not None:
+            changed = put_entry(known, path, text, name, entry, force=force)
+        kept = put(path, text, changed)
+    except ClientFileUnusable:
+        if made is not None:
+            asked.revoke_credential(made.id)
+        raise
     what = f"the bridge for {hub}" if bridge else hub
     say(f"Added {what} to {known.name if client in FILES else 'the client'}, in {path}.")
     if kept is not None:
         say(f"The previous file is {kept}.")
     if not token and not bridge:
         say("No token was written. Ask your assistant to register you, or use 'folkmoot register'.")
+    say_scope(made)
     say("Restart the client to use it.")
+
+
+def put_entry(
+    client: Client, path: Path, text: str | None, name: str, entry: dict[str, Any], *, force: bool
+) -> str:
+    """The text of a settings file with an entry."""
+    try:
+        return PUT[client.format](text or "", client.member, name, entry, force=force)
+    except ClientFileUnusable as error:
+        raise ClientFileUnusable(f"{path}: {error.message}") from None
+
+
+def say_scope(made: CreatedCredential | None) -> None:
+    """Say what the client's own token can do, if it has one."""
+    if made is not None:
+        what, id_ = word(made.scope), word(made.id)
+        say(f"Its token can do no more than: {what}. 'folkmoot tokens revoke {id_}' revokes it.")
 
 
 def paste(client: Client, file: Path | None, entries: dict[str, Any], *, has_token: bool) -> None:
@@ -182,10 +237,10 @@ def bridge_entry(client: Client, name: str, login: Login) -> dict[str, Any]:
     return client.started(name, sys.executable, ["-m", PROGRAM, *arguments])
 
 
-def meant(url: str | None, handle: str | None, *, no_token: bool) -> tuple[str, str]:
-    """The hub and the token to write; none for someone who has no account there."""
+def meant(url: str | None, handle: str | None, *, no_token: bool, needed: bool) -> tuple[str, str]:
+    """The hub and the token to write; unless it is needed, none for someone without an account."""
     keyring = read_keyring()
-    if handle is not None:
+    if handle is not None or needed:
         login = keyring.find(url, handle)
         return login.hub, "" if no_token else login.token
     hub = hub_for(keyring, url)

@@ -124,7 +124,8 @@ def nobody(hub: str | None, handle: str | None) -> str:
     where = f" on {hub}" if hub else ""
     return (
         f"You are not signed in{who}{where}. 'folkmoot register HANDLE' creates an "
-        "account; 'folkmoot account recover HANDLE' recovers one you have."
+        "account; 'folkmoot account add' saves one you have, and 'folkmoot account recover HANDLE' "
+        "recovers it."
     )
 
 

@@ -341,7 +341,7 @@ def doctor(
             for line in error.data["problems"]
         ]
     else:
-        findings += [check_settings(loaded), check_tls(loaded.settings)]
+        findings += [*check_settings(loaded), check_tls(loaded.settings)]
         findings += [check_recording(loaded.settings), check_interceptors(loaded.settings)]
         findings += check_backends(loaded)
         findings.extend(check_data(loaded.settings))
@@ -354,9 +354,12 @@ def doctor(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def check_settings(loaded: Loaded) -> Finding:
-    """Which file is read, and how many settings are not the default."""
+def check_settings(loaded: Loaded) -> Iterator[Finding]:
+    """Which file is read, how many settings are not the default, and what is unwise about them."""
     changed = sum(origin != "default" for origin in loaded.origins.values())
     file = loaded.file or "no settings file"
     how = f"{changed} changed from the default" if changed else "all defaults"
-    return Finding("settings", "ok", f"{file}; {how}")
+    yield Finding("settings", "ok", f"{file}; {how}")
+    for note in loaded.advice:
+        text, _, what_to_do = note.partition(". ")
+        yield Finding("settings", "warning", text, f"{what_to_do}." if what_to_do else "")

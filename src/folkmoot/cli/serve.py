@@ -92,6 +92,7 @@ def show(
 @app.command()
 def check(
     file: FileArgument = None,
+    config: ConfigOption = None,
     data: DataOption = None,
 ) -> None:
     """Check a settings file and report every problem.
@@ -99,15 +100,17 @@ def check(
     Also checks the environment, as a hub would read both. Each problem is reported with its line,
     and the exit code is 3.
     """
-    loaded = settings_from(str(file) if file else None, runs=True, data=data)
+    if file and config:
+        raise typer.BadParameter("give the file once: FILE or --config FILE")
+    loaded = settings_from(str(file) if file else config, runs=True, data=data)
     if loaded.file is None:
         say("There is no settings file. The environment is valid.")
-        return
-    count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
-    told = [counted(count, "setting")]
-    if loaded.gateway.backends:
-        told.append(counted(len(loaded.gateway.backends), "backend"))
-    say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
+    else:
+        count = sum(origin.startswith(f"{loaded.file}:") for origin in loaded.origins.values())
+        told = [counted(count, "setting")]
+        if loaded.gateway.backends:
+            told.append(counted(len(loaded.gateway.backends), "backend"))
+        say(f"{loaded.file} is valid: {' and '.join(told)} in effect.")
     for note in (*loaded.notes, *loaded.advice):
         complain(f"{note}.", kind="warning")
 

@@ -40,6 +40,14 @@ class TokenBuckets(Generic[K]):
     def __len__(self) -> int:
         return len(self._buckets)
 
+    def find(self, key: K) -> Bucket | None:
+        """The bucket of a key, if something was taken from it."""
+        return self._buckets.get(key)
+
+    def restore(self, key: K, bucket: Bucket) -> None:
+        """Put a bucket back, after all that opened earlier."""
+        self._buckets[key] = bucket
+
     def take(
         self,
         key: K,

@@ -9,7 +9,7 @@ from typing import Final
 SHORT: Final = 8
 """Characters of an id that people are shown, and that are enough to name it by."""
 WHOLE: Final = 36
-_FORM: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FORM: Final = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _CHARACTERS: Final = frozenset("0123456789abcdef-")
 
 MANY: Final = 256
@@ -78,8 +78,13 @@ class Uuids:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text is an id."""
+    """Whether a text is an id, in small letters or in capitals."""
     return _FORM.fullmatch(text) is not None
+
+
+def as_stored(text: str) -> str:
+    """An id in small letters, as the hub writes it; a text that is no id stays as it is."""
+    return text.lower() if is_uuid(text) else text
 
 
 def is_beginning(text: str) -> bool:

@@ -71,7 +71,8 @@ def read_cursor(what: What, cursor: str) -> ListPlace:
 
 
 Own: TypeAlias = Callable[[NameStyle, bool], list[Definition]]
-"""What the hub itself adds to a list, in a style, with what only apps use or without."""
+"""What the hub itself adds to a list, in a style: tools with those only for apps or without, and
+resources with the older type of apps or with today's."""
 
 MEMBERS: Final[dict[What, str]] = {
     "tools": "tools",

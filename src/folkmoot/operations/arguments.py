@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core.uuids import as_stored
 from folkmoot.operations.limits import MAX_ARGUMENT_DEPTH, MAX_NAME_SHOWN, MAX_NAMES_SHOWN
 from folkmoot.operations.schema import nulls_of, schema_of
 
@@ -51,6 +52,8 @@ def decode(takes: type[A], arguments: Any) -> A:
     if None in arguments.values():
         kept = nulls_of(takes)
         given = {name: it for name, it in arguments.items() if it is not None or name in kept}
+    for name in getattr(takes, "__uuids__", ()):
+        given = with_small_letters(given, name)
     try:
         decoded = msgspec.convert(given, takes)
         # Text that is no UTF-8 can come from an interceptor; to write it is the quickest look.
@@ -64,6 +67,16 @@ def decode(takes: type[A], arguments: Any) -> A:
     if free := free_members(takes):
         check_inside({name: value for name, value in given.items() if name in free})
     return decoded
+
+
+def with_small_letters(given: dict[str, Any], name: str) -> dict[str, Any]:
+    """The arguments with the UUIDs in one of them as the hub writes them."""
+    value = given.get(name)
+    if isinstance(value, str):
+        return {**given, name: as_stored(value)}
+    if isinstance(value, list):
+        return {**given, name: [as_stored(it) if isinstance(it, str) else it for it in value]}
+    return given
 
 
 @cache

@@ -88,6 +88,7 @@ class Send(Arguments, frozen=True, kw_only=True):
     """A message to someone."""
 
     __exactly_one__ = ("body", "encrypted_payload")
+    __uuids__ = ("reply_to",)
 
     to: Annotated[str, says("Recipient handle (without @ prefix)")]
     body: (
@@ -130,6 +131,7 @@ class Reply(Arguments, frozen=True, kw_only=True):
     """An answer to a message."""
 
     __exactly_one__ = ("body", "encrypted_payload")
+    __uuids__ = ("message_id",)
 
     message_id: Annotated[str, says("The UUID of the message to reply to")]
     body: Annotated[str, says("Plaintext reply body (server encrypts)")] | None = None
@@ -156,6 +158,8 @@ async def reply(call: Call[Reply]) -> Sent:
 
 class ReadInbox(Arguments, frozen=True, kw_only=True):
     """Which messages, and whether to wait for them."""
+
+    __uuids__ = ("thread_id",)
 
     thread_id: (
         Annotated[
@@ -216,6 +220,8 @@ def deliver_page(call: Call[Any], page: MailPage) -> tuple[list[MailMessage], st
 
 class DeleteMessage(Arguments, frozen=True, kw_only=True):
     """One message."""
+
+    __uuids__ = ("message_id",)
 
     message_id: Annotated[str, says("The UUID of the message to delete, or how it begins")]
 

@@ -11,6 +11,7 @@ from folkmoot.core.errors import (
     CannotAddSelf,
     CannotBlockSelf,
     ContactNotFound,
+    RegistrationClosed,
     UserNotFound,
 )
 from folkmoot.operations.rate_limits import MISSED, by_user, every_try, when_done
@@ -329,6 +330,7 @@ PEOPLE = (
         effect="adds",
         reaches_others=True,
         limits=(OperationLimit("invite", by_user, when_done),),
+        errors=(RegistrationClosed,),
         routes=(
             Route(
                 "POST",

@@ -48,6 +48,8 @@ class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     __exactly_one__: ClassVar[tuple[str, ...]] = ()
     """Arguments of which exactly one must be given."""
+    __uuids__: ClassVar[tuple[str, ...]] = ()
+    """Arguments that are UUIDs, or lists of them; they may be written in capitals."""
     __also__: ClassVar[dict[str, Any]] = {}
     """What the OpenAPI document says of them beside what each of them is."""
 

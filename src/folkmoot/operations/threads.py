@@ -56,6 +56,8 @@ async def threads(call: Call[Threads]) -> ThreadPage:
 class ReadThread(Arguments, frozen=True, kw_only=True):
     """Which thread, and which part of it."""
 
+    __uuids__ = ("thread_id",)
+
     thread_id: ThreadId
     limit: MessagesLimit = 50
     cursor: Cursor | None = None
@@ -87,6 +89,8 @@ async def digest(call: Call[Nothing]) -> Digest:
 class MarkRead(Arguments, frozen=True, kw_only=True):
     """One thread, or some messages of it."""
 
+    __uuids__ = ("thread_id", "message_ids")
+
     thread_id: Annotated[str, says("UUID of the thread to mark as read")]
     message_ids: (
         Annotated[
@@ -115,6 +119,8 @@ async def mark_read(call: Call[MarkRead]) -> ThreadDone:
 class DeleteThread(Arguments, frozen=True, kw_only=True):
     """One thread, and whether the user agrees."""
 
+    __uuids__ = ("thread_id",)
+
     thread_id: Annotated[str, says("UUID of the thread to delete")]
     confirm: (
         Annotated[bool, says("Whether to delete it; clients that can ask the user do so")] | None
@@ -132,6 +138,8 @@ async def delete_thread(call: Call[DeleteThread]) -> ThreadDone:
 
 class ChangeState(Arguments, frozen=True, kw_only=True):
     """One thread, and whether its state is to be taken back."""
+
+    __uuids__ = ("thread_id",)
 
     thread_id: ThreadId
     undo: bool = False

@@ -13,7 +13,14 @@ from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
 from folkmoot import __version__
-from folkmoot.core.errors import ServerRefused, ServerTimeout, ServerUnreachable, TransportClosed
+from folkmoot.core.errors import (
+    ERRORS,
+    CarryError,
+    ServerRefused,
+    ServerTimeout,
+    ServerUnreachable,
+    TransportClosed,
+)
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -171,9 +178,12 @@ async def calling(
         yield caller
 
 
-def refused(error: ErrorObject) -> ServerRefused:
-    """A server's error as one of ours."""
+def refused(error: ErrorObject) -> CarryError:
+    """A server's error as one of ours, and that of the way to it as it is."""
     data = error.data if type(error.data) is dict else {}
+    kind = ERRORS.get(str(data.get("code")))
+    if error.code == CarryError.jsonrpc and kind is not None and issubclass(kind, CarryError):
+        return kind(error.message)
     return ServerRefused(f"The server says: {error.message} ({error.code})", told=data)
 
 

@@ -27,6 +27,7 @@ from folkmoot.core.errors import (
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
+from folkmoot.core.uuids import as_stored
 from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.access import IN
 from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_DECIDABLE, MAX_ROOMS_ASKED
@@ -346,7 +347,7 @@ async def approve(
         payload["params"] = asked.params
     kind = f"mcp.request{view.kind.removeprefix('mcp.proposal')}"
     target = target_of(view, to)
-    stored = await _post(rooms, visitor, room, kind, id_, payload, to=[target])
+    stored = await _post(rooms, visitor, room, kind, view.id, payload, to=[target])
     return Outcome(view.id, "fulfilled", stored.sender, stored.seq, stored.id, to=target)
 
 
@@ -354,7 +355,7 @@ async def reject(rooms: Rooms, visitor: Visitor, room: str, id_: str, reason: st
     """Say no to a proposal; the room's policy says how many must."""
     if not reason.strip():
         raise ArgumentInvalid("A rejection needs a reason.", field="reason")
-    await find(rooms, visitor, room, id_)
+    id_ = (await find(rooms, visitor, room, id_)).id
     payload = {"reason": reason}
     stored = await _post(rooms, visitor, room, "mcpx.reject.proposal", id_, payload)
     view = await find(rooms, visitor, room, id_)
@@ -393,6 +394,8 @@ async def answer_to(
 async def find(rooms: Rooms, visitor: Visitor, room: str, id_: str) -> ProposalView:
     """The proposal with an id."""
     found = await rooms.proposals(visitor, room, id_=id_)
+    if not found and as_stored(id_) != id_:
+        found = await rooms.proposals(visitor, room, id_=as_stored(id_))
     if not found:
         raise ProposalUnknown("There is no such proposal in the room.")
     return found[0]

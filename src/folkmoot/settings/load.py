@@ -36,6 +36,7 @@ from folkmoot.settings.files import (
 )
 from folkmoot.settings.limits import MAX_NODE_MESSAGE_BYTES, MAX_PROBLEMS
 from folkmoot.settings.model import Settings
+from folkmoot.settings.types import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,6 +47,12 @@ if TYPE_CHECKING:
 PATH: Final = (
     "public_url has a path: MCP and REST work below it, but the inbox and the console do not. Give "
     "the hub a host name of its own to use them"
+)
+
+PLAIN: Final = (
+    "the hub listens on {host} without TLS, so tokens and mail cross the network unencrypted. Set "
+    "tls.certificate and tls.key, or put a proxy with TLS in front and set public_url to its "
+    "https:// address"
 )
 
 
@@ -77,6 +84,9 @@ def advice(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "public_url", PATH
     if settings.cluster.address and not settings.bus.url:
         yield "cluster.address", "cluster.address has no effect without bus.url"
+    encrypted = settings.tls.certificate or urlsplit(settings.public_url).scheme == "https"
+    if not is_loopback(settings.host) and not encrypted:
+        yield "host", PLAIN.format(host=settings.host)
 
 
 PREFIX = "FOLKMOOT_"

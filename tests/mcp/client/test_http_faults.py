@@ -50,13 +50,17 @@ def answer_of(do: Do, message: ProtocolMessage | None = None, **options: Any) ->
 @pytest.mark.parametrize(
     ("status", "code", "sentence"),
     [
-        (401, "server_answer_invalid", "The server demands authorisation (401)."),
+        (401, "server_answer_invalid", "The server requires authorization (401)."),
         (404, "server_answer_invalid", "The server has nothing at this address (404)."),
-        (405, "server_answer_invalid", "The server does not take messages at this address (405)."),
-        (418, "server_answer_invalid", "The server does not answer the request (418)."),
+        (
+            405,
+            "server_answer_invalid",
+            "The server does not accept messages at this address (405).",
+        ),
+        (418, "server_answer_invalid", "The server rejected the request (418)."),
         (500, "server_unreachable", "The server failed (500)."),
         (503, "server_unreachable", "The server failed (503)."),
-        (302, "server_answer_invalid", "The server does not answer the request (302)."),
+        (302, "server_answer_invalid", "The server rejected the request (302)."),
     ],
 )
 def test_a_status_that_is_no_answer_is_an_error_for_who_asked(

@@ -23,7 +23,7 @@ from folkmoot.cli.show import (
     word,
 )
 from folkmoot.core.errors import ToolRefused
-from folkmoot.core.uuids import is_uuid
+from folkmoot.core.uuids import as_stored, is_uuid
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -168,14 +168,14 @@ def withdraw(hub: HubClient, name: given.RoomArgument, which: given.ProposalArgu
 
 def proposal_id(client: HubClient, name: str, which: str) -> str:
     """The id of the proposal with a number or an id."""
-    return which if is_uuid(which) else found(client, name, which).id
+    return which if is_uuid(which) and which.islower() else found(client, name, which).id
 
 
 def found(client: HubClient, name: str, which: str) -> Proposal:
     """The proposal with a number or an id."""
     wanted = which.removeprefix("#")
     for proposal in proposed(client, name):
-        if wanted in (str(proposal.seq), proposal.id):
+        if wanted in (str(proposal.seq), proposal.id) or as_stored(wanted) == proposal.id:
             return proposal
     raise ToolRefused(f"There is no proposal {one_line(which)} in the room.")
 

@@ -252,15 +252,15 @@ def _tls(tls: ssl.SSLObject | None) -> TlsInfo | None:
 
 
 _REFUSALS: Final[dict[int, str]] = {
-    400: "The server refuses the request as malformed",
-    401: "The server demands authorisation",
+    400: "The server rejected the request as malformed",
+    401: "The server requires authorization",
     403: "The server does not allow this",
     404: "The server has nothing at this address",
-    405: "The server does not take messages at this address",
-    406: "The server cannot answer in a form that is understood here",
+    405: "The server does not accept messages at this address",
+    406: "The server has no answer in a format that is supported here",
     413: "The message is larger than the server accepts",
-    415: "The server does not take JSON",
-    429: "The server asks to be asked less often",
+    415: "The server does not accept JSON",
+    429: "The server's rate limit was exceeded; try again later",
 }
 TRY_AGAIN: Final = frozenset({408, 425, 429})
 SERVER_FAILED: Final = 500
@@ -278,5 +278,5 @@ def refusal_of(status: int, *, in_session: bool = False) -> FolkmootError:
         return SessionNotFound("The server no longer knows this session.", status=status)
     if status >= SERVER_FAILED:
         return ServerUnreachable(f"The server failed ({status}).", status=status)
-    words = _REFUSALS.get(status, "The server does not answer the request")
+    words = _REFUSALS.get(status, "The server rejected the request")
     return ServerAnswerInvalid(f"{words} ({status}).", status=status)

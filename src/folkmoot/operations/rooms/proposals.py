@@ -249,10 +249,13 @@ async def reject(call: Call[Decide]) -> DecidedProposal:
 
 async def withdraw(call: Call[Decide]) -> DecidedProposal:
     """Take one's own proposal back."""
+    from folkmoot.rooms import proposals
+
     given = call.arguments
+    found = await proposals.find(call.services.rooms, call.visitor, given.room, given.proposal)
     payload = {} if given.reason is None else {"reason": given.reason}
     kind = "mcpx.withdraw.proposal"
-    stored = await post(call, given.room, kind, payload, about=given.proposal)
+    stored = await post(call, given.room, kind, payload, about=found.id)
     return DecidedProposal(
         room=given.room,
         proposal=given.proposal,

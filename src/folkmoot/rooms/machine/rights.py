@@ -21,6 +21,7 @@ from folkmoot.core.errors import (
     TooManyOpen,
 )
 from folkmoot.core.strict import same
+from folkmoot.core.uuids import as_stored
 from folkmoot.rooms.limits import MAX_GRANT_BYTES, MAX_GRANT_CAPABILITIES, MAX_REASON, RoomBounds
 from folkmoot.rooms.machine.model import Role, RoomSettings
 
@@ -137,7 +138,8 @@ class Grants:
     def find(self, asked: GrantTerms, recipient: str | None) -> list[Grant]:
         """What a revocation is about: never nothing."""
         if asked.grant_id is not None:
-            grant = self._grants.get(asked.grant_id)
+            # An id that a client chose in capitals is its own; ours are in small letters.
+            grant = self._grants.get(asked.grant_id) or self._grants.get(as_stored(asked.grant_id))
             found = [grant] if grant and recipient in (None, grant.recipient) else []
         else:
             found = [grant for grant in self if grant.recipient == recipient]

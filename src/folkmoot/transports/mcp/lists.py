@@ -16,7 +16,7 @@ from folkmoot.gateway.part import kind_of
 from folkmoot.mcp import wire
 from folkmoot.mcp.wire import members_of
 from folkmoot.names import STYLES
-from folkmoot.operations.mail import APP_META, APP_TYPE, APP_TYPES, INBOX_APP
+from folkmoot.operations.mail import APP_META, APP_TYPE, APP_TYPES, INBOX_APP, OLD_APP_TYPE
 from folkmoot.transports.mcp.notices import INBOX
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ RESOURCES: Final[list[Definition]] = [
         "_meta": APP_META,
     },
 ]
+RESOURCES_WITH_OLD_APP: Final[list[Definition]] = [
+    {**each, "mimeType": OLD_APP_TYPE} if each["uri"] == INBOX_APP else each for each in RESOURCES
+]
 
 
 def server_info(version: str) -> dict[str, Any]:
@@ -75,7 +78,7 @@ def own_lists(catalogue: ToolCatalogue) -> Mapping[What, Own]:
     """The hub's own entries, by list."""
     return {
         "tools": lambda style, apps: catalogue.listing(style, app_only=apps),
-        "resources": lambda _style, _apps: RESOURCES,
+        "resources": lambda _style, apps: RESOURCES_WITH_OLD_APP if apps else RESOURCES,
     }
 
 
@@ -126,9 +129,9 @@ class Lists:
         }
 
     def result(
-        self, method: str, exchange: Exchange, *, apps: bool, cursor: str | None = None
+        self, method: str, exchange: Exchange, *, app: str = "", cursor: str | None = None
     ) -> Raw:
-        """A page of a list, for the one who asks.
+        """A page of a list, for the one who asks, whose client shows apps of this type.
 
         A bad cursor is an `ArgumentInvalid`, and a list that is denied a `CapabilityDenied`.
         """
@@ -140,7 +143,9 @@ class Lists:
             what,
             self._rights.of_principal(exchange.caller.principal),
             exchange.names if what in STYLED else "canonical",
-            apps=what == "tools" and (apps or exchange.all_tools),
+            apps=bool(app or exchange.all_tools)
+            if what == "tools"
+            else what == "resources" and app == OLD_APP_TYPE,
             stateless=stateless,
             cursor=cursor,
         )

@@ -283,7 +283,7 @@ class HubService:
         page: Raw = self._lists.result(
             asked.request.method,
             asked.caller,
-            apps=bool(app_type(asked.capabilities)),
+            app=app_type(asked.capabilities),
             cursor=cursor,
         )
         return McpAnswer(page)
