@@ -104,13 +104,11 @@ class KnownIdentities:
         if len(self._by_hash) > self._most:
             self._drop(next(iter(self._by_hash)))
 
-    def forget(self, credential_id: str, account_id: str | None) -> None:
-        """Drop an ended credential, and every credential created with it."""
+    def forget(self, credential_id: str) -> None:
+        """Drop a credential that ended, or that must be read again."""
         self.moment += 1
-        for hashed in tuple(self._of_account.get(account_id, ())):
-            credential = self._by_hash[hashed].credential
-            if credential_id in {credential.id, credential.parent_id}:
-                self._drop(hashed)
+        if (hashed := self._hashes.get(credential_id)) is not None:
+            self._drop(hashed)
 
     def forget_account(self, account_id: str) -> None:
         """An account was changed: what was read of it before is not remembered any more."""
@@ -155,8 +153,8 @@ class Authentication:
         self.renew: Callable[[str], Awaitable[None]] | None = None
         """Awaited with each account that was not remembered: reads what it was granted again."""
         self._used: set[str] = set()
-        self._browsers: dict[str, str | None] = {}
-        """Browser sessions that were used, and whose they are."""
+        self._browsers: set[str] = set()
+        """Browser sessions that were used."""
         store.bus.listen(ACCOUNTS, self._account_changed)
         store.bus.listen(CREDENTIALS, self._credential_ended)
         store.bus.listen_doubt(self.known.forget_all)
@@ -165,7 +163,7 @@ class Authentication:
         self.known.forget_account(about(event))
 
     def _credential_ended(self, event: Event) -> None:
-        self.known.forget(about(event), event.data["account"])
+        self.known.forget(about(event))
 
     async def by_hash(self, hashed: str) -> Identity | None:
         """Who is behind the secret with this hash, also where the account is suspended."""
@@ -211,7 +209,7 @@ class Authentication:
         if credential.expires_at is not None and credential.expires_at <= self._clock.now():
             return None
         if credential.kind == "browser":
-            self._browsers[credential.id] = credential.account_id
+            self._browsers.add(credential.id)
         else:
             self._used.add(credential.parent_id or credential.id)
         return identity
@@ -365,7 +363,7 @@ class Authentication:
         """
         now, used, browsers = int(self._clock.now()), sorted(self._used), self._browsers
         self._used.clear()
-        self._browsers = {}
+        self._browsers = set()
 
         async def renew(tx: Tx) -> None:
             for credential_id in sorted(browsers):
@@ -377,8 +375,8 @@ class Authentication:
             if browsers:
                 await self._store.write(renew)
                 # What is known of them says when they would have ended.
-                for credential_id, account_id in browsers.items():
-                    self.known.forget(credential_id, account_id)
+                for credential_id in browsers:
+                    self.known.forget(credential_id)
             if self._owners is not None and not await self._owners.is_first():
                 return
             # A hub that has nothing to remove writes nothing.
