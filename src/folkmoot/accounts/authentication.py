@@ -32,6 +32,7 @@ from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import OPERATOR, audit_logger
 from folkmoot.core.errors import (
     ArgumentInvalid,
+    ConfirmationInvalid,
     CredentialNotFound,
     StoreError,
     TokenInvalid,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.accounts")
 
+CONFIRM: Final = "To create a token in a browser, give one of your tokens once more."
 FIRST: Final = "first token"
 RECOVERED: Final = "recovered"
 
@@ -226,13 +228,15 @@ class Authentication:
         expires_in: int | None = None,
         scope: str = "",
         by: str = "",
+        confirmed: Credential | None = None,
         operated: bool = False,
     ) -> NewToken:
         """Make one more token for an account; its secret is told this once.
 
         One that is made with another, whose id is `by`, may do no more and must expire no later;
-        without a `scope` it may do the same. Which scopes there are is not checked here. One that
-        is `operated` is made by the operator; only such a one may run the hub.
+        without a `scope` it may do the same. In a browser a token must be `confirmed` too: the new
+        one may do no more than that, and lasts no longer. Which scopes there are is not checked
+        here. One that is `operated` is made by the operator; only such a one may run the hub.
         """
         if len(label) > MAX_LABEL or not label.isprintable():
             raise ArgumentInvalid(
@@ -253,15 +257,24 @@ class Authentication:
             asking = await queries.by_id(tx, by) if by else None
             if by and asking is None:
                 raise TokenInvalid
-            held = WHOLE if asking is None else scope_of(asking[1].credential.scope)
+            used = None if asking is None else asking[1].credential
+            in_browser = used is not None and used.kind == "browser"
+            if in_browser and confirmed is None:
+                raise ConfirmationInvalid(CONFIRM)
+            if confirmed is not None and await queries.by_id(tx, confirmed.id) is None:
+                raise TokenInvalid
+            held = WHOLE if used is None else scope_of(used.scope)
             wanted = scope_of(scope or " ".join(held.words - {OPERATE}))
-            if not operated and (not held.covers(wanted) or wanted.has(OPERATE)):
-                raise ArgumentInvalid(
-                    "A token that you create can have no scope that the token you use has not: "
-                    f"{held.text}.",
-                    field="scope",
-                )
-            latest = None if asking is None else await self._latest(tx, asking[1].credential)
+            for each in (held, WHOLE if confirmed is None else scope_of(confirmed.scope)):
+                if not operated and (not each.covers(wanted) or wanted.has(OPERATE)):
+                    raise ArgumentInvalid(
+                        "A token that you create can have no scope that the token you use has "
+                        f"not: {each.text}.",
+                        field="scope",
+                    )
+            # It can outlast the session it is made in, but not the token that confirms it.
+            lender = confirmed if in_browser else used
+            latest = None if lender is None else lender.expires_at
             if latest is not None and (until is None or until > latest):
                 raise ArgumentInvalid(
                     "The token you use expires, so one that you create with it must too: give "
@@ -272,7 +285,9 @@ class Authentication:
             if most:
                 there = await queries.count_of(tx, account.id)
                 self._quotas.check("tokens_per_account", there + 1, most)
-            made = token_of(account.id, label, now, until, wanted.text)
+            # Times are whole seconds; what is made in a session is younger than that.
+            began = now if used is None else max(now, used.created_at + in_browser)
+            made = token_of(account.id, label, began, until, wanted.text)
             await queries.insert(tx, made, hash_secret(token))
             return made
 
@@ -281,16 +296,6 @@ class Authentication:
             "token.created", account, made.id, OPERATOR if operated else account.handle
         )
         return NewToken(made, token)
-
-    async def _latest(self, tx: Tx, asking: Credential) -> int | None:
-        """When a token expires at the latest that is made with a credential; None is never.
-
-        Someone in a browser may make one that outlasts the session, but not what opened that.
-        """
-        if asking.kind != "browser":
-            return asking.expires_at
-        parent = await queries.by_id(tx, asking.parent_id) if asking.parent_id else None
-        return None if parent is None else parent[1].credential.expires_at
 
     async def revoke(
         self,

@@ -502,7 +502,10 @@ def test_an_operators_code_opens_a_session_that_operates_and_only_then(tmp_path:
             assert len((await operator.get("/v1/accounts"))["people"]) == 1
             # It is ada's session beside, and nothing that is made with it operates.
             assert (await operator.get(ME))["handle"] == "ada"
-            made = done(await operator.ask("POST", TOKENS, {"label": "more"}), 201)
+            answer = await operator.ask(
+                "POST", TOKENS, {"label": "more"}, folkmoot_confirm=ada.token
+            )
+            made = done(answer, 201)
             assert made["scope"] == "*"
             link = done(await operator.ask("POST", "/v1/me/codes"), 201)
             other = Browser(here.port)
@@ -589,8 +592,47 @@ def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(tmp_path:
             listed = (await ada.get(TOKENS))["credentials"]
             assert len(listed) == MAX_BROWSER_SESSIONS + 1
             # Tokens have their own quota, and may outlast the session they are made in.
-            answer = await browsers[1].ask("POST", TOKENS, {"label": "laptop"})
+            laptop = {"label": "laptop"}
+            answer = await browsers[1].ask("POST", TOKENS, laptop, folkmoot_confirm=ada.token)
             assert done(answer, 201)["expires_at"] is None
+
+    run(main())
+
+
+@pytest.mark.requirement("browser.tokens-confirmed")
+def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada, browser = await signed_in(here, "ada")
+            bob = await here.person("bob")
+            narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
+            brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
+
+            async def create(where: Browser, token: str | None, **wanted: Any) -> Answer:
+                return await where.ask("POST", TOKENS, wanted, folkmoot_confirm=token)
+
+            count = len((await ada.get(TOKENS))["credentials"])
+            for wrong in (None, "sk_" + "0" * 64, "nonsense", bob.token):
+                refused(await create(browser, wrong), 403, "confirmation_invalid")
+            assert len((await ada.get(TOKENS))["credentials"]) == count
+            # With the token it was opened with; what it makes then is younger, at once.
+            made = done(await create(browser, ada.token, label="laptop"), 201)["token"]
+            grown = done(await Asker(here.port, made).ask("POST", TOKENS, {}), 201)["token"]
+            later = await opened_from(browser, here.port)
+            for token in (made, grown):
+                for where in (browser, later):
+                    answer = refused(await create(where, token), 403, "confirmation_invalid")
+                    assert "older" in answer["message"]
+            done(await create(later, ada.token), 201)
+            # Whoever signs in with it anew shows it.
+            again = await Browser(here.port).sign_in(made)
+            done(await create(again, made), 201)
+            # It has no more scope and no more life than what confirmed it.
+            fresh = await Browser(here.port).sign_in(made)
+            refused(await create(fresh, narrow), 400, "argument_invalid")
+            done(await create(fresh, narrow, scope="account"), 201)
+            refused(await create(fresh, brief), 400, "argument_invalid")
+            done(await create(fresh, brief, expires_in=10), 201)
 
     run(main())
 
