@@ -36,7 +36,7 @@ def followed(count: int) -> tuple[MemoryBus, Callable[[], None]]:
     readers = []
     for number in range(count):
         who = Principal(f"account{number}", f"person{number}")
-        following = Following(principal=who, id=who.account_id, credential_ids=(f"c_{number}",))
+        following = Following(principal=who, id=who.account_id, credential_id=f"c_{number}")
         readers.append(streams.follow(following))
     follower = readers[0][0]
     stream = follower.stream

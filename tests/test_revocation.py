@@ -66,6 +66,30 @@ class Token(Revocable):
         await authentication.revoke(self.bob.account, self.credential.id)
 
 
+class LaterSession(Token):
+    """A browser session of the third generation: opened with codes made in sessions."""
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        browsers, maker = self.nodes[0].accounts.browsers, self.credential.id
+        for _ in range(3):
+            code = await browsers.create_code(self.bob.account, maker)
+            account, parent, _ = await browsers.use_code(code.code)
+            made = await browsers.open(account.id, parent)
+            assert made is not None
+            maker, self.secret = made.credential.id, made.token
+        for node in self.nodes:
+            assert await self.may(node)
+
+    async def may(self, node: Hub) -> bool:
+        if not hasattr(self, "secret"):
+            return await super().may(node)
+        where = f"localhost:{port(node)}"
+        cookie = f"folkmoot_{port(node)}={self.secret}"
+        headers = {"host": where, "cookie": cookie, "sec-fetch-site": "same-origin"}
+        return (await ask(port(node), "/v1/threads", headers=headers)).status == 200
+
+
 class Grant(Revocable):
     """A right of which a deny takes something away again."""
 
@@ -97,7 +121,7 @@ class Membership(Revocable):
         assert done.status == 200, done
 
 
-KINDS = pytest.mark.parametrize("kind", [Token, Grant, Membership])
+KINDS = pytest.mark.parametrize("kind", [Token, LaterSession, Grant, Membership])
 
 
 async def until(holds: Callable[[], Awaitable[bool]], seconds: float = WAIT_SECONDS) -> None:

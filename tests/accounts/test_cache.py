@@ -12,14 +12,14 @@ from tests.accounts.support import World, run
 from tests.store.support import Gate
 
 
-def identity(name: str, owner: str = "", parent: str | None = None) -> Identity:
+def identity(name: str, owner: str = "") -> Identity:
     account = Account(owner or name, name, name, "", "public", "", "person", "", None, 0, 0)
-    credential = Credential(f"c_{name}", "token", account.id, None, parent, "", 0, None, None)
+    credential = Credential(f"c_{name}", "token", account.id, None, None, "", 0, None, None)
     return Identity(credential, account, principal_of(account))
 
 
-def remember(known: KnownIdentities, name: str, owner: str = "", parent: str | None = None) -> None:
-    known.put(f"hash of {name}", identity(name, owner, parent), read_at=known.moment)
+def remember(known: KnownIdentities, name: str, owner: str = "") -> None:
+    known.put(f"hash of {name}", identity(name, owner), read_at=known.moment)
 
 
 def test_only_so_many_are_remembered_and_the_one_not_seen_longest_goes_first() -> None:
@@ -33,22 +33,21 @@ def test_only_so_many_are_remembered_and_the_one_not_seen_longest_goes_first() -
     assert known.get("hash of a") == identity("a")
 
 
-def test_a_credential_that_ended_is_forgotten_with_its_children_and_no_other() -> None:
+def test_a_credential_that_ended_is_forgotten_and_no_other() -> None:
     known = KnownIdentities()
-    for name, parent in (("token", None), ("session", "c_token"), ("other", None)):
-        remember(known, name, "ann", parent)
+    for name in ("token", "other"):
+        remember(known, name, "ann")
     remember(known, "bob")
-    known.forget("c_token", "ann")
-    assert known.get("hash of token") is known.get("hash of session") is None
+    known.forget("c_token")
+    assert known.get("hash of token") is None
     assert known.get("hash of other") is not None
-    known.forget("c_unknown", "ann")
-    known.forget("c_unknown", None)
+    known.forget("c_unknown")
     assert len(known) == 2
 
 
 def test_what_was_read_before_a_change_is_not_remembered_after_it() -> None:
     known = KnownIdentities()
-    for forget in (lambda: known.forget("c_a", "a"), lambda: known.forget_account("a")):
+    for forget in (lambda: known.forget("c_a"), lambda: known.forget_account("a")):
         read_at = known.moment
         remember(known, "a")
         forget()

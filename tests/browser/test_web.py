@@ -306,6 +306,12 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, des
     expect(web.text("Your profile is saved.")).to_be_visible()
     assert gus.call("msg/whoami")["display_name"] == "Gus the Great"
     web.field("New token: what is it for?").fill("laptop")
+    again = web.field("One of your tokens, once more")
+    web.ignored = ("403",)
+    again.fill("sk_wrong")
+    web.button("Create", exact=True).click()
+    expect(web.page.get_by_role("alert")).to_contain_text("not valid, or not yours")
+    again.fill(gus.token)
     web.button("Create", exact=True).click()
     made = web.field("Token", exact=True).input_value()
     web.button("I have saved it").click()

@@ -253,6 +253,12 @@ export type CreateCodeFor = {
   operate?: boolean | null;
 };
 
+export type CreateCredential = {
+  label?: string;
+  expires_in?: number;
+  scope?: string;
+};
+
 export type CreateCredentialFor = {
   label?: string;
   expires_in?: number;
@@ -617,12 +623,6 @@ export type Named = {
   name: string;
   own: string;
   findings: Array<string>;
-};
-
-export type NewCredential = {
-  label?: string;
-  expires_in?: number;
-  scope?: string;
 };
 
 export type OpenInvitation = {

@@ -111,6 +111,8 @@ function HandlePart({ mailbox }: { mailbox: Mailbox }) {
 function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string) => void }) {
   const [all, setAll] = useState<Credential[] | null>(null);
   const [label, setLabel] = useState("");
+  const [token, setToken] = useState("");
+  const [error, setError] = useState("");
   const [made, setMade] = useState("");
   const load = () => mailbox.attempt(async () => setAll(await credentials()));
   useEffect(() => void load(), []);
@@ -121,13 +123,17 @@ function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string
       mailbox.say(it.kind === "browser" ? "That browser is signed out." : "The token is revoked.");
       await load();
     });
-  const create = () =>
-    mailbox.attempt(async () => {
-      const token = await createToken(label.trim(), "");
-      setMade(token.token);
-      setLabel("");
-      await load();
-    });
+  const create = async () => {
+    setError("");
+    try {
+      setMade((await createToken(label.trim(), token.trim())).token);
+    } catch (failure) {
+      return setError(sentence(failure));
+    }
+    setLabel("");
+    setToken("");
+    await load();
+  };
   const browsers = all?.filter((it) => it.kind === "browser") ?? [];
   const tokens = all?.filter((it) => it.kind !== "browser") ?? [];
   return (
@@ -154,16 +160,27 @@ function Opened({ mailbox, onGone }: { mailbox: Mailbox; onGone: (reason: string
             />
           ))}
         </ul>
+        <Field
+          label="New token: what is it for?"
+          value={label}
+          onInput={setLabel}
+          most={100}
+          placeholder="laptop"
+        />
         <div class="inline">
           <Field
-            label="New token: what is it for?"
-            value={label}
-            onInput={setLabel}
+            label="One of your tokens, once more"
+            secret
+            value={token}
+            onInput={setToken}
             onEnter={() => void create()}
-            most={100}
-            placeholder="laptop"
+            most={200}
+            hint="So that nobody can make a token in a browser that you left open."
+            error={error}
           />
-          <Button onClick={() => void create()}>Create</Button>
+          <Button disabled={!token.trim()} onClick={() => void create()}>
+            Create
+          </Button>
         </div>
         {made && (
           <Notice tone="warning">

@@ -44,11 +44,15 @@ const SAID: Record<string, readonly string[]> = {
 const UNAUTHORISED = 401;
 const CALL_MS = 30_000;
 
-/** One request of this page. Changes carry a header that no other page can send. */
-export async function ask<T>(method: Method, path: string, body?: unknown): Promise<T> {
+/**
+ * One request of this page. Changes carry a header that no other page can send; `confirm` is a
+ * token that is given once more.
+ */
+export async function ask<T>(method: Method, path: string, body?: unknown, confirm = ""): Promise<T> {
   const headers: Record<string, string> = {};
   if (method !== "GET") headers["folkmoot-page"] = "1";
   if (body !== undefined) headers["content-type"] = "application/json";
+  if (confirm) headers["folkmoot-confirm"] = confirm;
   let response: Response;
   try {
     response = await fetch(path, {

@@ -13,11 +13,8 @@ export const signOut = () => ask<unknown>("DELETE", "/v1/session");
 
 export const credentials = async () =>
   (await ask<hub.Credentials>("GET", "/v1/me/credentials")).credentials;
-export const createToken = (label: string, scope: string) =>
-  ask<hub.CreatedCredential>("POST", "/v1/me/credentials", {
-    ...(label ? { label } : {}),
-    ...(scope ? { scope } : {}),
-  });
+export const createToken = (label: string, confirm: string) =>
+  ask<hub.CreatedCredential>("POST", "/v1/me/credentials", label ? { label } : {}, confirm);
 export const revoke = (id: string) =>
   ask<unknown>("DELETE", `/v1/me/credentials/${encodeURIComponent(id)}`);
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from folkmoot import audit
 from folkmoot.accounts import (
@@ -36,6 +36,7 @@ from folkmoot.accounts.model import (
     Belongings,
     BlockedPage,
     ContactPage,
+    Credential,
     Farewell,
     FoundAccount,
     HandleChange,
@@ -58,16 +59,23 @@ from folkmoot.accounts.search import search
 from folkmoot.core.errors import (
     AccountSuspended,
     CannotSend,
+    ConfirmationInvalid,
     HandleInvalid,
     InviteNotOpen,
     RegistrationClosed,
     TokenInvalid,
+    TokenRefused,
     UserNotFound,
 )
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, RoomOwners, Sealer, Store, Tx
 from folkmoot.names.grammar import parse_handle
 from folkmoot.quotas import Quotas, used_by
+
+NOT_YOURS: Final = "Give one of your tokens once more: this one is not valid, or not yours."
+TOO_YOUNG: Final = (
+    "Give an older token: this one was made after you signed in here. Or sign in again with it."
+)
 
 Joined: TypeAlias = Callable[[Tx, Account], Awaitable[None]]
 """Joins the transaction of a change of an account."""
@@ -216,6 +224,25 @@ class Accounts:
         if identity.account.suspended_at is not None:
             raise AccountSuspended
         return identity
+
+    async def confirm(self, credential_id: str, token: str) -> Credential:
+        """The credential of a token that someone gives once more, to show that they have it.
+
+        It must be of the account that `credential_id` opens. In a browser it must be older than
+        the sign-in: else whoever finds a browser open could make themselves one to show.
+        """
+        try:
+            given = (await self.identify(token)).credential
+        except TokenRefused:
+            given = None
+        came_from = await self._store.read(lambda tx: credentials.lineage(tx, credential_id))
+        if given is None or not came_from or given.account_id != came_from[0].account_id:
+            raise ConfirmationInvalid(NOT_YOURS)
+        signed_in = [each.created_at for each in came_from if each.kind == "browser"]
+        opened_with = any(each.id == given.id for each in came_from)
+        if signed_in and given.created_at > min(signed_in) and not opened_with:
+            raise ConfirmationInvalid(TOO_YOUNG)
+        return given
 
     async def still_valid(self, credential_id: str) -> Account | None:
         """The account that a credential opens, if it still does."""

@@ -32,6 +32,7 @@ from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import OPERATOR, audit_logger
 from folkmoot.core.errors import (
     ArgumentInvalid,
+    ConfirmationInvalid,
     CredentialNotFound,
     StoreError,
     TokenInvalid,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("folkmoot.accounts")
 
+CONFIRM: Final = "To create a token in a browser, give one of your tokens once more."
 FIRST: Final = "first token"
 RECOVERED: Final = "recovered"
 
@@ -104,13 +106,11 @@ class KnownIdentities:
         if len(self._by_hash) > self._most:
             self._drop(next(iter(self._by_hash)))
 
-    def forget(self, credential_id: str, account_id: str | None) -> None:
-        """Drop an ended credential, and every credential created with it."""
+    def forget(self, credential_id: str) -> None:
+        """Drop a credential that ended, or that must be read again."""
         self.moment += 1
-        for hashed in tuple(self._of_account.get(account_id, ())):
-            credential = self._by_hash[hashed].credential
-            if credential_id in {credential.id, credential.parent_id}:
-                self._drop(hashed)
+        if (hashed := self._hashes.get(credential_id)) is not None:
+            self._drop(hashed)
 
     def forget_account(self, account_id: str) -> None:
         """An account was changed: what was read of it before is not remembered any more."""
@@ -155,8 +155,8 @@ class Authentication:
         self.renew: Callable[[str], Awaitable[None]] | None = None
         """Awaited with each account that was not remembered: reads what it was granted again."""
         self._used: set[str] = set()
-        self._browsers: dict[str, str | None] = {}
-        """Browser sessions that were used, and whose they are."""
+        self._browsers: set[str] = set()
+        """Browser sessions that were used."""
         store.bus.listen(ACCOUNTS, self._account_changed)
         store.bus.listen(CREDENTIALS, self._credential_ended)
         store.bus.listen_doubt(self.known.forget_all)
@@ -165,7 +165,7 @@ class Authentication:
         self.known.forget_account(about(event))
 
     def _credential_ended(self, event: Event) -> None:
-        self.known.forget(about(event), event.data["account"])
+        self.known.forget(about(event))
 
     async def by_hash(self, hashed: str) -> Identity | None:
         """Who is behind the secret with this hash, also where the account is suspended."""
@@ -211,7 +211,7 @@ class Authentication:
         if credential.expires_at is not None and credential.expires_at <= self._clock.now():
             return None
         if credential.kind == "browser":
-            self._browsers[credential.id] = credential.account_id
+            self._browsers.add(credential.id)
         else:
             self._used.add(credential.parent_id or credential.id)
         return identity
@@ -228,13 +228,15 @@ class Authentication:
         expires_in: int | None = None,
         scope: str = "",
         by: str = "",
+        confirmed: Credential | None = None,
         operated: bool = False,
     ) -> NewToken:
         """Make one more token for an account; its secret is told this once.
 
         One that is made with another, whose id is `by`, may do no more and must expire no later;
-        without a `scope` it may do the same. Which scopes there are is not checked here. One that
-        is `operated` is made by the operator; only such a one may run the hub.
+        without a `scope` it may do the same. In a browser a token must be `confirmed` too: the new
+        one may do no more than that, and lasts no longer. Which scopes there are is not checked
+        here. One that is `operated` is made by the operator; only such a one may run the hub.
         """
         if len(label) > MAX_LABEL or not label.isprintable():
             raise ArgumentInvalid(
@@ -255,15 +257,24 @@ class Authentication:
             asking = await queries.by_id(tx, by) if by else None
             if by and asking is None:
                 raise TokenInvalid
-            held = WHOLE if asking is None else scope_of(asking[1].credential.scope)
+            used = None if asking is None else asking[1].credential
+            in_browser = used is not None and used.kind == "browser"
+            if in_browser and confirmed is None:
+                raise ConfirmationInvalid(CONFIRM)
+            if confirmed is not None and await queries.by_id(tx, confirmed.id) is None:
+                raise TokenInvalid
+            held = WHOLE if used is None else scope_of(used.scope)
             wanted = scope_of(scope or " ".join(held.words - {OPERATE}))
-            if not operated and (not held.covers(wanted) or wanted.has(OPERATE)):
-                raise ArgumentInvalid(
-                    "A token that you create can have no scope that the token you use has not: "
-                    f"{held.text}.",
-                    field="scope",
-                )
-            latest = None if asking is None else await self._latest(tx, asking[1].credential)
+            for each in (held, WHOLE if confirmed is None else scope_of(confirmed.scope)):
+                if not operated and (not each.covers(wanted) or wanted.has(OPERATE)):
+                    raise ArgumentInvalid(
+                        "A token that you create can have no scope that the token you use has "
+                        f"not: {each.text}.",
+                        field="scope",
+                    )
+            # It can outlast the session it is made in, but not the token that confirms it.
+            lender = confirmed if in_browser else used
+            latest = None if lender is None else lender.expires_at
             if latest is not None and (until is None or until > latest):
                 raise ArgumentInvalid(
                     "The token you use expires, so one that you create with it must too: give "
@@ -274,7 +285,9 @@ class Authentication:
             if most:
                 there = await queries.count_of(tx, account.id)
                 self._quotas.check("tokens_per_account", there + 1, most)
-            made = token_of(account.id, label, now, until, wanted.text)
+            # Times are whole seconds; what is made in a session is younger than that.
+            began = now if used is None else max(now, used.created_at + in_browser)
+            made = token_of(account.id, label, began, until, wanted.text)
             await queries.insert(tx, made, hash_secret(token))
             return made
 
@@ -283,16 +296,6 @@ class Authentication:
             "token.created", account, made.id, OPERATOR if operated else account.handle
         )
         return NewToken(made, token)
-
-    async def _latest(self, tx: Tx, asking: Credential) -> int | None:
-        """When a token expires at the latest that is made with a credential; None is never.
-
-        Someone in a browser may make one that outlasts the session, but not what opened that.
-        """
-        if asking.kind != "browser":
-            return asking.expires_at
-        parent = await queries.by_id(tx, asking.parent_id) if asking.parent_id else None
-        return None if parent is None else parent[1].credential.expires_at
 
     async def revoke(
         self,
@@ -365,7 +368,7 @@ class Authentication:
         """
         now, used, browsers = int(self._clock.now()), sorted(self._used), self._browsers
         self._used.clear()
-        self._browsers = {}
+        self._browsers = set()
 
         async def renew(tx: Tx) -> None:
             for credential_id in sorted(browsers):
@@ -377,8 +380,8 @@ class Authentication:
             if browsers:
                 await self._store.write(renew)
                 # What is known of them says when they would have ended.
-                for credential_id, account_id in browsers.items():
-                    self.known.forget(credential_id, account_id)
+                for credential_id in browsers:
+                    self.known.forget(credential_id)
             if self._owners is not None and not await self._owners.is_first():
                 return
             # A hub that has nothing to remove writes nothing.

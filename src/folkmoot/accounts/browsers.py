@@ -71,6 +71,9 @@ class BrowserSessions:
             if replaces:
                 await queries.remove(tx, account_id, replaces)
             await queries.remove_oldest_browsers(tx, account_id, MAX_BROWSER_SESSIONS - 1)
+            if parent_id and await queries.by_id(tx, parent_id) is None:
+                # It was among the oldest, or came from one of them.
+                return None
             made = Credential(
                 id=queries.new_id(),
                 kind="browser",
@@ -94,6 +97,11 @@ class BrowserSessions:
         account, made = opened
         audit_credential("browser.signed_in", account, made.id, account.handle)
         return NewToken(made, secret)
+
+    async def came_from(self, credential_id: str, other_id: str) -> bool:
+        """Whether a credential is another one, or came from it."""
+        found = await self._store.read(lambda tx: queries.lineage(tx, credential_id))
+        return any(each.id == other_id for each in found)
 
     async def close(self, account: Account, credential_id: str) -> None:
         """End a session that its browser signs out of; one that is gone is no error."""

@@ -20,7 +20,7 @@ from folkmoot.accounts.model import (
 from folkmoot.accounts.queries import ACCOUNT
 from folkmoot.core.events import CREDENTIALS, TOKENS, subject
 from folkmoot.core.policy import NOBODY
-from folkmoot.core.ports import Row, Tx
+from folkmoot.core.ports import Row, SqlValue, Tx
 
 CREDENTIAL: Final = (
     "c.id, c.kind, c.account_id, c.guest_id, c.parent_id, c.label, c.created_at, c.used_at, "
@@ -109,19 +109,39 @@ async def count_of(tx: Tx, account_id: str) -> int:
     return 0 if row is None else int(row[0])
 
 
+async def lineage(tx: Tx, credential_id: str) -> list[Credential]:
+    """A credential and all that it came from, itself first."""
+    found: list[Credential] = []
+    wanted: str | None = credential_id
+    while wanted and (each := await by_id(tx, wanted)) is not None:
+        found.append(each[1].credential)
+        wanted = found[-1].parent_id
+    return found
+
+
+async def _remove(tx: Tx, which: str, *values: SqlValue) -> int:
+    """Remove credentials and all that came from them, and have everyone told of each.
+
+    The database removes what came from them by itself, but tells nobody.
+    """
+    ended = await tx.fetch(
+        f"WITH RECURSIVE ended (id) AS (SELECT id FROM credentials WHERE {which} "  # noqa: S608
+        "UNION SELECT c.id FROM credentials c JOIN ended e ON c.parent_id = e.id) "
+        "SELECT c.id, c.account_id, c.kind FROM credentials c JOIN ended e ON c.id = e.id",
+        values,
+    )
+    if ended:
+        await tx.execute(f"DELETE FROM credentials WHERE {which}", values)  # noqa: S608
+    for credential_id, account_id, kind in ended:
+        tx.publish(subject(CREDENTIALS, credential_id), {"account": account_id})
+        if account_id is not None and kind != SESSION:
+            publish_tokens(tx, account_id, credential_id, "ended")
+    return len(ended)
+
+
 async def remove(tx: Tx, account_id: str, credential_id: str) -> bool:
-    """Remove one credential of an account, and every credential created with it."""
-    children = await tx.fetch(
-        "SELECT id FROM credentials WHERE parent_id = ? AND kind = 'browser'", (credential_id,)
-    )
-    removed = await tx.execute(
-        "DELETE FROM credentials WHERE id = ? AND account_id = ?", (credential_id, account_id)
-    )
-    if removed:
-        publish_end(tx, credential_id, account_id)
-        for (child,) in children:
-            publish_end(tx, child, account_id)
-    return removed == 1
+    """Remove one credential of an account, and all that came from it."""
+    return await _remove(tx, "id = ? AND account_id = ?", credential_id, account_id) > 0
 
 
 async def remove_oldest_browsers(tx: Tx, account_id: str, kept: int) -> None:
@@ -142,11 +162,7 @@ async def remove_all(tx: Tx, account_id: str) -> None:
 
 async def remove_hash(tx: Tx, hashed: str) -> None:
     """Remove the credential with this hash, if there is one."""
-    rows = await tx.fetch(
-        "DELETE FROM credentials WHERE hash = ? RETURNING id, account_id", (hashed,)
-    )
-    for credential_id, account_id in rows:
-        publish_end(tx, credential_id, account_id)
+    await _remove(tx, "hash = ?", hashed)
 
 
 async def any_expired(tx: Tx, now: int) -> bool:
@@ -159,14 +175,13 @@ async def any_expired(tx: Tx, now: int) -> bool:
 
 async def remove_expired(tx: Tx, now: int, most: int) -> None:
     """Remove some of those whose time is over."""
-    rows = await tx.fetch(
-        "DELETE FROM credentials WHERE id IN (SELECT id FROM credentials "
-        "WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?) "
-        "RETURNING id, account_id",
-        (now, most),
+    await _remove(
+        tx,
+        "id IN (SELECT id FROM credentials WHERE expires_at IS NOT NULL AND expires_at <= ? "
+        "ORDER BY expires_at, id LIMIT ?)",
+        now,
+        most,
     )
-    for credential_id, account_id in rows:
-        publish_end(tx, credential_id, account_id)
 
 
 async def store_last_use(tx: Tx, credential_ids: Iterable[str], now: int) -> None:
@@ -232,13 +247,6 @@ async def remove_codes(tx: Tx, account_id: str, now: int, kept: int) -> None:
         "WHERE account_id = ? ORDER BY expires_at DESC, hash LIMIT 1000 OFFSET ?)",
         (account_id, kept),
     )
-
-
-def publish_end(tx: Tx, credential_id: str, account_id: str | None) -> None:
-    """Have everyone told that a credential opens nothing from now on."""
-    tx.publish(subject(CREDENTIALS, credential_id), {"account": account_id})
-    if account_id is not None:
-        publish_tokens(tx, account_id, credential_id, "ended")
 
 
 def publish_tokens(tx: Tx, account_id: str, credential_id: str, change: str) -> None:

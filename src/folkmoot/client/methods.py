@@ -1991,7 +1991,12 @@ class Hub(Http):
         return self.ask("GET", "/v1/me/credentials", Credentials)
 
     def create_credential(
-        self, *, label: str | None = None, expires_in: int | None = None, scope: str | None = None
+        self,
+        *,
+        label: str | None = None,
+        expires_in: int | None = None,
+        scope: str | None = None,
+        token: str | None = None,
     ) -> CreatedCredential:
         """Create a token."""
         return self.ask(
@@ -1999,6 +2004,7 @@ class Hub(Http):
             "/v1/me/credentials",
             CreatedCredential,
             body={"label": label, "expires_in": expires_in, "scope": scope},
+            headers={"folkmoot-confirm": token},
         )
 
     def create_credential_for(

@@ -25,6 +25,8 @@ Effect: TypeAlias = Literal["reads", "adds", "changes", "destroys", "acts"]
 Who: TypeAlias = Literal["anyone", "guest", "account", "operator"]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
+CONFIRMED: Final = {"folkmoot-confirm": "token"}
+"""The header with a token that is given once more; a body or query may be logged somewhere."""
 NOTICE: Final = "notice"
 """The member that an answer with text of other people has beyond the specification's."""
 WORDS_OF_OTHERS: Final = (

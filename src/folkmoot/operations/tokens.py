@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from folkmoot.accounts.limits import MAX_LABEL, MAX_TOKEN_SECONDS
 from folkmoot.core.errors import (
     CommandInvalid,
+    ConfirmationInvalid,
     CredentialNotFound,
     QuotaExceeded,
     UserNotFound,
@@ -19,7 +20,9 @@ from folkmoot.core.errors import (
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.limits import MAX_SCOPE
 from folkmoot.operations.operator.people import find, recording
+from folkmoot.operations.rate_limits import GUESSES
 from folkmoot.operations.row import (
+    CONFIRMED,
     Absent,
     Arguments,
     AuditSpec,
@@ -100,7 +103,7 @@ def shown(stored: Stored, current: str) -> CredentialView:
     )
 
 
-class NewCredential(Arguments, frozen=True, kw_only=True):
+class CredentialTerms(Arguments, frozen=True, kw_only=True):
     """A token to be made."""
 
     label: (
@@ -128,21 +131,38 @@ class NewCredential(Arguments, frozen=True, kw_only=True):
     ) = UNSET
 
 
+class NewCredential(CredentialTerms, frozen=True, kw_only=True):
+    """A token to be made for one's own account."""
+
+    token: Annotated[
+        str,
+        says(
+            "In a browser session: a token of your account once more, one that is older than the "
+            "session. The new one can do no more than that.",
+            max_length=200,
+        ),
+    ] = ""
+
+
 async def create_token(call: Call[NewCredential]) -> CreatedCredential:
     """One more token."""
     given, caller = call.arguments, call.caller
+    confirmed = None
+    if given.token:
+        confirmed = await call.services.accounts.confirm(caller.credential_id, given.token)
     made = await call.services.accounts.authentication.create(
         call.account,
         given.label or "",
         expires_in=given.expires_in or None,
         scope=check_scope(given.scope) if given.scope else "",
         by=caller.credential_id,
+        confirmed=confirmed,
     )
     told = shown(made.credential, caller.credential_id)
     return CreatedCredential(**asdict(told), token=made.token)
 
 
-class CredentialFor(NewCredential, frozen=True, kw_only=True):
+class CredentialFor(CredentialTerms, frozen=True, kw_only=True):
     """A token the operator creates for an account."""
 
     handle: Annotated[str, says("Whose account it opens, such as an agent's.")]
@@ -245,9 +265,11 @@ TOKENS = (
         takes=NewCredential,
         gives=CreatedCredential,
         handler=create_token,
+        secret=("token",),
         scope="account",
         effect="adds",
-        errors=(QuotaExceeded,),
+        limits=(GUESSES,),
+        errors=(QuotaExceeded, ConfirmationInvalid),
         tool=SECRET,
         audit=AuditSpec("token.created", by_service=True),
         routes=(
@@ -256,11 +278,11 @@ TOKENS = (
                 PATH,
                 id="createCredential",
                 summary="Create a token",
+                headers=CONFIRMED,
                 status=201,
                 answer="The token.",
                 location=PATH + "/{id}",
                 example={"label": "laptop", "expires_in": 2_592_000},
-                takes=NewCredential,
             ),
         ),
         commands=("tokens create",),

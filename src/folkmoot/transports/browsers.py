@@ -127,6 +127,9 @@ class BrowserCookies:
         replaces = ""
         if before is not None and before.credential.account_id == bind.account_id:
             replaces = before.credential.id
+            if await self._accounts.browsers.came_from(bind.token_id, replaces):
+                # The new session would end with the one that it replaces. It could do no more.
+                return self._set(scope, self._cookie(scope), self._accounts.browsers.times.longest)
         made = await self._accounts.browsers.open(
             bind.account_id,
             bind.token_id,

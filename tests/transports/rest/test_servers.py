@@ -21,6 +21,7 @@ from folkmoot.core.scopes import OPERATE
 from folkmoot.settings import BackendSpec, load
 from tests.harness import Answer, run
 from tests.transports.rest.support import Asker, House, done, refused, until
+from tests.transports.rest.test_sessions import Browser
 
 SMALL = Path(__file__).parents[2] / "cli" / "small_backend.py"
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -181,6 +182,35 @@ def test_only_an_operator_who_gives_the_token_once_more_changes_servers(tmp_path
             assert [it["namespace"] for it in (await here.root.get(SERVERS))["backends"]] == [
                 "small"
             ]
+
+    run(main())
+
+
+@pytest.mark.requirement("console.server-add", "browser.tokens-confirmed")
+def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with place(tmp_path) as here:
+            otto = await here.hub.accounts.named("otto")
+            older = await here.hub.accounts.authentication.create(otto)
+            browser = Browser(here.port)
+            given = {"handle": "otto", "operate": True}
+            socket = tmp_path / "data" / "control.sock"
+            code = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
+            done(await browser.ask("POST", "/v1/session/code", {"code": code["code"]}), 200)
+            tokens = "/v1/me/credentials"
+            refused(await browser.ask("POST", tokens, {}), 403, "confirmation_invalid")
+            answer = await browser.ask("POST", tokens, {}, folkmoot_confirm=older.token)
+            made = done(answer, 201)["token"]
+            wanted = {"text": here.pasted("other")}
+            for path in (TESTS, SERVERS):
+                answer = await browser.ask("POST", path, wanted, folkmoot_confirm=made)
+                told = refused(answer, 403, "confirmation_invalid")
+                assert "older" in told["message"]
+            assert "other" not in here.config.read_text()
+            answer = await browser.ask("POST", TESTS, wanted, folkmoot_confirm=older.token)
+            assert done(answer, 200)["tried"]["ok"]
 
     run(main())
 

@@ -336,6 +336,80 @@ def test_what_a_browser_has_open_ends_with_its_session(tmp_path: Path, ends: str
     run(main())
 
 
+async def opened_from(browser: Browser | Asker, port: int) -> Browser:
+    """Another browser, signed in with a code that was made in this one."""
+    code = done(await browser.ask("POST", "/v1/me/codes"), 201)["code"]
+    other = Browser(port)
+    done(await other.ask("POST", f"{SESSION}/code", {"code": code}), 200)
+    return other
+
+
+@pytest.mark.requirement("browser.descent")
+@pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
+def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
+    tmp_path: Path, ends: str
+) -> None:
+    async def main() -> None:
+        clock = SetClock()
+        async with house(tmp_path, clock) as here:
+            ada = await here.person("ada")
+            await ada.create("square")
+            laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
+            family = [await opened_from(Asker(here.port, laptop["token"]), here.port)]
+            for _ in range(3):
+                family.append(await opened_from(family[-1], here.port))
+            streams, sockets = [], []
+            for browser in family:
+                assert (await browser.get(ME))["handle"] == "ada"
+                reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+                head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\n"
+                cookie = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin\r\n\r\n"
+                writer.write((head + cookie).encode())
+                assert b"200" in await reader.readline()
+                streams.append((reader, writer))
+                socket = await connect(
+                    f"ws://{browser.host}/ws?room=square",
+                    origin=Origin(browser.origin),
+                    additional_headers={"Cookie": browser.cookie},
+                )
+                assert "ada" in str(await socket.recv())
+                sockets.append(socket)
+            if ends == "token":
+                assert (await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")).status == 204
+            elif ends == "first browser":
+                assert (await family[0].ask("DELETE", SESSION)).status == 204
+            else:
+                clock.advance(2 * DAY)
+                await here.hub.accounts.authentication.upkeep()
+            for browser in family:
+                code = "authentication_required" if not browser.cookie else "token_invalid"
+                refused(await browser.ask("GET", "/v1/threads"), 401, code)
+            async with asyncio.timeout(5):
+                for reader, writer in streams:
+                    await reader.readuntil(b"\r\n0\r\n\r\n")
+                    writer.close()
+                for socket in sockets:
+                    await socket.wait_closed()
+            kinds = [it["kind"] for it in (await ada.get(TOKENS))["credentials"]]
+            assert kinds.count("browser") == 0
+
+    run(main())
+
+
+def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            _, first = await signed_in(here, "ada")
+            second = await opened_from(first, here.port)
+            for maker in (first, second):
+                code = done(await maker.ask("POST", "/v1/me/codes"), 201)["code"]
+                done(await first.ask("POST", f"{SESSION}/code", {"code": code}), 200)
+                assert (await first.get(ME))["handle"] == "ada"
+            assert (await second.get(ME))["handle"] == "ada"
+
+    run(main())
+
+
 @pytest.mark.requirement("browser.expires")
 def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
     tmp_path: Path,
@@ -428,7 +502,10 @@ def test_an_operators_code_opens_a_session_that_operates_and_only_then(tmp_path:
             assert len((await operator.get("/v1/accounts"))["people"]) == 1
             # It is ada's session beside, and nothing that is made with it operates.
             assert (await operator.get(ME))["handle"] == "ada"
-            made = done(await operator.ask("POST", TOKENS, {"label": "more"}), 201)
+            answer = await operator.ask(
+                "POST", TOKENS, {"label": "more"}, folkmoot_confirm=ada.token
+            )
+            made = done(answer, 201)
             assert made["scope"] == "*"
             link = done(await operator.ask("POST", "/v1/me/codes"), 201)
             other = Browser(here.port)
@@ -515,8 +592,47 @@ def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(tmp_path:
             listed = (await ada.get(TOKENS))["credentials"]
             assert len(listed) == MAX_BROWSER_SESSIONS + 1
             # Tokens have their own quota, and may outlast the session they are made in.
-            answer = await browsers[1].ask("POST", TOKENS, {"label": "laptop"})
+            laptop = {"label": "laptop"}
+            answer = await browsers[1].ask("POST", TOKENS, laptop, folkmoot_confirm=ada.token)
             assert done(answer, 201)["expires_at"] is None
+
+    run(main())
+
+
+@pytest.mark.requirement("browser.tokens-confirmed")
+def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path) as here:
+            ada, browser = await signed_in(here, "ada")
+            bob = await here.person("bob")
+            narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
+            brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
+
+            async def create(where: Browser, token: str | None, **wanted: Any) -> Answer:
+                return await where.ask("POST", TOKENS, wanted, folkmoot_confirm=token)
+
+            count = len((await ada.get(TOKENS))["credentials"])
+            for wrong in (None, "sk_" + "0" * 64, "nonsense", bob.token):
+                refused(await create(browser, wrong), 403, "confirmation_invalid")
+            assert len((await ada.get(TOKENS))["credentials"]) == count
+            # With the token it was opened with; what it makes then is younger, at once.
+            made = done(await create(browser, ada.token, label="laptop"), 201)["token"]
+            grown = done(await Asker(here.port, made).ask("POST", TOKENS, {}), 201)["token"]
+            later = await opened_from(browser, here.port)
+            for token in (made, grown):
+                for where in (browser, later):
+                    answer = refused(await create(where, token), 403, "confirmation_invalid")
+                    assert "older" in answer["message"]
+            done(await create(later, ada.token), 201)
+            # Whoever signs in with it anew shows it.
+            again = await Browser(here.port).sign_in(made)
+            done(await create(again, made), 201)
+            # It has no more scope and no more life than what confirmed it.
+            fresh = await Browser(here.port).sign_in(made)
+            refused(await create(fresh, narrow), 400, "argument_invalid")
+            done(await create(fresh, narrow, scope="account"), 201)
+            refused(await create(fresh, brief), 400, "argument_invalid")
+            done(await create(fresh, brief, expires_in=10), 201)
 
     run(main())
 

@@ -21,7 +21,6 @@ from folkmoot.core.errors import (
     FolkmootError,
     SettingsError,
     SettingsUnwritable,
-    TokenRefused,
 )
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.gateway.trial import Tried, tried
@@ -30,6 +29,7 @@ from folkmoot.operations.operator.pasted import described
 from folkmoot.operations.rate_limits import GUESSES
 from folkmoot.operations.records import leave_line
 from folkmoot.operations.row import (
+    CONFIRMED,
     Absent,
     Arguments,
     AuditSpec,
@@ -46,15 +46,13 @@ if TYPE_CHECKING:
     from folkmoot.operations.operator.servers import Reloading
     from folkmoot.settings import BackendSpec, Loaded
 
-HEADER: Final = "folkmoot-confirm"
-"""The header with the token that is given once more; a body or query may be logged somewhere."""
 OFF: Final = (
     "Servers cannot be changed over the network: gateway.edit_from_web is off. Use 'folkmoot "
     "backends' on the hub's machine."
 )
 CONFIRM: Final = "This changes what runs on the hub's machine: give your token once more."
-NOT_VALID: Final = (
-    "Give your token once more: this one is not valid, not yours, or for a few things only."
+NARROW: Final = (
+    "Give another of your tokens once more: this one is for a few things only, as a program's is."
 )
 
 Token = Annotated[
@@ -244,14 +242,10 @@ async def check_token(call: Call[Any]) -> None:
     token = call.arguments.token
     if not token:
         raise ConfirmationInvalid(CONFIRM)
-    try:
-        identity = await call.services.accounts.identify(token)
-    except TokenRefused:
-        raise ConfirmationInvalid(NOT_VALID) from None
-    mine = identity.account is not None and identity.account.id == call.account.id
-    given = scope(identity.credential.scope)
-    if not mine or not (given.is_whole or given.has(OPERATE)):
-        raise ConfirmationInvalid(NOT_VALID)
+    confirmed = await call.services.accounts.confirm(call.caller.credential_id, token)
+    given = scope(confirmed.scope)
+    if not (given.is_whole or given.has(OPERATE)):
+        raise ConfirmationInvalid(NARROW)
 
 
 async def test(call: Call[Any], spec: BackendSpec) -> Tried:
@@ -302,7 +296,6 @@ def folder_of(loaded: Loaded) -> Path:
     return Path(loaded.place or "config.toml").absolute().parent
 
 
-CONFIRMED: Final = {HEADER: "token"}
 SERVER_EDITS = (
     operated(
         name="folkmoot/server_test",

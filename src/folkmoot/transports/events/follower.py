@@ -54,8 +54,8 @@ class Following(Struct, frozen=True, kw_only=True):
     principal: Principal
     id: str = ""
     """Of the account or guest; empty for the operator at the hub's own socket."""
-    credential_ids: tuple[str, ...] = ()
-    """What lets them follow, and what that is the child of: it ends with either."""
+    credential_id: str = ""
+    """What lets them follow: the stream ends with it."""
     is_account: bool = True
     operator: bool = False
     expires_in: float | None = None
@@ -85,8 +85,8 @@ class Follower:
     def begin(self) -> None:
         """Listen from now on."""
         who, listen = self.who, self._listen
-        for credential_id in who.credential_ids:
-            listen(subject(CREDENTIALS, credential_id), self._ended)
+        if who.credential_id:
+            listen(subject(CREDENTIALS, who.credential_id), self._ended)
         if who.id:
             listen(subject(MEMBERS, who.id), self._membership_changed)
         if who.is_account and who.id:

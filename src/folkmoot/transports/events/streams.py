@@ -75,7 +75,7 @@ class HubEvents:
         return Following(
             principal=visitor.principal,
             id=visitor.principal.account_id,
-            credential_ids=tuple(filter(None, (credential.id, credential.parent_id))),
+            credential_id=credential.id,
             is_account=visitor.account is not None,
             operator=caller.operator or scope(visitor.principal.scope).has(OPERATE),
             expires_in=None if ends is None else ends - self._clock.now(),
@@ -241,10 +241,7 @@ class EventStreams:
         follower = own.followers.get(stream)
         if follower is None or follower.ended or stream.done:
             return None
-        if (
-            follower.who.credential_ids != who.credential_ids
-            or follower.who.operator != who.operator
-        ):
+        if follower.who.credential_id != who.credential_id or follower.who.operator != who.operator:
             return None
         return follower, follower.attach(after)
 

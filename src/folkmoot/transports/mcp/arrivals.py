@@ -85,11 +85,6 @@ class Exchange(Struct, kw_only=True, eq=False):
         """The id of what authenticated the caller; empty when nobody is."""
         return "" if self.credential is None else self.credential.id
 
-    def uses(self, credential_id: str) -> bool:
-        """Whether the request used this credential, or one created with it."""
-        used = self.credential
-        return used is not None and credential_id in (used.id, used.parent_id)
-
     @property
     def leaving(self) -> asyncio.Event:
         """Set when the client has left, or nobody waits for an answer any more."""

@@ -79,10 +79,11 @@ class OpenCall(Interruptible, eq=False):
             exchange.session.calls -= 1
         super().__exit__(kind, *rest)
 
-    def uses(self, credential_id: str) -> bool:
-        """Whether the call used this credential, or one created with it."""
+    @property
+    def credential_id(self) -> str:
+        """The id of what authenticated the caller; empty when nobody is."""
         exchange: Exchange = self._asked.caller
-        return exchange.uses(credential_id)
+        return exchange.credential_id
 
     def stop(self, why: Exception | None = None) -> None:
         """Have it end now, and be answered with why if there is anyone to hear that."""
@@ -194,7 +195,7 @@ class RunningCalls:
     def credential_ended(self, event: Event) -> None:
         """End the calls that were made with a credential that is good no more."""
         for call in tuple(self._open.get(event.data["account"], ())):
-            if call.uses(about(event)):
+            if call.credential_id == about(event):
                 call.stop(TokenInvalid())
 
     def give_up(self, why: FolkmootError) -> None:

@@ -374,7 +374,7 @@ class McpEndpoint:
         for exchange in tuple(self._exchanges):
             session = exchange.session
             bound_later = session is not None and ended in (session.credential_id, session.token_id)
-            if exchange.uses(ended) or (exchange.credential is None and bound_later):
+            if exchange.credential_id == ended or (exchange.credential is None and bound_later):
                 end(exchange)
 
     async def _recheck_exchange(self, exchange: Exchange) -> None:
