@@ -240,7 +240,7 @@ async def offered(caller: PlainClient) -> ServerOffer:
     found: dict[str, Any] = {}
     for name, method, member, _ in LISTS:
         if method.partition("/")[0] in caller.capabilities:
-            found[name] = await caller.listed(method, member)
+            found[name] = await listed(caller, method, member)
     return ServerOffer(
         server=caller.info,
         era=caller.era.value,
@@ -248,6 +248,25 @@ async def offered(caller: PlainClient) -> ServerOffer:
         instructions=caller.instructions,
         **found,
     )
+
+
+async def listed(caller: PlainClient, method: str, member: str) -> list[dict[str, Any]]:
+    """A list of the server's without the tools that no client may use, which are told of."""
+    from folkmoot.core.session import Era
+    from folkmoot.mcp.client.headers import wrong_mark
+
+    found = await caller.listed(method, member)
+    if method != TOOLS_LIST or caller.era is not Era.STATELESS:
+        return found
+    usable = []
+    for tool in found:
+        if wrong := wrong_mark(tool.get("inputSchema")):
+            complain(
+                f"{word(tool.get('name'))} is left out: in its schema, {wrong}.", kind="warning"
+            )
+        else:
+            usable.append(tool)
+    return usable
 
 
 async def request_for(caller: PlainClient, wanted: CallOptions) -> tuple[str, dict[str, Any], str]:
@@ -259,7 +278,7 @@ async def request_for(caller: PlainClient, wanted: CallOptions) -> tuple[str, di
         texts["properties"] = {each.partition("=")[0]: {"type": "string"} for each in wanted.pairs}
         given = typed_arguments(wanted.pairs, texts, wanted.whole)
         return PROMPTS_GET, {"name": wanted.prompt, "arguments": given}, wanted.prompt
-    tools = await caller.listed(TOOLS_LIST, "tools")
+    tools = await listed(caller, TOOLS_LIST, "tools")
     tool = found_tool(tools, wanted)
     schema = tool.get("inputSchema")
     given = typed_arguments(wanted.pairs, schema, wanted.whole)
