@@ -69,8 +69,9 @@ class TooComplex(Exception):
 class Schema:
     """One schema; `faults` says what is wrong with a value."""
 
-    def __init__(self, source: dict[str, Any]) -> None:
+    def __init__(self, source: dict[str, Any], tool: str = "") -> None:
         self._source = source
+        self._tool = tool
         self._validator: Any = None
         self._without_patterns: Any = None
         self._patterns = 0
@@ -94,7 +95,7 @@ class Schema:
             reason = str(error).partition("\n")[0][:200]
             logger.warning(
                 "the schema of a tool cannot be used, so arguments are not checked against it",
-                extra={"reason": reason},
+                extra={"tool": self._tool, "reason": reason},
             )
 
     def fits(self, value: Any) -> bool:
@@ -153,8 +154,8 @@ class Schemas:
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, Schema] = OrderedDict()
 
-    def of(self, source: Any) -> Schema | None:
-        """The schema of a source; None for what is none or is too large."""
+    def of(self, source: Any, tool: str = "") -> Schema | None:
+        """The schema of a tool; None for what is none or is too large."""
         if not isinstance(source, dict):
             return None
         encoded = msgspec.json.encode(source)
@@ -165,7 +166,7 @@ class Schemas:
         if schema is None:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.popitem(last=False)
-            self._kept[digest] = schema = Schema(source)
+            self._kept[digest] = schema = Schema(source, tool)
         return schema
 
 

@@ -1,8 +1,9 @@
 """A small MCP server without any library, of one era or of both, which starts at once.
 
-    python call_server.py handshake|stateless|silent
+    python call_server.py handshake|stateless|silent [odd]
 
-A silent one says nothing to `server/discover`.
+A silent one says nothing to `server/discover`. An odd one refuses the version it supports once, and
+lists a tool that no client may use.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ TOOLS = [
     {"name": "refuse", "inputSchema": {"type": "object"}},
     {"name": "picture", "inputSchema": {"type": "object"}},
 ]
+SCORE = {"score": {"type": "number", "x-mcp-header": "Score"}}
+MISMARKED = {"name": "mismarked", "inputSchema": {"type": "object", "properties": SCORE}}
+ODD = sys.argv[2:] == ["odd"]
+refused: list[str] = []
 LISTS: dict[str, Any] = {
     "resources/list": {"resources": [{"uri": "harbour://log", "name": "log"}]},
     "resources/templates/list": {"resourceTemplates": []},
@@ -75,6 +80,10 @@ def answer(method: str, params: dict[str, Any], era: str) -> dict[str, Any] | No
     if method == "initialize" and era != "stateless":
         version = {"protocolVersion": "2025-11-25", "serverInfo": INFO}
         return {"result": {**version, "capabilities": CAPABILITIES}}
+    if ODD and not refused:
+        refused.append(method)
+        versions = {"supported": ["2026-07-28"], "requested": "2026-07-28"}
+        return {"error": {"code": -32022, "message": "Unsupported", "data": versions}}
     if method == "server/discover" and era == "stateless":
         meta = {"io.modelcontextprotocol/serverInfo": INFO}
         versions = {"supportedVersions": ["2026-07-28"], "capabilities": CAPABILITIES}
@@ -86,7 +95,7 @@ def answer(method: str, params: dict[str, Any], era: str) -> dict[str, Any] | No
     if method == "tools/list":
         # In two pages.
         first = "cursor" not in params
-        page = {"tools": TOOLS[:1] if first else TOOLS[1:]}
+        page = {"tools": TOOLS[:1] if first else [*TOOLS[1:], *([MISMARKED] if ODD else [])]}
         return {"result": {**page, "nextCursor": "2"} if first else page}
     if method in LISTS:
         return {"result": LISTS[method]}

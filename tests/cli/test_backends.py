@@ -204,6 +204,7 @@ def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Pat
     ran = folkmoot(
         "backends", "add", "docs", "--no-test", "--url", "https://h/mcp?key=sesame", "--header",
         "Authorization=Bearer env:TOKEN", "--header", "X-File=file:here", "--trusted", "--per-user",
+        "--lenient",
     )  # fmt: skip
     assert ran.code == 0, ran
     assert ran.out.splitlines() == [
@@ -212,7 +213,8 @@ def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Pat
         "No hub is running. It will be available at the next start.",
     ]
     assert (tmp_path / ".folkmoot" / "config.toml").read_text() == (
-        '[backends.docs]\nurl = "https://h/mcp?key=sesame"\ntrusted = true\nper_user = true\n\n'
+        '[backends.docs]\nurl = "https://h/mcp?key=sesame"\ntrusted = true\nper_user = true\n'
+        "lenient = true\n\n"
         '[backends.docs.headers]\nAuthorization = { env = "TOKEN", prefix = "Bearer " }\n'
         f'X-File = {{ file = "{tmp_path}/here" }}\n'
     )
@@ -232,7 +234,7 @@ def test_without_a_hub_what_is_configured_is_listed(folkmoot: Run, tmp_path: Pat
             "Authorization": {"env": "TOKEN", "prefix": "Bearer "},
             "X-File": {"file": f"{tmp_path}/here"},
         },
-        "origin": ".folkmoot/config.toml:6",
+        "origin": ".folkmoot/config.toml:7",
     }
 
 

@@ -235,3 +235,17 @@ def test_a_name_that_is_wider_than_the_terminal_is_not_cut(
         terminal.wait_for("greet")
         assert terminal.process.wait(60) == 0
         assert "  harbour://log" in "".join(row.rstrip() for row in terminal.rows)
+
+
+def test_a_tool_that_no_client_may_use_is_left_out_and_told_of(folkmoot: Run) -> None:
+    listed = folkmoot("call", "--json", "--", *start("stateless"), "odd")
+    assert [each["name"] for each in json.loads(listed.out)["tools"]][-1:] == ["picture"]
+    assert "warning: mismarked is left out: in its schema, x-mcp-header is on a" in listed.err
+    ran = folkmoot("call", "mismarked", "--", *start("stateless"), "odd")
+    assert ran.code == 1
+    assert "mismarked cannot be called: in its schema, x-mcp-header is on a" in ran.err
+
+
+def test_a_server_that_refuses_a_version_it_supports_is_asked_again(folkmoot: Run) -> None:
+    ran = folkmoot("call", "--json", "--", *start("stateless"), "odd")
+    assert json.loads(ran.out)["era"] == "stateless"

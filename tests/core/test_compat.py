@@ -41,6 +41,20 @@ def test_a_direction_can_be_given() -> None:
     assert envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
 
 
+@pytest.mark.requirement("compat.into-envelope")
+def test_without_a_timing_an_older_message_was_created_just_now() -> None:
+    before = TimingContext.now()
+    made = [
+        into_envelope(OLD),
+        into_envelope_with_direction(OLD, MessageDirection.CLIENT_TO_SERVER),
+        envelope_from_frame(Frame(SessionId("s"), Direction.CLIENT_TO_SERVER, OLD)),
+    ]
+    after = TimingContext.now()
+    for envelope in made:
+        assert envelope.message == OLD
+        assert before.created_at <= envelope.context.timing.created_at <= after.created_at
+
+
 @pytest.mark.requirement("compat.from-frame", "compat.old-direction")
 @pytest.mark.parametrize("old", Direction)
 def test_a_frame_becomes_an_envelope(old: Direction) -> None:

@@ -272,3 +272,23 @@ def test_a_tool_that_can_only_be_run_as_a_task_needs_a_server_that_offers_tasks(
     assert catalogue.faults["docs"] == (
         "docs:slow can only be run as a task, which its server does not offer, and is not shown.",
     )
+
+
+@pytest.mark.parametrize("stateless", [True, False])
+def test_a_tool_whose_headers_cannot_be_sent_is_not_listed(stateless: bool, tmp_path: Path) -> None:
+    def marked(name: str, header: str) -> dict[str, Any]:
+        region = {"type": "string", "x-mcp-header": header}
+        return tool(name, inputSchema={"type": "object", "properties": {"region": region}})
+
+    offer = Inventory(
+        tools=(marked("good", "Region"), marked("bad", "My Region")), stateless=stateless
+    )
+    catalogue = catalogue_of(tmp_path, docs=offer)
+    if not stateless:
+        # Before the stateless era the mark means nothing.
+        assert set(catalogue.tools) == {"docs:bad", "docs:good"}
+        return
+    assert list(catalogue.tools) == ["docs:good"]
+    assert catalogue.faults["docs"] == (
+        "docs:bad is not shown: in its schema, x-mcp-header is not the name of a header.",
+    )

@@ -119,6 +119,18 @@ def test_what_is_said_of_a_cancelled_call_reaches_nobody_until_it_is_answered() 
     assert not peer.stale(1000)
 
 
+def test_a_log_message_of_one_of_several_calls_goes_to_the_person_if_all_are_of_one() -> None:
+    peer = Peer()
+    asked(peer, 1, owner="ann", level="error")
+    wanting = asked(peer, 2, owner="ann", level="info")
+    asked(peer, 3, owner="ann")
+    assert heard(peer.receive(log(), None, 0)) is wanting
+    asked(peer, 4, owner="bob", level="debug")
+    assert heard(peer.receive(log(), None, 0)) is DropReason.UNTIED
+    assert [call.id for call in peer.bereft(log())] == [2, 4]
+    assert [call.id for call in peer.bereft(log("error"))] == [1]
+
+
 def test_a_question_is_put_to_the_call_on_whose_stream_it_came() -> None:
     peer = Peer()
     asked(peer, 1, owner="ann")
@@ -296,8 +308,7 @@ class Talk(RuleBasedStateMachine):
         if isinstance(effect, TellEffect) and effect.call is call:
             assert wanted
         elif isinstance(effect, TellEffect):
-            # What someone has left behind may be told to the same person in another call.
-            assert call.state is CallState.CANCELLED
+            # What belongs to one call may be told to the same person in another.
             assert call.owner == effect.call.owner != ""
 
     @precondition(lambda self: self.known)

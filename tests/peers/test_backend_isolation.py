@@ -21,6 +21,7 @@ from folkmoot.relay.upstream import isolation
 from folkmoot.relay.upstream.isolation import isolated
 from folkmoot.settings.backends import BackendSpec, SecretReference
 from tests.harness import run
+from tests.mcp_harness import until
 from tests.peers.gateway import fronted, guest, token_of
 
 pytestmark = pytest.mark.requirement("gateway.isolation")
@@ -187,6 +188,34 @@ def test_a_backend_in_a_sandbox_sees_nothing_of_the_hub_and_what_it_is_given(pla
                 assert (cwd, env["HOME"]) == ("/tmp", "/tmp")
         assert (kept / "mine").read_text() == "written"
         assert not Path("/tmp/mine").exists()  # noqa: ASYNC240
+
+    run(main())
+
+
+@needs_bwrap
+@needs_python
+@pytest.mark.requirement("gateway.sandboxed-secrets")
+def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place: Path) -> None:
+    shown = place / "shown"
+    shown.mkdir()
+    # Of another server, and not there yet.
+    token = shown / "deep" / "token"
+    other = BackendSpec(
+        name="other", namespace="other", url="http://127.0.0.1:9/mcp",
+        headers={"Authorization": SecretReference(file=str(token))},
+    )  # fmt: skip
+
+    async def main() -> None:
+        spec = probe(sandbox="bwrap", folders=(str(shown), *python_folders()))
+        async with fronted(place / "hub", spec, other, reached=False) as there:
+
+            async def refused() -> bool:
+                views = {view.namespace: view for view in there.hub.behind.fleet.views()}
+                return "cannot show" in views["probe"].why
+
+            await until(refused)
+            (view,) = [v for v in there.hub.behind.fleet.views() if v.namespace == "probe"]
+            assert f"cannot show {shown}: the hub's own file {token} is there" in view.why
 
     run(main())
 

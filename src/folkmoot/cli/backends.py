@@ -97,10 +97,10 @@ def call_backend(
     async def run() -> bool:
         # Half a second to import, which help and errors need not wait for.
         from folkmoot.clock import SystemClock
-        from folkmoot.relay.hub_gateway import own_files
+        from folkmoot.relay.hub_gateway import secret_files
         from folkmoot.relay.upstream.connecting import Connecting
 
-        hidden = (*own_files(loaded.settings), *loaded.files)
+        hidden = (*secret_files(loaded.settings, loaded.gateway), *loaded.files)
         connecting = Connecting(spec, SystemClock(), os.environ, lambda: hidden)
         return await perform(connecting.link, wanted)
 

@@ -69,6 +69,9 @@ PerUserOption = Annotated[bool, flag("--per-user", "Keep a separate connection f
 SingleOption = Annotated[
     bool, flag("--single", "Of several nodes, let one connect to it, and the others through that.")
 ]
+LenientOption = Annotated[
+    bool, flag("--lenient", "Let the server alone check the arguments of calls.")
+]
 NoTestOption = Annotated[bool, flag("--no-test", "Do not test the connection first.")]
 
 
@@ -87,6 +90,7 @@ def add(
     trusted: TrustedOption = False,
     per_user: PerUserOption = False,
     single: SingleOption = False,
+    lenient: LenientOption = False,
     no_test: NoTestOption = False,
 ) -> None:
     """Add an MCP server to the hub's settings file.
@@ -96,7 +100,10 @@ def add(
     hub loads the server by itself, and the command waits to see whether it comes up.
     """
     command = command_behind(ctx)
-    flags = {"everyone": everyone, "trusted": trusted, "per_user": per_user, "single": single}
+    flags = {
+        "everyone": everyone, "trusted": trusted, "per_user": per_user, "single": single,
+        "lenient": lenient,
+    }  # fmt: skip
     common = {name: True for name, wanted in flags.items() if wanted}
     loaded = settings_from(config, runs=True, data=data)
     if source is not None:

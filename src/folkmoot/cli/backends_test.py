@@ -177,11 +177,13 @@ async def reach(spec: BackendSpec, loaded: Loaded | None) -> Tried:
     # Half a second to import, which help and errors need not wait for.
     from folkmoot.clock import SystemClock
     from folkmoot.gateway.trial import FirstSight, tried
-    from folkmoot.relay.hub_gateway import own_files
+    from folkmoot.relay.hub_gateway import secret_files
     from folkmoot.relay.upstream.fleet import Fleet
 
     unseen: Any = FirstSight()
-    hidden = () if loaded is None else (*own_files(loaded.settings), *loaded.files)
+    hidden = (
+        () if loaded is None else (*secret_files(loaded.settings, loaded.gateway), *loaded.files)
+    )
     return await tried(spec, await Fleet(unseen, SystemClock(), hidden=lambda: hidden).test(spec))
 
 

@@ -249,7 +249,7 @@ async def offered(caller: PlainClient) -> ServerOffer:
     found: dict[str, Any] = {}
     for name, method, member, _ in LISTS:
         if method.partition("/")[0] in caller.capabilities:
-            found[name] = await caller.listed(method, member)
+            found[name] = await listed(caller, method, member)
     return ServerOffer(
         server=caller.info,
         era=caller.era.value,
@@ -257,6 +257,29 @@ async def offered(caller: PlainClient) -> ServerOffer:
         instructions=caller.instructions,
         **found,
     )
+
+
+async def listed(
+    caller: PlainClient, method: str, member: str, wanted: str = ""
+) -> list[dict[str, Any]]:
+    """A list of the server's, without the tools that no client may use."""
+    from folkmoot.core.session import Era
+    from folkmoot.mcp.client.headers import wrong_mark
+
+    found = await caller.listed(method, member)
+    if method != TOOLS_LIST or caller.era is not Era.STATELESS:
+        return found
+    usable = []
+    for tool in found:
+        wrong = wrong_mark(tool.get("inputSchema"))
+        if not wrong:
+            usable.append(tool)
+        elif tool.get("name") == wanted:
+            raise UnknownTool(f"{word(wanted)} cannot be called: in its schema, {wrong}.")
+        else:
+            name = word(tool.get("name"))
+            complain(f"{name} is left out: in its schema, {wrong}.", kind="warning")
+    return usable
 
 
 class ServerRequest(Struct, frozen=True):
@@ -282,7 +305,7 @@ async def request_for(caller: PlainClient, wanted: CallOptions) -> ServerRequest
         given = typed_arguments(wanted.pairs, texts, wanted.whole)
         params = {"name": wanted.prompt, "arguments": given}
         return ServerRequest(PROMPTS_GET, params, wanted.prompt)
-    tools = await caller.listed(TOOLS_LIST, "tools")
+    tools = await listed(caller, TOOLS_LIST, "tools", wanted.tool)
     by_name = {each["name"]: each for each in tools if isinstance(each.get("name"), str)}
     name, unlisted = named_tool(by_name, wanted)
     schema = by_name[name].get("inputSchema") if name in by_name else None
@@ -290,11 +313,11 @@ async def request_for(caller: PlainClient, wanted: CallOptions) -> ServerRequest
     return ServerRequest(TOOLS_CALL, {"name": name, "arguments": given}, name, unlisted)
 
 
-def named_tool(listed: Collection[str], wanted: CallOptions) -> tuple[str, str]:
+def named_tool(names: Collection[str], wanted: CallOptions) -> tuple[str, str]:
     """The tool that was named; if it is not listed, also what to say where it does not exist."""
     for prefix in ("", *wanted.own_names):
-        if wanted.tool.startswith(prefix) and (name := wanted.tool[len(prefix) :]) in listed:
+        if wanted.tool.startswith(prefix) and (name := wanted.tool[len(prefix) :]) in names:
             return name, ""
-    near = difflib.get_close_matches(wanted.tool, listed, n=3)
+    near = difflib.get_close_matches(wanted.tool, names, n=3)
     like = f" Did you mean {' or '.join(map(word, near))}?" if near else ""
     return wanted.tool, f"The server has no tool {word(wanted.tool)}.{like}"

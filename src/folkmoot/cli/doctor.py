@@ -9,7 +9,7 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -136,7 +136,12 @@ HELD = "SELECT COUNT(*) FROM pins WHERE changed_hash IS NOT NULL AND namespace =
 def check_backends(loaded: Loaded) -> Iterator[Finding]:
     """A finding for each backend with a problem, or the number of backends."""
     specs = [spec for spec in loaded.gateway.backends.values() if spec.enabled]
-    found = [finding for spec in specs for finding in check_backend(spec)]
+    hidden: tuple[str, ...] = ()
+    if any(spec.sandbox != "none" for spec in specs):
+        from folkmoot.relay.hub_gateway import secret_files
+
+        hidden = (*secret_files(loaded.settings, loaded.gateway), *loaded.files)
+    found = [finding for spec in specs for finding in check_backend(spec, hidden)]
     found += check_handles(loaded.settings, loaded.gateway.backends)
     found += check_held(loaded.settings, loaded.gateway.backends)
     found += [Finding("backends", "warning", note) for note in loaded.notes]
@@ -144,7 +149,7 @@ def check_backends(loaded: Loaded) -> Iterator[Finding]:
     yield from found or [Finding("backends", "ok", told)]
 
 
-def check_backend(spec: BackendSpec) -> Iterator[Finding]:
+def check_backend(spec: BackendSpec, hidden: Iterable[str] = ()) -> Iterator[Finding]:
     """Whether a backend could be reached as far as this machine is concerned."""
     for fault in secret_faults(spec):
         advice = "A hub that runs elsewhere or as another user may have it."
@@ -154,7 +159,7 @@ def check_backend(spec: BackendSpec) -> Iterator[Finding]:
         yield Finding(
             "backends", "problem", f"{spec.namespace}: {spec.cwd}: no such folder", advice
         )
-    elif spec.command and (wrong := isolation_fault(spec)):
+    elif spec.command and (wrong := isolation_fault(spec, hidden)):
         advice = "Change user or sandbox, or fix it."
         yield Finding("backends", "problem", f"{spec.namespace}: {wrong}", advice)
     elif spec.command and not program_of(spec):
@@ -176,14 +181,14 @@ def secret_faults(spec: BackendSpec) -> Iterator[str]:
                     yield error.message.rstrip(".")
 
 
-def isolation_fault(spec: BackendSpec) -> str:
+def isolation_fault(spec: BackendSpec, hidden: Iterable[str] = ()) -> str:
     """Why a backend cannot run as another user or in its sandbox; empty when it can."""
     from folkmoot.relay.upstream.isolation import BWRAP, isolated
 
     if not spec.user and spec.sandbox != BWRAP:
         return ""
     try:
-        start = isolated(spec, dict(os.environ), ())
+        start = isolated(spec, dict(os.environ), hidden)
     except FolkmootError as error:
         return error.message.rstrip(".")
     if spec.sandbox != BWRAP:

@@ -43,20 +43,25 @@ def direction_from_old(old: Direction) -> MessageDirection:
 
 
 def into_envelope(
-    message: TransportMessage, timing: TimingContext
+    message: TransportMessage, timing: TimingContext | None = None
 ) -> MessageEnvelope[ProtocolMessage]:
-    """Put an older message into an envelope of which only the time is known."""
+    """Put an older message into an envelope of which only the time is known.
+
+    Without `timing`, it was created just now.
+    """
     return MessageEnvelope.new(message, timing)
 
 
 def into_envelope_with_direction(
-    message: TransportMessage, direction: MessageDirection, timing: TimingContext
+    message: TransportMessage, direction: MessageDirection, timing: TimingContext | None = None
 ) -> MessageEnvelope[ProtocolMessage]:
     """Put an older message into an envelope with the direction its caller knows."""
     return into_envelope(message, timing).with_direction(direction)
 
 
-def envelope_from_frame(frame: Frame, timing: TimingContext) -> MessageEnvelope[ProtocolMessage]:
+def envelope_from_frame(
+    frame: Frame, timing: TimingContext | None = None
+) -> MessageEnvelope[ProtocolMessage]:
     """The envelope that says what an older frame said."""
     return into_envelope_with_direction(
         frame.message, direction_from_old(frame.direction), timing

@@ -41,6 +41,7 @@ from folkmoot.gateway.pin_comparison import (
 from folkmoot.gateway.pins import Pins, offload
 from folkmoot.gateway.results import map_meta
 from folkmoot.mcp import wire
+from folkmoot.mcp.client.headers import wrong_mark
 from folkmoot.mcp.wire import members_of
 from folkmoot.names import WireNames
 from folkmoot.names.safe_names import NAME_KEY
@@ -139,7 +140,9 @@ def _named(namespace: str, inventory: Inventory, patterns: Sequence[str]) -> _Na
         {
             name: each
             for name, each in tools.by_name.items()
-            if not _excess(name, each, faults) and (tasks or not _needs_task(name, each, faults))
+            if not _excess(name, each, faults)
+            and (tasks or not _needs_task(name, each, faults))
+            and not (inventory.stateless and _is_mismarked(name, each, faults))
         },
         {name: each for name, each in prompts.by_name.items() if not _excess(name, each, faults)},
         faults,
@@ -374,6 +377,13 @@ def _needs_task(key: str, definition: Definition, faults: list[str]) -> bool:
             "and is not shown."
         )
     return needed
+
+
+def _is_mismarked(key: str, definition: Definition, faults: list[str]) -> bool:
+    wrong = wrong_mark(definition.get("inputSchema"))
+    if wrong:
+        faults.append(f"{_brief(key)} is not shown: in its schema, {wrong}.")
+    return bool(wrong)
 
 
 def _brief(key: str) -> str:

@@ -216,12 +216,19 @@ class Checks:
         if not schema.prepared:
             async with self._reading.setdefault(tool.namespace, asyncio.Lock()):
                 await asyncio.to_thread(schema.prepare)
-        return schema.faults(arguments)
+        faults = schema.faults(arguments)
+        if faults and None in arguments.values():
+            # Many clients send null for what they leave out.
+            required = tool.schema.get("required")
+            needed = required if isinstance(required, list) else ()
+            given = {k: v for k, v in arguments.items() if v is not None or k in needed}
+            faults = schema.faults(given)
+        return faults
 
     def _schema(self, tool: ToolEntry) -> Schema | None:
         entry, schema = self._of_tool.get(tool.canonical, (None, None))
         if entry is not tool:
-            schema = self._schemas.of(tool.schema)
+            schema = self._schemas.of(tool.schema, tool.canonical)
             if len(self._of_tool) >= MAX_CACHED_SCHEMAS:
                 self._of_tool.clear()
             self._of_tool[tool.canonical] = tool, schema

@@ -135,7 +135,8 @@ class GatewayService:
             raise BackendUnavailable(f"The backend {asked.namespace} was removed.")
         tool = asked.tool
         if tool is not None and not gateway.checks.surely_fits(tool, asked.params):
-            fault = await self._fault(tool, asked.params.get("arguments"))
+            lenient = backend.spec.lenient
+            fault = await self._fault(tool, asked.params.get("arguments"), lenient=lenient)
             if fault is not None:
                 return Response(id=request.id, result=fault)
         plan, given, capabilities = NO_TASK, asked.params, extras.capabilities
@@ -178,11 +179,16 @@ class GatewayService:
             told = self._inputs.mark(told, person, asked.what)
         return Response(id=request.id, result=told)
 
-    async def _fault(self, tool: ToolEntry, arguments: Any) -> dict[str, Any] | None:
+    async def _fault(
+        self, tool: ToolEntry, arguments: Any, *, lenient: bool
+    ) -> dict[str, Any] | None:
         """The fault of a call found before it is sent, as a tool result."""
         if tool.quarantined:
             raise ToolQuarantined(f"{tool.canonical} {HELD[tool.quarantined]}")
-        faults = await self._gateway.checks.faults(tool, {} if arguments is None else arguments)
+        arguments = {} if arguments is None else arguments
+        if lenient and isinstance(arguments, dict):
+            return None
+        faults = await self._gateway.checks.faults(tool, arguments)
         if not faults:
             return None
         told = f"The arguments do not match the schema of {tool.canonical}: {'; '.join(faults)}."

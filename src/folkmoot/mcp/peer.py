@@ -82,6 +82,8 @@ class PeerCall(Struct, kw_only=True, eq=False):
     """Why its answer is none of the other side's."""
     lingers: bool = False
     """Whether the other side may speak of it after such an answer."""
+    bereft: bool = False
+    """Whether it was told that log messages are lost to it."""
 
     @property
     def due(self) -> float | None:
@@ -267,8 +269,7 @@ class Peer:
             return self._told(notice, call, now, DropReason.UNASKED)
         if notice.method != wire.LOGGED:
             return self._changed(notice, now)
-        place = level_of(params_of(notice).get("level"))
-        place = len(wire.LEVELS) - 1 if place is None else place
+        place = _place_of(notice)
         call = self._logged(tag, place)
         if call is not None and call.state is CallState.OPEN and not call.wants(place):
             return self._drop(notice, DropReason.UNWANTED)
@@ -310,19 +311,34 @@ class Peer:
         return TellEffect(call, notice)
 
     def _logged(self, tag: Tag, place: int) -> PeerCall | None:
-        """The only call that a log message can be of."""
+        """The call that a log message is told to: its own, or one of its only possible owner."""
         if tag is not None:
             return self._calls.get(tag)
         if self._one_owner:
             calls = reversed(self._calls.values())
             return next((each for each in calls if each.wants(place)), None)
-        only: PeerCall | None = None
-        for call in self._calls.values():
-            if call.state in WORKING and call.method != wire.SET_LEVEL:
-                if only is not None:
-                    return None
-                only = call
-        return None if only is None or self._others_cancelled(only.owner) else only
+        working = [
+            call
+            for call in self._calls.values()
+            if call.state in WORKING and call.method != wire.SET_LEVEL
+        ]
+        if not working:
+            return None
+        last = working[-1]
+        alone = len(working) == 1 or (
+            last.owner and {each.owner for each in working} == {last.owner}
+        )
+        if not alone or self._others_cancelled(last.owner):
+            return None
+        return next((each for each in reversed(working) if each.wants(place)), last)
+
+    def bereft(self, notice: Notification) -> list[PeerCall]:
+        """The calls that a dropped log message could have been of, each of them once."""
+        place = _place_of(notice)
+        found = [each for each in self._calls.values() if each.wants(place) and not each.bereft]
+        for call in found:
+            call.bereft = True
+        return found
 
     def _asked(self, question: Request, tag: Tag) -> PeerCall | None:
         """The call that a question belongs to: by its tag, or since all are of one owner."""
@@ -372,6 +388,11 @@ class Peer:
     def _drop(self, message: ProtocolMessage, why: DropReason) -> DropEffect:
         self.dropped[why] += 1
         return DropEffect(message, why)
+
+
+def _place_of(notice: Notification) -> int:
+    place = level_of(params_of(notice).get("level"))
+    return len(wire.LEVELS) - 1 if place is None else place
 
 
 WORKING: Final = frozenset((CallState.OPEN, CallState.PARKED))

@@ -31,7 +31,7 @@ from folkmoot.core.message import (
 from folkmoot.core.session import Era
 from folkmoot.mcp import wire
 from folkmoot.mcp.carrier import Carrier, Connect
-from folkmoot.mcp.eras.openings import Evidence, answer_to_discover
+from folkmoot.mcp.eras.openings import Evidence, answer_to_discover, supported_versions
 from folkmoot.mcp.wire import error_answer, members_of, request_meta
 
 Wish: TypeAlias = Literal["auto", "handshake", "stateless"]
@@ -135,6 +135,11 @@ class PlainClient:
             if only:
                 raise
             answer = error_answer(None, wire.METHOD_NOT_FOUND, "The server does not answer.")
+        if isinstance(answer.error, ErrorObject) and self.version in supported_versions(
+            answer.error
+        ):
+            # It refuses what it then says it supports: the specification has clients ask again.
+            answer = await self.ask(wire.DISCOVER, {}, seconds)
         if answer_to_discover(answer) is Evidence.STATELESS and type(answer.result) is dict:
             meta = members_of(answer.result.get("_meta"))
             self._know(answer.result, meta.get(wire.SERVER_KEY))

@@ -22,8 +22,7 @@ from folkmoot.core.message import (
 from folkmoot.core.session import FIRST_STATELESS, Era
 from folkmoot.core.transport import Headers
 from folkmoot.mcp import wire
-from folkmoot.mcp.client.connect import PROBE as HANDSHAKE
-from folkmoot.mcp.client.connect import end_session
+from folkmoot.mcp.client.connect import HANDSHAKE_PROBE, end_session
 from folkmoot.mcp.client.weblink import SAYS
 from folkmoot.mcp.eras.openings import Evidence, answer_to_discover
 from folkmoot.mcp.framing import EventReader
@@ -126,7 +125,7 @@ class EraSwitch:
             if Era.HANDSHAKE in self._known or self._only is not None:
                 return
             try:
-                asking = self._target.ask("POST", own(headers, SAYS.items()), HANDSHAKE)
+                asking = self._target.ask("POST", own(headers, SAYS.items()), HANDSHAKE_PROBE)
                 async with asyncio.timeout(PROBE_SECONDS), asking as answer:
                     if trouble(answer.status):
                         return

@@ -23,6 +23,7 @@ from folkmoot.operations.table import NEEDS
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec
+from folkmoot.settings.backends import SecretReference
 from folkmoot.taskgroups import aside
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class HubGateway:
         self, settings: Settings, clock: Clock, spec: GatewaySpec, loaded: Loaded | None
     ) -> None:
         self._settings = settings.gateway
-        self._own_files = own_files(settings)
+        self._of_hub = settings
         self._clock = clock
         self._spec = spec
         self.following = None if loaded is None else SettingsFollower(loaded, self.apply)
@@ -126,12 +127,13 @@ class HubGateway:
     async def apply(self, spec: GatewaySpec) -> None:
         """Go by other settings from now on; wrong ones change nothing and raise."""
         await self._settle(spec)
+        self._spec = spec
         await self.fleet.apply(spec.backends)
 
     def _hidden(self) -> tuple[str, ...]:
-        """What of the hub's no sandbox shows: its data, its key, and the files of its settings."""
+        """What of the hub's no sandbox shows."""
         files = () if self.following is None else self.following.files
-        return (*self._own_files, *files)
+        return (*secret_files(self._of_hub, self._spec), *files)
 
     async def _settle(self, spec: GatewaySpec) -> None:
         """Check names against those of people, and let rights be what the settings say."""
@@ -142,6 +144,14 @@ class HubGateway:
         await self.rights.configure(spec)
 
 
-def own_files(settings: Settings) -> tuple[str, ...]:
-    """The data folder and the key of the certificate."""
-    return (str(settings.data_folder), *filter(None, [settings.tls.key]))
+def secret_files(settings: Settings, spec: GatewaySpec) -> tuple[str, ...]:
+    """The data folder, the tapes, and the files that settings name for what is secret."""
+    data = settings.data_folder
+    named = (settings.record.folder, settings.tls.key, settings.telemetry.token_file)
+    references = (
+        value.file
+        for backend in spec.backends.values()
+        for value in (*backend.env.values(), *backend.headers.values())
+        if isinstance(value, SecretReference)
+    )
+    return ((str(data),) if data.exists() else ()) + tuple(filter(None, (*named, *references)))

@@ -105,6 +105,10 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     new_tools: Literal["default", "hold", "list"] = "default"
     """What happens to tools that it adds later: held back until an operator accepts them, or
     listed; `default` follows `gateway.new_tools`."""
+    lenient: bool = False
+    """Whether the server alone checks the arguments of calls. Otherwise the hub refuses arguments
+    that do not match a tool's schema, also those that the server would convert, such as `"1"` for
+    `1`."""
     enabled: bool = True
     """Whether it is used; false keeps the table but disables the backend."""
 

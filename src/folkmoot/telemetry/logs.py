@@ -53,6 +53,18 @@ REQUEST: Final[ContextVar[RequestInfo | None]] = ContextVar("folkmoot_request", 
 is done for the account that showed the credential is told to be done with it."""
 
 
+BACKEND: Final[ContextVar[str]] = ContextVar("folkmoot_backend", default="")
+"""The namespace of the server behind the hub whose link something is done on."""
+
+
+def name_backend(record: logging.LogRecord) -> bool:
+    """Have a record that is made while a server is spoken to say which server."""
+    backend = BACKEND.get()
+    if backend and not hasattr(record, "backend"):
+        record.backend = backend
+    return True
+
+
 def request_fields(account_id: str) -> dict[str, str]:
     """What an audit line says of the request that an account made, if it is in one."""
     info = REQUEST.get()
@@ -331,6 +343,7 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     stream = sys.stderr if stream is None else stream
     terminal = stream.isatty()
     handler = SafeHandler(stream)
+    handler.addFilter(name_backend)
     if format == "json" or (format == "auto" and not terminal):
         handler.setFormatter(JsonFormatter())
     else:

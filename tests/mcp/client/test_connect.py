@@ -98,6 +98,25 @@ def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status: int, bod
     run(test())
 
 
+def test_a_server_is_asked_in_the_newest_era_first_with_all_that_it_demands() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "POST" and asked.message["method"] == "initialize":
+            await asked.say(200, b"", content_type="application/json")
+        else:
+            await asked.say(400, b"no", content_type="text/plain")
+
+    async def test() -> None:
+        async with Place(do).open() as place, HttpTarget(place.url) as target:
+            assert await detect(target) == "streamable"
+            first, then = place.asked
+            assert first.headers["mcp-protocol-version"] == "2026-07-28"
+            assert first.headers["mcp-method"] == first.message["method"] == "server/discover"
+            assert "io.modelcontextprotocol/clientInfo" in first.message["params"]["_meta"]
+            assert then.message["method"] == "initialize"
+
+    run(test())
+
+
 def test_what_is_neither_is_said_to_be_neither() -> None:
     async def do(asked: Asked) -> None:
         await asked.say(404 if asked.method == "POST" else 200, b"hello", content_type="text/plain")

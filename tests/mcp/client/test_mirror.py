@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.inbound import (
     decode_header_value,
     encode_header_value,
+    find_invalid_x_mcp_header,
     mcp_param_headers,
     validate_mcp_param_headers,
     x_mcp_header_map,
 )
 
-from folkmoot.mcp.client.headers import Mirror, as_value, stateless_version
+from folkmoot.mcp.client.headers import Mirror, as_value, stateless_version, wrong_mark
 from tests.mcp.client.places import SCHEMA
 from tests.mcp.client.saying import notice, request, said
 
@@ -88,3 +90,41 @@ def test_what_cannot_be_repeated_is_left_out() -> None:
         "mcp-param-huge",
     }
     assert made["mcp-param-flag"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("properties", "wrong"),
+    [
+        ({"a": {"type": "string", "x-mcp-header": "Region"}}, ""),
+        ({"a": {"properties": {"b": {"type": "integer", "x-mcp-header": "B"}}}}, ""),
+        ({"x-mcp-header": {"type": "string"}}, ""),
+        ({"a": {"default": {"x-mcp-header": ""}}}, ""),
+        ({"a": {"type": "string", "x-mcp-header": ""}}, "is not the name of a header"),
+        ({"a": {"type": "string", "x-mcp-header": 1}}, "is not the name of a header"),
+        ({"a": {"type": "string", "x-mcp-header": "Région"}}, "is not the name of a header"),
+        ({"a": {"type": "number", "x-mcp-header": "A"}}, "neither a string, an integer nor"),
+        ({"a": {"type": ["string"], "x-mcp-header": "A"}}, "neither a string, an integer nor"),
+        (
+            {
+                "a": {"type": "string", "x-mcp-header": "My"},
+                "b": {"type": "string", "x-mcp-header": "my"},
+            },
+            "names a header twice",
+        ),
+        (
+            {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}},
+            "is not on a property of the arguments",
+        ),
+        (
+            {"a": {"anyOf": [{"type": "string", "x-mcp-header": "A"}]}},
+            "is not on a property of the arguments",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_marks_of_a_schema_is_told(
+    properties: dict[str, Any], wrong: str
+) -> None:
+    schema = {"type": "object", "properties": properties}
+    told = wrong_mark(schema)
+    assert wrong in told
+    assert bool(told) is bool(wrong) is (find_invalid_x_mcp_header(schema) is not None)

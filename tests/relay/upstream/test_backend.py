@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -27,7 +28,9 @@ from folkmoot.relay.upstream import links, requests, watching
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.settings.backends import SecretReference
+from folkmoot.telemetry.logs import name_backend
 from tests.harness import run
+from tests.mcp_harness import until
 from tests.relay.upstream.scripted import (
     CLOCK,
     ERAS,
@@ -484,6 +487,29 @@ def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
             await there.until(lambda b: b.state is BackendState.UP)
 
     run(test())
+
+
+@pytest.mark.requirement("gateway.warnings-named")
+def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.addFilter(name_backend)
+
+    async def test() -> None:
+        settings = msgspec.structs.replace(spec("demo"), command=("echo", "hello"))
+        async with running(settings, reached=False):
+
+            async def seen() -> bool:
+                return any(map(is_stray, caplog.records))
+
+            await until(seen)
+
+    def is_stray(record: logging.LogRecord) -> bool:
+        return "not a message" in record.getMessage()
+
+    try:
+        run(test())
+    finally:
+        caplog.handler.removeFilter(name_backend)
+    assert {vars(each)["backend"] for each in filter(is_stray, caplog.records)} == {"demo"}
 
 
 def test_a_backend_that_is_switched_off_runs_nothing_and_refuses() -> None:

@@ -12,6 +12,7 @@ from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp import peer
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.relay.upstream.conversation import BackendConversation
+from folkmoot.relay.upstream.link_reader import LOST
 from folkmoot.relay.upstream.requests import Late, Unanswered
 from tests.harness import run
 from tests.relay.upstream.scripted import (
@@ -147,8 +148,25 @@ def test_a_log_message_goes_to_the_only_call_it_can_be_of_and_by_its_level(era: 
             waiting.cancel()
             await asyncio.wait([waiting])
             await ask(conversation, "log", level="error", data="of the one who left?", **wants)
-            assert mine.said("data") == ["for me"]
-            assert other.things == []
+            # Both are told once of what is lost to them, and nothing of what it was.
+            assert mine.said("data") == ["for me", LOST["data"], LOST["data"]]
+            assert other.said("data") == [LOST["data"]]
+            assert {each.params["level"] for each in other.things} == {"error"}
+
+    run(test())
+
+
+@pytest.mark.requirement("gateway.shared-link")
+@both_eras
+def test_log_messages_of_parallel_calls_of_one_person_reach_them(era: str) -> None:
+    async def test() -> None:
+        async with talking(era) as conversation:
+            first, second = Told(), Told()
+            ann: dict[str, Any] = {"person": "ann", "log_level": "debug"}
+            waiting = asyncio.ensure_future(ask(conversation, "hang", tell=first, **ann))
+            await ask(conversation, "log", level="info", data="mine", tell=second, **ann)
+            assert [*first.said("data"), *second.said("data")] == ["mine"]
+            waiting.cancel()
 
     run(test())
 

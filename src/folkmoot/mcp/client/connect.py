@@ -10,14 +10,23 @@ from folkmoot.core.errors import (
     MessageError,
     ServerAnswerInvalid,
 )
-from folkmoot.core.message import Response, decode_message
-from folkmoot.core.strict import encode
+from folkmoot.core.message import Request, Response, decode_message, encode_message
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.connection import read_whole
+from folkmoot.mcp.client.headers import Mirror
 from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS
 from folkmoot.mcp.client.weblink import LISTENS, OK, SAYS
 from folkmoot.mcp.framing import EventReader
-from folkmoot.mcp.wire import EVENT_STREAM, HANDSHAKE_VERSION, INITIALIZE, JSON, SESSION_HEADER
+from folkmoot.mcp.wire import (
+    DISCOVER,
+    EVENT_STREAM,
+    HANDSHAKE_VERSION,
+    INITIALIZE,
+    JSON,
+    SESSION_HEADER,
+    STATELESS_VERSION,
+    request_meta,
+)
 
 if TYPE_CHECKING:
     from folkmoot.mcp.client.connection import HttpAnswer
@@ -29,34 +38,44 @@ PERHAPS_OLD: Final = frozenset({400, 404, 405})
 """How a server of the old transport answers a message at the address of its stream."""
 MOST_ANSWER: Final = 1024 * 1024
 
-PROBE: Final = encode(
-    {
-        "jsonrpc": "2.0",
-        "id": "folkmoot-probe",
-        "method": INITIALIZE,
-        "params": {
-            "protocolVersion": HANDSHAKE_VERSION,
-            "capabilities": {},
-            "clientInfo": {"name": "folkmoot", "version": "1"},
-        },
-    }
+CLIENT: Final = {"name": "folkmoot", "version": "1"}
+DISCOVER_PROBE: Final = Request(
+    id="folkmoot-probe", method=DISCOVER, params={"_meta": request_meta(CLIENT, {})}
 )
+HANDSHAKE_PROBE: Final = encode_message(
+    Request(
+        id="folkmoot-probe",
+        method=INITIALIZE,
+        params={"protocolVersion": HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": CLIENT},
+    )
+)
+PROBES: Final = (
+    (
+        {**SAYS, **Mirror().headers(DISCOVER_PROBE, STATELESS_VERSION)},
+        encode_message(DISCOVER_PROBE),
+    ),
+    (SAYS, HANDSHAKE_PROBE),
+)
+"""What a server is asked, the newest era first: an older server may refuse a request that it
+does not know without a word of JSON-RPC."""
 
 
 async def detect(target: HttpTarget) -> Kind:
     """Which transport a server speaks, found out as the specification says.
 
-    A server that answers a handshake, or refuses it in the words of JSON-RPC, speaks Streamable
-    HTTP; one that does not take it but opens a stream that begins with an endpoint, the old one.
+    A server that answers, or refuses in the words of JSON-RPC, speaks Streamable HTTP; one that
+    does not take a message but opens a stream that begins with an endpoint, the old one.
     """
-    async with target.ask("POST", SAYS, PROBE) as answer:
-        status = answer.status
-        if await _names_endpoint(answer):
-            # It takes everything for the wish to have its stream.
-            return "oldsse"
-        if status not in PERHAPS_OLD or await _speaks_jsonrpc(answer):
-            await end_session(target, answer)
-            return "streamable"
+    status = 0
+    for headers, probe in PROBES:
+        async with target.ask("POST", headers, probe) as answer:
+            status = answer.status
+            if await _names_endpoint(answer):
+                # It takes everything for the wish to have its stream.
+                return "oldsse"
+            if status not in PERHAPS_OLD or await _speaks_jsonrpc(answer):
+                await end_session(target, answer)
+                return "streamable"
     try:
         async with target.ask("GET", LISTENS) as answer:
             if await _names_endpoint(answer):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -140,6 +140,10 @@ LONGEST: Final = 4096
 _PLAIN: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?|")
 _WRAPPED: Final = re.compile(r"=\?base64\?.*\?=")
 _TYPES: Final = frozenset({"string", "integer", "boolean"})
+_MAPS: Final = frozenset({"$defs", "definitions", "patternProperties", "dependentSchemas"})
+"""Members of a schema that have schemas by name."""
+_DATA: Final = frozenset({"const", "default", "enum", "examples", ANNOTATION})
+"""Members of a schema that have no schemas in them."""
 
 Path = tuple[str, ...]
 
@@ -239,17 +243,57 @@ def _written(value: Any) -> str | None:
 def marked_in(schema: Any) -> Iterator[tuple[Path, str]]:
     """The properties a schema marks for headers, with their names; each name once."""
     seen: set[str] = set()
-    open_: list[tuple[Path, Any]] = [((), schema)]
-    while open_ and len(seen) < MOST_PARAMS:
+    for path, token, kind in _marks(schema):
+        if path and not _fault(token, kind, seen):
+            seen.add(token.lower())
+            yield path, token.lower()
+            if len(seen) == MOST_PARAMS:
+                return
+
+
+def wrong_mark(schema: Any) -> str:
+    """What is wrong with the marks of a schema, for which clients must not use its tool.
+
+    Empty if nothing is.
+    """
+    seen: set[str] = set()
+    for path, token, kind in _marks(schema):
+        fault = _fault(token, kind, seen) if path else "is not on a property of the arguments"
+        if fault:
+            return f"{ANNOTATION} {fault}"
+        seen.add(token.lower())
+    return ""
+
+
+def _fault(token: Any, kind: Any, seen: Container[str]) -> str:
+    if not isinstance(token, str) or not TOKEN.fullmatch(token):
+        return "is not the name of a header"
+    if not isinstance(kind, str) or kind not in _TYPES:
+        return "is on a property that is neither a string, an integer nor a boolean"
+    return "names a header twice" if token.lower() in seen else ""
+
+
+def _marks(schema: Any) -> Iterator[tuple[Path | None, Any, Any]]:
+    """Each mark in a schema: the path of its property, the header's name, the property's type.
+
+    The path is None where arguments cannot be found without evaluating the schema.
+    """
+    open_: list[tuple[Path | None, Any]] = [((), schema)]
+    while open_:
         path, node = open_.pop()
+        if isinstance(node, list):
+            open_.extend((None, each) for each in node)
         if not isinstance(node, dict):
             continue
-        token = node.get(ANNOTATION)
-        if path and isinstance(token, str) and TOKEN.fullmatch(token):
-            known, kind = token.lower(), node.get("type")
-            if isinstance(kind, str) and kind in _TYPES and known not in seen:
-                seen.add(known)
-                yield path, known
-        properties = node.get("properties")
-        if isinstance(properties, dict):
-            open_.extend(((*path, name), each) for name, each in properties.items())
+        if ANNOTATION in node:
+            yield path, node[ANNOTATION], node.get("type")
+        for keyword, value in node.items():
+            if keyword == "properties" and isinstance(value, dict):
+                below = value.items()
+                open_.extend(
+                    (None if path is None else (*path, name), each) for name, each in below
+                )
+            elif keyword in _MAPS and isinstance(value, dict):
+                open_.extend((None, each) for each in value.values())
+            elif keyword not in _DATA:
+                open_.append((None, value))

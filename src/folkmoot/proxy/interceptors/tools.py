@@ -160,8 +160,8 @@ class SchemaCheck(Guard):
                 continue
             name = self._canonical(name)
             if name in promises or len(promises) < MOST_TOOLS:
-                takes = self._schemas.of(tool.get("inputSchema"))
-                promises[name] = Promise(takes, self._schemas.of(tool.get("outputSchema")))
+                takes = self._schemas.of(tool.get("inputSchema"), name)
+                promises[name] = Promise(takes, self._schemas.of(tool.get("outputSchema"), name))
 
     def check(self, view: MessageView) -> Verdict:
         """Check a call or its answer against the tool's schemas."""

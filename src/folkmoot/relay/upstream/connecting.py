@@ -17,6 +17,7 @@ from folkmoot.core.strict import Limits
 from folkmoot.relay.upstream.isolation import isolated
 from folkmoot.relay.upstream.secrets import child_environment, headers_of, hide_address
 from folkmoot.settings.fields import masked_arguments
+from folkmoot.telemetry.logs import BACKEND
 from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Connecting:
     @asynccontextmanager
     async def link(self) -> AsyncIterator[ServerLink]:
         """One link, open while entered. Nothing goes with it but what the settings name."""
+        BACKEND.set(self._spec.namespace)
         if self._spec.url:
             async with self._web_link() as link:
                 yield link

@@ -23,6 +23,7 @@ from folkmoot.relay.upstream.model import AppliedChanges, BackendView
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.relay.upstream.single import HAND_OVER_SECONDS, SingleBackend
 from folkmoot.taskgroups import group, uninterrupted
+from folkmoot.telemetry.logs import BACKEND
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
@@ -272,12 +273,13 @@ class Fleet:
 
 async def _keep(backend: LiveBackend) -> None:
     """Run a server's links; whatever goes wrong in there is tried again."""
+    BACKEND.set(backend.spec.namespace)
     failures = 0
     while True:
         try:
             await backend.run()
         except Exception:
-            logger.exception("a backend failed", extra={"backend": backend.spec.namespace})
+            logger.exception("a backend failed")
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             # A group of tasks that fails in the very moment it is cancelled tells of the one alone.

@@ -155,7 +155,7 @@ def sandboxed(start: StartCommand, spec: BackendSpec, hidden: Iterable[str]) -> 
         elif place.exists():
             arguments += ["--ro-bind", each, each]
             shown.append(Shown(place, place.resolve()))
-    secret = [Path(each).resolve() for each in hidden]
+    secret = [Path(each).expanduser().resolve() for each in hidden]
     folders = ((start.cwd,) if start.cwd else ()) + spec.folders
     for how, wanted in (("--ro-bind", folders), ("--bind", spec.writable_folders)):
         for each in wanted:
@@ -179,12 +179,19 @@ def chosen(folder: str, secret: Sequence[Path]) -> Shown:
 
 
 def masked(path: Path, shown: Iterable[Shown]) -> list[str]:
-    """What hides a path wherever a sandbox would show it."""
+    """What hides a folder wherever a sandbox would show it; a file there is refused.
+
+    A file could only be hidden until it is replaced: the new one would be seen.
+    """
     arguments: list[str] = []
     for each in shown:
-        if path.is_relative_to(each.real) and path.exists():
-            there = str(each.at / path.relative_to(each.real))
-            arguments += ["--tmpfs", there] if path.is_dir() else ["--ro-bind", "/dev/null", there]
+        if path.is_relative_to(each.real):
+            if not path.is_dir():
+                raise ServerUnreachable(
+                    f"Its sandbox cannot show {each.at}: the hub's own file {path} is there. Show "
+                    "a smaller folder, or move the file."
+                )
+            arguments += ["--tmpfs", str(each.at / path.relative_to(each.real))]
     return arguments
 
 

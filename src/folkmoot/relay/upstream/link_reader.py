@@ -32,6 +32,7 @@ from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.peer import (
     AskEffect,
     CallState,
+    DropReason,
     PassEffect,
     Peer,
     PeerCall,
@@ -67,6 +68,12 @@ MOST_NOTICE: Final = 64 * 1024
 """Bytes of what a server says without being asked; longer words are dropped, for many may wait."""
 LONGEST_SAID: Final = 200
 """How much of a server's own words is passed on."""
+LOST: Final = {
+    "logger": "folkmoot",
+    "data": "Log messages of this server are dropped while several calls share it: "
+    "they do not say which call they belong to.",
+}
+"""What each of these calls is told once."""
 NO_ANSWER: Final = (ServerUnreachable, ServerTimeout)
 """After these the server may still be at work on a request, though nobody hears its answer."""
 NOT_AUTHORISED: Final = frozenset({401, 403})
@@ -256,6 +263,11 @@ class LinkReader:
             await self._asked(effect.question, effect.call, envelope)
         elif isinstance(effect, PassEffect):
             await self._translate(effect.notice, None, envelope)
+        elif effect.why is DropReason.UNTIED and isinstance(effect.message, Notification):
+            level = params_of(effect.message).get("level")
+            lost = Notification(method=wire.LOGGED, params={**LOST, "level": level})
+            for call in self.peer.bereft(effect.message):
+                call.slot.hear(lost)
         elif self.opening and isinstance(effect.message, Response):
             self._note_trouble(effect.message)
 
