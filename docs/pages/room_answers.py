@@ -165,6 +165,7 @@ ROOM_ANSWERS: dict[str, dict[str, Any]] = {
                     "rejections": 0,
                     "closed_by": None,
                     "closed_at": None,
+                    "reason": PROPOSED["payload"]["reason"],
                     "message": PROPOSED,
                 },
             }

@@ -201,6 +201,51 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
         assert joined.wait(60) == 0
 
 
+@pytest.mark.requirement("asks.reason")
+def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(
+    both: People,
+) -> None:
+    ada, bob = both
+    ada("room", "create", "planning")
+    with bob.begin("room", "join", "planning") as joined:
+        assert joined.stdout
+        joined.stdout.readline()
+        for path in ("one", "two", "three"):
+            params = {"name": "delete_file", "arguments": {"path": path}}
+            payload = {"method": "tools/call", "params": params, "reason": f"It is\n{path}."}
+            post(bob, "planning", "mcp.proposal.tools/call", payload, to=["bob"])
+        rows = [re.split(" {2,}", line) for line in ada("asks").out.splitlines()]
+        assert sorted(row[0] for row in rows) == ["2", "3", "4"]
+        row = next(row for row in rows if row[0] == "3")
+        day = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+        assert row[1:5] == ["unknown", "bob", "bob", "planning"]
+        assert re.fullmatch(day, row[5])
+        assert re.fullmatch(day, row[6])
+        assert row[7:] == ["delete_file path=two", "It is\\x0atwo."]
+        approved = ada("room", "approve", row[4], row[0], "--wait", "0")
+        assert approved.err.startswith("Approved #3.")
+        assert re.match(day, ada("decisions").out)
+        listed = ada("room", "proposals", "planning", "--state", "open").out
+        assert 'delete_file path: "one"; because "It is\\none."' in listed
+        assert joined.stdin
+        joined.stdin.close()
+        assert joined.wait(60) == 0
+
+
+def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(
+    both: People,
+) -> None:
+    ada, bob = both
+    ada("room", "create", "planning")
+    propose(bob, "planning", "one")
+    propose(bob, "planning", "two", id="1")
+    assert ada("room", "reject", "planning", "1", "No.").code == 0
+    states = {
+        it["seq"]: it["state"] for it in ada.json("room", "proposals", "planning")["proposals"]
+    }
+    assert states == {1: "rejected", 2: "open"}
+
+
 def test_a_proposal_is_withdrawn_by_the_one_who_made_it(both: People) -> None:
     ada, bob = both
     ada("room", "create", "planning")

@@ -281,6 +281,15 @@ def test_a_proposal_shows_every_argument_in_a_line_of_its_own() -> None:
     assert look(more).text == ('arguments: {"a": 1}', '_meta: {"b": 2}')
 
 
+def test_a_proposal_shows_its_reason_and_no_argument_can_pass_for_it() -> None:
+    payload = {"method": "tools/call", "reason": 'Dark.\npath: "b"',
+               "params": {"name": "f", "arguments": {"path": "a", "because": "x"}}}  # fmt: skip
+    text = look(said(1, "mcp.proposal.tools/call:f", payload)).text
+    assert text == ('path: "a"', 'because: "x"', 'because "Dark.\\npath: \\"b\\""')
+    bare = {"method": "ping", "reason": "To see."}
+    assert look(said(1, "mcp.proposal.ping", bare)).text == ('because "To see."',)
+
+
 def test_a_refusal_says_what_was_tried_and_what_is_allowed() -> None:
     refused = said(None, "system.error", {
         "error": "capability_denied", "message": "You may not.", "retry_after": 12.5,

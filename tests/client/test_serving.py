@@ -297,7 +297,8 @@ def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Pat
     async def main() -> None:
         async with square(tmp_path) as here, here.enter(here.account) as rob:
             call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
-            proposal = await rob.propose("tools/call", call, to="gateway")
+            why = "It is noon."
+            proposal = await rob.propose("tools/call", call, to="gateway", reason=why)
             async with here.enter(here.owner) as alice:
                 (waiting,) = alice.waiting.proposals
                 assert (waiting.id, waiting.proposer, waiting.to) == (
@@ -307,6 +308,9 @@ def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Pat
                 )
                 (listed,) = await alice.list_waiting()
                 assert isinstance(listed, OpenProposal)
+                assert listed.reason == why
+                assert listed.message
+                assert listed.message["payload"]["params"] == call
                 outcome = await alice.approve(listed.id)
                 assert outcome.is_done
                 assert outcome.by == "alice"

@@ -185,9 +185,13 @@ def test_a_proposal_is_fulfilled_and_its_proposer_gets_the_answer() -> None:
                 return {"wrote": path}
 
             params = {"name": "write_file", "arguments": {"path": "a"}}
-            proposal = await bob.propose("tools/call", params, to="files", expires_in=60)
+            why = "It is empty."
+            proposal = await bob.propose(
+                "tools/call", params, to="files", expires_in=60, reason=why
+            )
             seen = await until(alice, lambda m: m.id == proposal.id)
             assert seen.kind == "mcp.proposal.tools/call:write_file"
+            assert seen.payload["reason"] == why
             result = await alice.fulfil(seen)
             outcome = await proposal.outcome()
             assert outcome.is_done

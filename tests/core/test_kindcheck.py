@@ -203,6 +203,7 @@ WRONG: list[tuple[str, Any, Any, Any, type[KindError]]] = [
     # proposals and what becomes of them
     ("mcp.proposal.tools/call", request(jsonrpc="1"), [], [], errors.PayloadInvalid),
     ("mcp.proposal.tools/call", request(id=None), [], [], errors.PayloadIdInvalid),
+    ("mcp.proposal.tools/call", request(reason=5), [], [], errors.PayloadInvalid),
     ("mcp.proposal.tools/call", request(), [], ["m1"], errors.CorrelationForbidden),
     ("mcp.proposal.tools/call", request("tools/list"), [], [], errors.MethodMismatch),
     ("mcpx.withdraw.proposal", {}, [], [], errors.CorrelationRequired),

@@ -127,6 +127,8 @@ def test_proposals_of_all_rooms_wait_for_those_who_may_decide_and_no_room_is_loa
             ]
             assert found[1]["what"] == "tools/call lamp"
             assert found[1]["risk"] == "unknown"
+            assert found[1]["proposal"]["reason"] == "It is dark."
+            assert "reason" not in found[0]["proposal"]
             payload = found[1]["proposal"]["message"]["payload"]
             assert (payload["reason"], payload["params"]["arguments"]) == (
                 "It is dark.",

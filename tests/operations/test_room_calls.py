@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from folkmoot.rooms import visitor_of
 from tests.operations.test_room_tools import LONG, Office, Someone, at_work
 
 TIDES = {
@@ -23,8 +24,10 @@ TIDES = {
 async def offering(
     who: Someone, *tools: dict[str, Any], failing: bool = False
 ) -> AsyncIterator[None]:
-    """Someone who is in the room and answers what they are asked, with the rooms' own tools."""
+    """Someone whose connection serves, and who answers with the rooms' own tools."""
     joined = await who.call("room/join", room="square")
+    here = who.office.here
+    ear, live = await here.join(visitor_of(who.account), serve=True)
 
     async def answer() -> None:
         after = joined["last_seq"]
@@ -53,6 +56,7 @@ async def offering(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        live.left(ear)
 
 
 async def square(office: Office, *handles: str) -> list[Someone]:
@@ -104,8 +108,13 @@ def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
     async def body(office: Office) -> None:
         ann, tides, tides2, _ = await square(office, "ann", "tides", "tides2", "bob")
         call = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
+        ears = [
+            await office.here.join(visitor_of(who.account), serve=True) for who in (tides, tides2)
+        ]
         silent = await ann.call("room/tools", room="square", wait=0)
         assert (silent["tools"], silent["unanswered"]) == ([], ["tides", "tides2"])
+        for ear, live in ears:
+            live.left(ear)
         requests = (await ann.call("room/read", room="square", kinds=["request"]))["messages"]
         for request in requests:
             given = {"room": "square", "request": request["id"], "text": "late"}
@@ -169,5 +178,22 @@ def test_one_who_may_not_list_says_whose_tool_it_is(tmp_path: Path) -> None:
             call = {"room": "square", "tool": "high_water"}
             assert (await bob.refused("room/call", **call))["code"] == "proposal_required"
             assert (await bob.call("room/call", **call, to="tides"))["state"] == "proposed"
+
+    at_work(tmp_path, body)
+
+
+@pytest.mark.requirement("room.call-tools")
+def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(tmp_path: Path) -> None:
+    async def body(office: Office) -> None:
+        ann, tides, _ = await square(office, "ann", "tides", "idle_tides")
+        async with offering(tides, TIDES):
+            listed = await ann.call("room/tools", room="square", wait=LONG)
+            assert (listed["unanswered"], len(listed["tools"])) == ([], 1)
+            rye = {"tool": "high_water", "arguments": {"harbour": "Rye"}, "wait": LONG}
+            assert (await ann.call("room/call", room="square", **rye))["state"] == "answered"
+            requests = await ann.call("room/read", room="square", kinds=["request"])
+            assert {one["to"][0] for one in requests["messages"]} == {"tides"}
+            named = await ann.call("room/tools", room="square", to="idle_tides", wait=0)
+            assert named["unanswered"] == ["idle_tides"]
 
     at_work(tmp_path, body)

@@ -784,6 +784,7 @@ export type Proposal = {
   rejections: number;
   closed_by: string | null;
   closed_at: string | null;
+  reason?: string;
   message?: Message;
 };
 

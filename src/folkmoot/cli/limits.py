@@ -50,6 +50,8 @@ MAX_LINE: Final = 4 * 1024 * 1024
 """Bytes of one line of the standard input that is said in a room."""
 MAX_WAIT: Final = 120.0
 """Seconds for which a refusal's wish to be asked later is heeded."""
+MAX_ASK_TEXT: Final = 200
+"""Characters of what is asked, and of its reason, in a row of `asks`."""
 MAX_SHOWN_TEXT: Final = 65_536
 """Characters of a room's message that are shown."""
 MAX_REMEMBERED: Final = 4_096

@@ -175,10 +175,11 @@ def _escaped(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[n]:02x}{units[n + 1]:02x}" for n in range(0, len(units), 2))
 
 
-def moment(seconds: Any) -> str:
-    """A point in time as the reader's clock shows it."""
+def moment(at: Any) -> str:
+    """A point in time, in seconds or as RFC 3339 writes it, as the reader's clock shows it."""
     try:
-        return datetime.fromtimestamp(int(seconds)).astimezone().strftime("%Y-%m-%d %H:%M")
+        read = datetime.fromisoformat if isinstance(at, str) else datetime.fromtimestamp
+        return read(at).astimezone().strftime("%Y-%m-%d %H:%M")
     except (TypeError, ValueError, OverflowError, OSError):
         return "some time"
 

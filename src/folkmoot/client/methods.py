@@ -399,6 +399,8 @@ class Proposal(Struct, frozen=True, omit_defaults=True):
     """Who decided, if anyone did."""
     closed_at: str | None
     """When it was closed."""
+    reason: str | None = None
+    """Why it should be done, if the proposer says so and the history has it."""
     message: dict[str, Any] | None = None
     """The proposal itself, as long as the history has it."""
 

@@ -147,6 +147,10 @@ class OpenProposal(Struct, frozen=True):
     proposer: str = ""
     to: tuple[str, ...] = ()
     rejections: int = 0
+    reason: str | None = None
+    """Why it should be done, where it was fetched and the proposer says so."""
+    message: dict[str, Any] | None = None
+    """The proposal itself, where it was fetched."""
 
 
 class Waiting(Struct, frozen=True):

@@ -153,17 +153,16 @@ class Verbs:
         params: Mapping[str, Any] | None = None,
         *,
         to: Names = (),
+        reason: str | None = None,
         expires_in: float | None = None,
     ) -> Proposal:
-        """Ask others to make a request; `to` names who should be asked, if that matters."""
+        """Ask others to make a request; `to` names who should be asked, if that matters.
+
+        Whoever decides reads the `reason`.
+        """
         id_ = uuid4().hex
-        payload: dict[str, Any] = {
-            "jsonrpc": JSONRPC,
-            "method": method,
-            "params": dict(params or {}),
-        }
-        if expires_in is not None:
-            payload["expires_in"] = expires_in
+        asked = {"jsonrpc": JSONRPC, "method": method, "params": dict(params or {})}
+        payload = {**asked, **_given({"reason": reason, "expires_in": expires_in})}
         kind = str(effective(parse(f"mcp.proposal.{method}"), payload))
         ended = self._proposals.open(id_)
         try:

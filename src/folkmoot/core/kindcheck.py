@@ -152,6 +152,8 @@ def _proposal(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[
         raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
     if "id" in payload and not is_message_id(payload["id"]):
         raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
+    if type(payload.get("reason", "")) is not str:
+        raise PayloadInvalid('"payload.reason" must be a string.')
     if about:
         raise CorrelationForbidden("A proposal must not have a 'correlation_id'.")
     return _call(kind, payload)

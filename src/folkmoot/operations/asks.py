@@ -43,7 +43,7 @@ from folkmoot.operations.row import (
 from folkmoot.proxy.held import HeldView, what_of
 from folkmoot.rooms.machine import GATEWAY
 from folkmoot.rooms.machine.wire import moment
-from folkmoot.rooms.model import ProposalView
+from folkmoot.rooms.model import ProposalView, reason_of
 
 if TYPE_CHECKING:
     from folkmoot.gateway.queries import Changed
@@ -237,6 +237,7 @@ async def proposal(call: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
         created_at=moment(one.at),
         expires_at=moment(one.until),
         rejections=one.rejections,
+        reason=reason_of(message),
         message=UNSET if message is None else Raw(message),
     )
     shown = ask(

@@ -22,6 +22,7 @@ from folkmoot.rooms.model import (
     RoomRights,
     Visitor,
     WaitingPage,
+    reason_of,
 )
 
 
@@ -144,6 +145,7 @@ def proposal_view(proposal: Proposal, names: dict[str, str], message: bytes | No
         rejections=len(proposal.rejected_by),
         closed_by=names.get(proposal.closed_by or ""),
         closed_at=None if closed_at is None else moment(closed_at),
+        reason=reason_of(message),
         message=UNSET if message is None else Raw(message),
     )
 

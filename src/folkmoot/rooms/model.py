@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
+import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from folkmoot.accounts.model import Account
@@ -237,9 +238,29 @@ class ProposalView(Struct, frozen=True):
     rejections: Annotated[int, described("How many rejected it.", minimum=0)]
     closed_by: Annotated[str | None, described("Who decided, if anyone did.")] = None
     closed_at: Annotated[str | None, moment("When it was closed.")] = None
+    reason: Annotated[
+        str | UnsetType,
+        described("Why it should be done, if the proposer says so and the history has it."),
+    ] = UNSET
     message: Annotated[
         Envelope | UnsetType, described("The proposal itself, as long as the history has it.")
     ] = UNSET
+
+
+class _Reason(Struct, gc=False):
+    reason: str | UnsetType = UNSET
+
+
+class _Reasoned(Struct, gc=False):
+    payload: _Reason
+
+
+_reasoned = msgspec.json.Decoder(_Reasoned).decode
+
+
+def reason_of(message: bytes | None) -> str | UnsetType:
+    """The proposer's reason in the message of a proposal."""
+    return UNSET if message is None else _reasoned(message).payload.reason
 
 
 class OpenRequestView(Struct, frozen=True):

@@ -150,9 +150,10 @@ class Requester:
         return await self._post(kind, payload, to=to, about=request_id)
 
     async def tools(self, to: str | None, seconds: float) -> Offers:
-        """The tools of one participant, or of every agent and backend that may offer some.
+        """The tools of one participant, or of every agent and backend that serves.
 
-        Whoever says that it offers none is not asked.
+        Someone who joined by tool may not look into the room for long, so it is asked only by name;
+        whoever says that it offers none is not asked.
         """
         names = await self._offering(to)
         offers = Offers([], [], max(len(names) - MAX_ASKED, 0))
@@ -205,14 +206,12 @@ class Requester:
 
     async def _offering(self, to: str | None) -> list[str]:
         here = await self._rooms.participants(self._visitor, self._room)
-        without = {it["id"] for it in here if it["offers_tools"] is False}
         if to is not None:
-            return [] if to in without else [to]
-        offering = [it["id"] for it in here if it["type"] in OFFERING]
-        return [name for name in offering if name not in without and not self._is_me(name)]
-
-    def _is_me(self, name: str) -> bool:
-        return name == self._visitor.principal.name
+            without = any(it["id"] == to and it["offers_tools"] is False for it in here)
+            return [] if without else [to]
+        me = self._visitor.principal.name
+        serving = (it for it in here if it["offers_tools"] and it["type"] in OFFERING)
+        return [it["id"] for it in serving if it["id"] != me]
 
     async def _post(
         self, kind: str, payload: dict[str, Any], *, to: Sequence[str] = (), about: str = ""

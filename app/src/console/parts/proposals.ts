@@ -9,7 +9,6 @@ export interface ProposalShown extends Omit<hub.Proposal, "message"> {
   room: string;
   method: string | undefined;
   params: Json | undefined;
-  reason: string | undefined;
 }
 
 const base = (room: string) => `/v1/rooms/${encodeURIComponent(room)}/proposals`;
@@ -20,13 +19,12 @@ const WAIT = 20;
 export function shown(room: string, view: hub.Proposal): ProposalShown {
   const { message, ...rest } = view;
   const payload = (message as { payload?: Record<string, Json> } | undefined)?.payload ?? {};
-  const { method, params, reason } = payload;
+  const { method, params } = payload;
   return {
     ...rest,
     room,
     method: typeof method === "string" ? method : undefined,
     params,
-    reason: typeof reason === "string" ? reason : undefined,
   };
 }
 

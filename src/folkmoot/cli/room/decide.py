@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from folkmoot.cli.commands import Note, Output, Table, account_command
 from folkmoot.cli.credentials import checked_handle
-from folkmoot.cli.limits import CALL_SECONDS, MAX_ASKS
+from folkmoot.cli.limits import CALL_SECONDS, MAX_ASK_TEXT, MAX_ASKS
 from folkmoot.cli.options import JsonOption, argument, number, option
 from folkmoot.cli.output import moment, one_line, say, say_data
 from folkmoot.cli.room import options as given
 from folkmoot.cli.room.calls import show_answer
-from folkmoot.cli.room.messages import look
+from folkmoot.cli.room.messages import kind_of, look
 from folkmoot.cli.room.options import post, proposed, room_command
-from folkmoot.cli.room.sentences import allowed
-from folkmoot.cli.show import (
-    Column,
-    short,
-    word,
-)
+from folkmoot.cli.room.sentences import allowed, called
+from folkmoot.cli.show import ASCII, UNICODE, Column, can_show, cut, word
 from folkmoot.core.errors import ToolRefused
 from folkmoot.core.uuids import as_stored, is_uuid
 
@@ -175,7 +171,9 @@ def found(client: HubClient, name: str, which: str) -> Proposal:
     """The proposal with a number or an id."""
     wanted = which.removeprefix("#")
     for proposal in proposed(client, name):
-        if wanted in (str(proposal.seq), proposal.id) or as_stored(wanted) == proposal.id:
+        # Proposers choose ids: one that looks like a number must not stand for another proposal.
+        known = (str(proposal.seq),) if wanted.isdecimal() else (proposal.id,)
+        if wanted in known or as_stored(wanted) in known:
             return proposal
     raise ToolRefused(f"There is no proposal {one_line(which)} in the room.")
 
@@ -183,7 +181,7 @@ def found(client: HubClient, name: str, which: str) -> Proposal:
 LastOption = Annotated[int, number("--last", 1, MAX_ASKS, "How many.  [default: 50]")]
 
 HOW = {
-    "proposal": "folkmoot room approve ROOM ID, or room reject ROOM ID REASON",
+    "proposal": "folkmoot room approve WHERE ID, or room reject WHERE ID REASON",
     "held": "folkmoot proxy held show ID, then release or drop",
     "tool": "folkmoot backends diff, then backends accept",
 }
@@ -199,12 +197,14 @@ def asks(hub: HubClient, last: LastOption = 50) -> Output:
     """
     page = hub.list_asks(limit=last)
     rows = [
-        (it.risk, word(it.what), word(it.by), where(it), moment(it.until) if it.until else "-",
-         short(id_of(it)))
+        (id_of(it), it.risk, word(it.by), word(" ".join(it.to)), where(it), moment(it.since),
+         moment(it.until) if it.until else "-", shortened(what(it)), shortened(why(it)))
         for it in page.asks
     ]  # fmt: skip
-    columns = (Column("Risk", "bold"), Column("What", wide=True), Column("From"), Column("Where"),
-               Column("Until", "dim", named=True), Column("Id"))  # fmt: skip
+    columns = (Column("Id", "bold"), Column("Risk"), Column("From", named=True),
+               Column("To", named=True), Column("Where"), Column("Since", "dim", named=True),
+               Column("Until", "dim", named=True), Column("What", wide=True),
+               Column("Reason", wide=True))  # fmt: skip
     more = page.count - len(page.asks)
     return Output(
         page,
@@ -224,10 +224,26 @@ def where(it: Ask) -> str:
 
 
 def id_of(it: Ask) -> str:
-    """The id that the approve and decline commands take."""
-    if it.proposal is not None:
-        return it.proposal.id
-    return it.id.partition(":")[2]
+    """The id that the command takes which decides on it; of a proposal its number in the room."""
+    return str(it.proposal.seq) if it.proposal else word(it.id.partition(":")[2])
+
+
+def what(it: Ask) -> str:
+    """What would be done, with its arguments as far as they are known."""
+    message = (it.proposal and it.proposal.message) or {}
+    payload: dict[str, Any] = message.get("payload", {})
+    kind = kind_of(message.get("kind"), payload)
+    return it.what if kind is None else called(kind, payload)
+
+
+def why(it: Ask) -> str:
+    """The reason that the proposer gave."""
+    return (it.proposal and it.proposal.reason) or ""
+
+
+def shortened(text: str) -> str:
+    """A text in one line that leaves room for others; --json shows all of it."""
+    return cut(word(text), MAX_ASK_TEXT, UNICODE.cut if can_show(UNICODE.cut) else ASCII.cut)
 
 
 @account_command

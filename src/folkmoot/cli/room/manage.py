@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -129,14 +128,6 @@ def span(first: int, last: int) -> str:
     return "none" if last < first else f"{first} to {last}"
 
 
-def made_at(ts: Any) -> str:
-    """When a room was made, as the reader's clock shows it."""
-    try:
-        return moment(datetime.fromisoformat(str(ts)).timestamp())
-    except (ValueError, OverflowError):
-        return word(ts)
-
-
 def described(room: Room) -> Fields:
     """How a room is set."""
     return Fields(
@@ -146,7 +137,7 @@ def described(room: Room) -> Fields:
         ("Messages", span(room.first_seq, room.last_seq)),
         ("Owners", " ".join(map(at, room.owners))),
         ("You are", room.role or "not in it"),
-        ("Created", made_at(room.created_at)),
+        ("Created", moment(room.created_at)),
         ("Backends", " ".join(map(word, room.backends or []))),
         ("Members may", allowed(room.capabilities)),
         *((at(who), allowed(patterns)) for who, patterns in (room.grants or {}).items()),

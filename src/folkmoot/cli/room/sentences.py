@@ -151,6 +151,9 @@ def _proposal(kind: Kind, payload: Payload) -> Sentence:
         text = "\n".join(f"{_name(name)}: {_value(it)}" for name, it in asked.items())
     else:
         text = spelled(asked)
+    if type(reason := payload.get("reason")) is str and reason.strip():
+        # Quoted, and without the colon that follows the name of an argument.
+        text = f"{text}\nbecause {_value(reason)}".lstrip("\n")
     words = "proposes {number}[ to {to}]: {what}"
     return Sentence(text, named(kind), words=words, what=call_name(kind))
 

@@ -315,11 +315,8 @@ class Toolbox:
                 self._known.pop(str(who.get("id")), None)
 
     async def tools(self, who: str | None = None) -> ToolListing:
-        """The tools of one participant, or of every agent and backend that may offer some."""
-        if who is None:
-            names = await self._offering()
-        else:
-            names = sorted({who} - await self._without_tools({who}))
+        """The tools of one participant, or of every agent and backend that serves."""
+        names = await self._offering(who)
         listing = ToolListing([], [])
         for name, answer in zip(names, await self._ask_all(names), strict=True):
             if isinstance(answer, PolicyError | RecipientUnknown):
@@ -341,19 +338,17 @@ class Toolbox:
             return who, None
         raise ToolRefused(which(tool, [it.by for it in found], listing))
 
-    async def _offering(self) -> list[str]:
-        here = self._room.participants.values()
-        names = {it.id for it in here if it.type in OFFERING and it.id != self._room.me.id}
-        return sorted(names - await self._without_tools(names))[:MAX_ASKED]
-
-    async def _without_tools(self, names: set[str]) -> set[str]:
-        """Those of some participants that offer no tools, and so would not answer."""
-        if names <= self._known.keys():
-            return set()
-        with suppress(FolkmootError):
-            here = await self._room.list_participants()
-            return {it.id for it in here if it.offers_tools is False}
-        return set()
+    async def _offering(self, who: str | None) -> list[str]:
+        """Whom to ask: others would not answer, save one who answers by hand and is named."""
+        if who is not None:
+            without = False
+            with suppress(FolkmootError):
+                here = await self._room.list_participants()
+                without = any(it.id == who and it.offers_tools is False for it in here)
+            return [] if without else [who]
+        here = await self._room.list_participants()
+        serving = (it for it in here if it.offers_tools and it.type in OFFERING)
+        return sorted(it.id for it in serving if it.id != self._room.me.id)[:MAX_ASKED]
 
     async def _ask_all(self, names: Iterable[str]) -> list[list[dict[str, Any]] | FolkmootError]:
         return list(await asyncio.gather(*map(self._ask, names)))

@@ -45,7 +45,7 @@ class Tools(Arguments, frozen=True, kw_only=True):
             str,
             says(
                 "Only the tools of this participant. If omitted, those of every agent and tool "
-                "server in the room."
+                "server that is connected to the room to serve tools."
             ),
         ]
         | None

@@ -37,7 +37,6 @@ class Wording(Struct, frozen=True):
 
     method: str
     params: Raw | UnsetType = UNSET
-    reason: str | UnsetType = UNSET
 
 
 _proposed = msgspec.json.Decoder(Wording).decode
@@ -175,7 +174,7 @@ def shown(view: ProposalView) -> ListedProposal:
         closed_by=view.closed_by,
         method=UNSET if view.message is UNSET else asked.method,
         params=asked.params,
-        reason=asked.reason,
+        reason=view.reason,
     )
 
 
