@@ -48,15 +48,20 @@ def session(block: Block, prompt: str = r"\$ ") -> Iterator[tuple[str, str, str]
         yield found[1], found[2], block.text[found.end() : end]
 
 
-def on_terminal(script: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """What a script of bash shows on a terminal; one that fails, fails."""
+def on_terminal(
+    script: str, folder: Path, environ: Mapping[str, str], *, agree: bool = False
+) -> str:
+    """What a script of bash shows on a terminal; one that fails, fails.
+
+    With `agree` someone sits there who says yes when asked.
+    """
     leader, follower = os.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     shell = subprocess.Popen(
         ["bash", "-euc", script],
         cwd=folder,
         env={**environ, "TERM": "xterm", "COLUMNS": str(COLUMNS)},
-        stdin=subprocess.DEVNULL,
+        stdin=follower if agree else subprocess.DEVNULL,
         stdout=follower,
         stderr=follower,
     )
@@ -71,6 +76,8 @@ def on_terminal(script: str, folder: Path, environ: Mapping[str, str]) -> str:
         if not read:
             break
         shown += read
+        if agree and shown.endswith(b"[y/N]: "):
+            os.write(leader, b"y\n")
     os.close(leader)
     screen = pyte.Screen(COLUMNS, ROWS)
     pyte.ByteStream(screen).feed(shown)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,9 @@ from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.relay.proxy import ProxiedServer, assembled
 from folkmoot.relay.recording import Recording
 from tests.conformance.node import Node, node_or_skip
-from tests.conformance.suite import REVISIONS, Outcome, hub, run_suite
+from tests.conformance.suite import PROGRAM, REVISIONS, ROOT, Outcome, hub, run_suite
 from tests.harness import run
+from tests.process import environment
 
 SECONDS = 600
 
@@ -58,3 +61,22 @@ def test_the_suite_gives_the_same_result_through_the_proxy(revision: str, tmp_pa
     tape = read_tape(folder / "tape.jsonl")
     assert tape.end is not None
     assert len(tape.entries) > len(through.scenarios)
+
+
+@pytest.mark.long
+@pytest.mark.requirement("proxy.sign-in-refused")
+def test_a_client_that_signs_in_through_the_proxy_is_kept_from_a_mismatched_resource() -> None:
+    node = node_or_skip()
+    client = f"{sys.executable} -m tests.peers.signing_client"
+    scenario = ["--scenario", "auth/resource-mismatch", "--spec-version", "2026-07-28"]
+    done = subprocess.run(
+        [node.binary, str(node.modules / PROGRAM), "client", "--command", client, *scenario],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Client correctly rejected authorization" in done.stdout + done.stderr

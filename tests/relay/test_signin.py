@@ -210,13 +210,20 @@ class Browser:
         return OAuthClientProvider(url, about, self, self.visit, self.came_back)
 
 
-async def called(proxy: Standing, browser: Browser, mode: str) -> str:
-    """What the tool answers to someone who signs in if need be."""
+@asynccontextmanager
+async def signed_in(proxy: Standing, browser: Browser, mode: str) -> AsyncIterator[Client]:
+    """A client of someone who signs in if need be."""
     auth = browser.signing_in(proxy.url)
     async with (
         httpx2.AsyncClient(auth=auth, timeout=30) as http,
         Client(streamable_http_client(proxy.url, http_client=http), mode=mode) as client,
     ):
+        yield client
+
+
+async def called(proxy: Standing, browser: Browser, mode: str) -> str:
+    """What the tool answers."""
+    async with signed_in(proxy, browser, mode) as client:
         said = await client.call_tool("whisper", {"word": "HUSH"})
         return str(said.content[0].text)  # type: ignore[union-attr]
 
@@ -331,6 +338,62 @@ def test_an_authorization_server_that_names_itself_in_its_answers_is_left_to_the
             found = await proxy.http.get(f"{base}/.well-known/oauth-protected-resource/mcp")
             assert found.json()["authorization_servers"] == [url.removesuffix("/mcp")]
             assert found.json()["resource"] == proxy.url
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.sign-in-refused")
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "https://victim.example/mcp",
+        "ORIGIN.victim.example/mcp",
+        "ORIGIN/other",
+        "ORIGIN/mc",
+        "ORIGIN/mcp/below",
+        "http://127.0.0.1:1/mcp",
+        "victim",
+        "",
+    ],
+)
+def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(resource: str) -> None:
+    server = {
+        "issuer": "ORIGIN",
+        "authorization_endpoint": "ORIGIN/authorize",
+        "token_endpoint": "ORIGIN/token",
+    }
+
+    async def main() -> None:
+        async with telling({"resource": resource}, server) as url, before(url) as proxy:
+            base = proxy.url.removesuffix("/mcp")
+            known = f"{base}/.well-known"
+            asked = {"response_type": "code", "resource": proxy.url}
+            for answer in (
+                await proxy.http.get(f"{known}/oauth-protected-resource/mcp"),
+                await proxy.http.get(f"{known}/oauth-authorization-server"),
+                await proxy.http.get(f"{known}/oauth-authorization-server/oauth/0"),
+                await proxy.http.get(f"{base}/oauth/0/authorize", params=asked),
+                await proxy.http.get(f"{base}/oauth/origin/authorize", params=asked),
+                await proxy.http.post(f"{base}/oauth/0/token", data=asked),
+                await proxy.http.post(f"{base}/oauth/origin/token", data=asked),
+            ):
+                assert answer.status_code == 502, answer.text
+                assert "is not its own address" in answer.text
+
+    run(main())
+
+
+@pytest.mark.parametrize("resource", ["ORIGIN/mcp", "ORIGIN/mcp/", "ORIGIN", "ORIGIN/"])
+def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource: str) -> None:
+    server = {"issuer": "ORIGIN", "authorization_endpoint": "ORIGIN/authorize"}
+
+    async def main() -> None:
+        async with telling({"resource": resource}, server) as url, before(url) as proxy:
+            base = proxy.url.removesuffix("/mcp")
+            asked = {"resource": proxy.url}
+            answer = await proxy.http.get(f"{base}/oauth/0/authorize", params=asked)
+            led = parse_qs(urlsplit(answer.headers["location"]).query)
+            assert led["resource"] == [resource.replace("ORIGIN", url.removesuffix("/mcp"))]
 
     run(main())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,9 +21,11 @@ from folkmoot.cli.options import (
     JsonOption,
     argument,
     flag,
+    option,
     settings_from,
 )
 from folkmoot.cli.output import (
+    ExitCode,
     aligned,
     complain,
     duration,
@@ -231,9 +235,12 @@ def counted(count: int, noun: str) -> str:
 
 
 NOTHING = "No tool is held back."
+CHANGED = "What is held back has changed since it was shown. Run 'folkmoot backends diff' again."
 DIFFERENCE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
-WhichArgument = Annotated[str | None, argument("NAME", "One backend.  [default: all]")]
+WhichArgument = Annotated[
+    str | None, argument("NAME[:TOOL]", "One backend, or one of its tools.  [default: all]")
+]
 ToolsArgument = Annotated[
     list[str] | None,
     argument(
@@ -243,6 +250,11 @@ ToolsArgument = Annotated[
     ),
 ]
 AllOption = Annotated[bool, flag("--all", "Accept everything that is held back.")]
+DigestOption = Annotated[
+    str | None,
+    option("--digest", "DIGEST", "Accept only what 'diff' showed with this digest."),
+]
+DIGEST_LENGTH = 32
 
 
 def diff(
@@ -259,22 +271,38 @@ def diff(
     Read them as a model would: a description can be written to mislead one.
     """
     loaded = settings_from(config, data=data)
-    found = RunningHub(loaded).differences(name or "")
+    namespace, _, tool = (name or "").partition(":")
+    found = RunningHub(loaded).differences(namespace)
+    tools = meant(name or "", found) if tool else found.tools
     if as_json:
-        tools = [msgspec.to_builtins(tool) for tool in found.tools]
-        say_data({"tools": tools, "starting": found.starting})
+        shown = [msgspec.to_builtins(each) for each in tools]
+        say_data({"tools": shown, "digest": digest_of(tools), "starting": found.starting})
         return
-    if not found.tools:
+    if not tools:
         show_nothing(found)
         return
-    for number, tool in enumerate(found.tools):
+    show_differences(tools)
+    if not tool and found.count > len(tools):
+        left = found.count - len(tools)
+        say(f"\n{counted(left, 'tool')} more; accept these first, or name a backend.", err=True)
+    warn_of_starting(found)
+    which = shlex.quote(name) if name else "--all"
+    what = "this" if len(tools) == 1 else "these"
+    say(f"\nTo accept {what}: folkmoot backends accept {which} --digest {digest_of(tools)}")
+
+
+def digest_of(tools: Sequence[ChangedTool]) -> str:
+    """One word for tools as they are now: it is another when one of them changes."""
+    facts = sorted((each.namespace, each.name, each.changed_hash) for each in tools)
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:DIGEST_LENGTH]
+
+
+def show_differences(tools: Sequence[ChangedTool]) -> None:
+    """Print how tools differ from their accepted versions."""
+    for number, tool in enumerate(tools):
         if number:
             say()
         show_difference(tool)
-    if found.count > len(found.tools):
-        left = found.count - len(found.tools)
-        say(f"\n{counted(left, 'tool')} more; accept these first, or name a backend.", err=True)
-    warn_of_starting(found)
 
 
 def show_nothing(found: ChangedTools) -> None:
@@ -327,20 +355,28 @@ def accept(
     config: ConfigOption = None,
     data: DataOption = None,
     *,
+    digest: DigestOption = None,
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Accept tools that changed or were added.
 
-    From then on they are listed and can be called. Accepts exactly what 'folkmoot backends diff'
-    shows now; a later change is held back again.
+    From then on they are listed and can be called. With --digest, accepts exactly what 'folkmoot
+    backends diff' showed, and nothing if that has changed since. Without it, shows the tools and
+    asks.
     """
     if bool(tools) is every:
         raise typer.BadParameter("give the tools or backends to accept, or --all")
     hub = RunningHub(settings_from(config, data=data))
     found = hub.differences()
     wanted = found.tools if every else [each for name in tools or [] for each in meant(name, found)]
+    if wanted:
+        check_seen(wanted, digest)
     accepted = hub.accept(list(wanted)) if wanted else []
+    changed = [each.canonical for each in wanted if each.canonical not in accepted]
+    if changed:
+        complain(f"{', '.join(map(word, changed))}: {CHANGED}")
+        raise typer.Exit(ExitCode.FAILED)
     if as_json:
         say_data({"accepted": accepted})
     elif accepted:
@@ -348,6 +384,19 @@ def accept(
         warn_of_starting(found)
     else:
         show_nothing(found)
+
+
+def check_seen(tools: Sequence[ChangedTool], digest: str | None) -> None:
+    """Go on only with tools that the operator has seen as they are now."""
+    if digest is not None:
+        if digest != digest_of(tools):
+            complain(f"The digest is another. {CHANGED}")
+            raise typer.Exit(ExitCode.FAILED)
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise typer.BadParameter("give the --digest that 'folkmoot backends diff' shows")
+    show_differences(tools)
+    typer.confirm("\nAccept what is shown?", abort=True, err=True)
 
 
 def meant(name: str, found: ChangedTools) -> list[ChangedTool]:

@@ -8,9 +8,12 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
 
-from folkmoot.core.message import ErrorObject, Response
+from folkmoot.core.errors import BackendFailed
+from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.limits import MAX_CONTENT_DEPTH
 from folkmoot.gateway.mapping import exposed_uri, shown_uri
+from folkmoot.mcp.eras.calls import offers
+from folkmoot.mcp.eras.table import EraRefusal
 from folkmoot.mcp.wire import (
     AS_TASK,
     COMPLETE,
@@ -19,8 +22,11 @@ from folkmoot.mcp.wire import (
     PROMPTS_GET,
     RESOURCES_READ,
     RESULT_TYPE,
+    ROOTS_LIST,
     TOOLS_CALL,
+    members_of,
 )
+from folkmoot.mcp.wire import NEEDED as ASKED
 
 Spell: TypeAlias = Callable[[str], str]
 """What a URI of a server's own is called here."""
@@ -77,6 +83,26 @@ def fault_of(method: str, result: Any) -> str | None:
             if not isinstance(each, dict):
                 fits = False
     return None if fits else f"`{member}` must be {WORDS[kind]}"
+
+
+def check_questions(asked: Any, namespace: str, capabilities: dict[str, Any] | None = None) -> None:
+    """Refuse questions that a server was not told it could ask.
+
+    The folders of someone's machine are never told to a server behind the hub. `capabilities` are
+    those of the client that would be asked, where they are known.
+    """
+    for each in members_of(asked).values():
+        question = members_of(each)
+        method, params = question.get("method"), members_of(question.get("params"))
+        if method == ROOTS_LIST:
+            raise BackendFailed(
+                f"The backend {namespace} asks for the folders of your machine (roots/list), and "
+                "the hub does not pass them on. It may have done a part of what was asked."
+            )
+        if capabilities is not None and method in ASKED:
+            request = Request(id=0, method=method, params=params)
+            if not offers(capabilities, request):
+                raise EraRefusal.INPUT_NOT_OFFERED.error(method, needs=ASKED[method])
 
 
 def is_task(result: dict[str, Any]) -> bool:

@@ -19,9 +19,15 @@ from folkmoot.core.errors import (
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, CallExtras
-from folkmoot.gateway.results import fault_of, map_result, outcome_of, valid_outcome
+from folkmoot.gateway.results import (
+    check_questions,
+    fault_of,
+    map_result,
+    outcome_of,
+    valid_outcome,
+)
 from folkmoot.gateway.task_calls import NO_TASK, TaskCalls
-from folkmoot.mcp.wire import AS_TASK, REQUEST_STATE, TOOLS_CALL
+from folkmoot.mcp.wire import AS_TASK, INPUT_REQUIRED, REQUEST_STATE, RESULT_TYPE, TOOLS_CALL
 from folkmoot.telemetry.logs import AUDIT_TRAIL
 
 if TYPE_CHECKING:
@@ -174,6 +180,8 @@ class GatewayService:
             if made is not None:
                 return Response(id=request.id, result=made)
         in_room = bool(extras.room)
+        if response.result.get(RESULT_TYPE) == INPUT_REQUIRED and not in_room:
+            check_questions(response.result.get("inputRequests"), asked.namespace, capabilities)
         told = map_result(method, response.result, asked.namespace, canonical=in_room)
         if REQUEST_STATE in told:
             told = self._inputs.mark(told, person, asked.what)

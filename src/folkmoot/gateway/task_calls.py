@@ -34,7 +34,7 @@ from folkmoot.gateway.limits import (
 )
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.gateway.requests import CallExtras, TaskAction
-from folkmoot.gateway.results import fault_of, is_task, map_result
+from folkmoot.gateway.results import check_questions, fault_of, is_task, map_result
 from folkmoot.gateway.tasks import has_status
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.shapes import without_tasks
@@ -173,7 +173,9 @@ class TaskCalls:
         if isinstance(response.error, ErrorObject):
             error = self._refused(task, method, response.error)
             return Response(id=message_id, error=error)
-        return Response(id=message_id, result=self._told(task, method, response.result))
+        told = self._told(task, method, response.result)
+        check_questions(told.get("inputRequests"), task.ticket.namespace)
+        return Response(id=message_id, result=told)
 
     async def refreshed(self, task: Task) -> bool:
         """Whether a task is still there, once its backend has told how it is.

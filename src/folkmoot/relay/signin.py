@@ -4,8 +4,9 @@ A client signs in to what it takes for the server, which is the proxy's address,
 metadata that name another resource. The server takes only tokens that were issued for its own
 address. So the metadata of the resource and of its authorization server are passed on with the
 proxy's addresses, and whatever the client asks of the authorization server names the server's
-resource again. The proxy keeps nothing of it: it sees codes and tokens pass, as it sees them later
-in headers.
+resource again. Since the client no longer sees that resource, the proxy checks it in the client's
+place: a server that names another's would otherwise get a token for the other. The proxy keeps
+nothing of it: it sees codes and tokens pass, as it sees them later in headers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -51,6 +53,7 @@ TOKEN_ANSWERS: Final = ("content-type", "cache-control", "pragma", "www-authenti
 MOST_SERVERS: Final = 8
 MOST_BYTES: Final = 1024 * 1024
 SECONDS: Final = 15.0
+SHOWN: Final = 200
 OK: Final = 200
 
 
@@ -156,19 +159,30 @@ class ProxySignIn:
                 self._named = None
 
     async def _resource_metadata(self) -> dict[str, Any]:
-        """What the server says of itself as a resource; `NotFound` where it says nothing."""
+        """What the server says of itself as a resource.
+
+        Raises `NotFound` where it says nothing, and `ServerAnswerInvalid` where it names a
+        resource that is not itself.
+        """
         origin, path = self._target.url.origin(), self._target.url.raw_path.rstrip("/")
         places = [self._named] if self._named is not None else []
         places += [origin.join(URL(RESOURCE + path, encoded=True)), origin.join(URL(RESOURCE))]
         for place in places:
             found = await fetch_object(place)
-            if found is not None and isinstance(found.get("resource"), str):
+            if found is not None and isinstance(resource := found.get("resource"), str):
+                if not covers(resource, self._target.url):
+                    raise ServerAnswerInvalid(
+                        f"The server names {resource[:SHOWN]!r} as its resource, which is not its "
+                        "own address. Sign-in is refused."
+                    )
                 return found
         raise NotFound("The server has no protected resource metadata.")
 
     async def _known(self, which: str) -> tuple[dict[str, Any], str | None]:
         """The metadata of an authorization server, and the resource to name to it."""
         if which == ORIGIN:
+            with suppress(NotFound):
+                await self._resource_metadata()
             return await server_metadata(str(self._target.url.origin())), str(self._target.url)
         found = await self._resource_metadata()
         servers = issuers(found)
@@ -219,6 +233,17 @@ def issuers(found: dict[str, Any]) -> list[str]:
     named = found.get("authorization_servers")
     servers = [each for each in named if isinstance(each, str)] if isinstance(named, list) else []
     return servers[:MOST_SERVERS]
+
+
+def covers(resource: str, address: URL) -> bool:
+    """Whether a resource is this address, or one above it on the same host."""
+    try:
+        named = usable(resource)
+    except ServerAnswerInvalid:
+        return False
+    path = f"{named.raw_path.rstrip('/')}/"
+    same_origin = named.origin() == address.origin()
+    return same_origin and f"{address.raw_path.rstrip('/')}/".startswith(path)
 
 
 async def server_metadata(issuer: str) -> dict[str, Any]:

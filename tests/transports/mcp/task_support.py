@@ -40,6 +40,7 @@ class Jobs(Demo):
         self.ttl: int | None = 60_000
         self.time = "2026-11-16T06:00:00Z"
         self.asks_first = False
+        self.question: dict[str, Any] = FORM
         self.before_result: Callable[[], Awaitable[None]] | None = None
 
     def inventory(self, **more: Any) -> Inventory:
@@ -112,7 +113,7 @@ class Jobs(Demo):
         if self.era == "stateless":
             detailed |= {name: task[name] for name in ("result", "error") if name in task}
             if task["status"] == "input_required":
-                detailed["inputRequests"] = {"sure": FORM}
+                detailed["inputRequests"] = {"sure": self.question}
         return Response(id="theirs", result=detailed)
 
 

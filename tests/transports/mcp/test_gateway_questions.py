@@ -172,6 +172,35 @@ def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
     run(main())
 
 
+@pytest.mark.requirement("gateway.questions-offered")
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+def test_nobody_is_asked_for_roots_nor_for_what_their_client_does_not_offer(
+    era: str, tmp_path: Path
+) -> None:
+    async def roots(wanted: UpstreamRequest) -> Any:
+        return wish(None, who=FORM, where={"method": "roots/list"})
+
+    async def model(wanted: UpstreamRequest) -> Any:
+        return wish(None, who=FORM, what=SAMPLE)
+
+    async def main() -> None:
+        demo = Demo(roots=roots, model=model)
+        async with fronted(tmp_path, era, demo) as there:
+            ann = await there.person("ann")
+            offers = {"elicitation": {}, "roots": {"listChanged": True}}
+            wire = await wired(there, ann, capabilities=offers)
+            meta = {CAPABILITIES: offers} if era == "stateless" else None
+            for name, told in (
+                ("demo_roots", "folders of your machine (roots/list)"),
+                ("demo_model", "this client does not offer"),
+            ):
+                result = (await wire.ask("tools/call", {"name": name}, meta=meta))["result"]
+                assert result["isError"] is True
+                assert told in payload(result)["error"]
+
+    run(main())
+
+
 @pytest.mark.requirement("mcp.request-state-tampered")
 def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
     tmp_path: Path,

@@ -174,6 +174,9 @@ def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(tmp_path: Path
             jobs.tasks["1"]["status"] = "input_required"
             told = (await ann.ask("tasks/get", taskId=made))["result"]
             assert told["inputRequests"]["sure"]["params"]["message"] == "Sure?"
+            jobs.question = {"method": "roots/list"}
+            _, said = await ann.error("tasks/get", taskId=made)
+            assert "folders of your machine (roots/list)" in said
             code, _ = await ann.error("tasks/update", taskId=made)
             assert code == -32602
             given = {"sure": {"action": "accept", "_meta": {RELATED: {"taskId": made}}}}
