@@ -181,7 +181,8 @@ def test_an_operators_line_is_stored_with_its_change_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        line = Line("account.suspended", audit.OPERATOR, "bob", "b1", "It loops.", 1_000)
+        why = "It loops. DB_PASS=hunter22"
+        line = Line("account.suspended", audit.OPERATOR, "bob", "b1", why, 1_000)
 
         async def fails(tx: Tx) -> None:
             await audit.record(tx, [line], 5.0)
@@ -199,7 +200,7 @@ def test_an_operators_line_is_stored_with_its_change_and_logged_once(
             assert (entry.at, entry.by, entry.detail) == (
                 1_000,
                 "operator",
-                {"detail": "It loops."},
+                {"detail": "It loops. DB_PASS=[redacted]"},
             )
 
     caplog.set_level(logging.INFO, "folkmoot.audit")

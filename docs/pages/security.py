@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from docs.pages.markdown import table
-from folkmoot.core.redaction import FORMS, NAMED_FORMS, NAMES, QUERY_NAMES
+from folkmoot.core.redaction import FORMS, LAST_WORDS, NAMED_FORMS, NAMES, QUERY_NAMES
 from folkmoot.settings import BACKEND_FIELDS, FIELDS, Field
 
 NO_BOUNDS = frozenset({"port", "http.shutdown_seconds", "store.readers"})
@@ -44,6 +44,10 @@ def secrets() -> str:
             ["its form", ", ".join(forms)],
             ["what stands before it in a text", ", ".join(behind)],
             ["the name of a field", f"{words(NAMES)}, also at the end of a longer name"],
+            [
+                "the last word of such a name",
+                f"{words(LAST_WORDS)}: `DB_PASS` and `dbPass`, but not `compass`",
+            ],
             ["the name of a parameter in a URL", words(QUERY_NAMES)],
             ["the name of a header", "authorization, cookies, and names with token, key or secret"],
         ],

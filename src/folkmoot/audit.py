@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.events import ACCOUNTS, AUDIT
@@ -28,6 +29,7 @@ from folkmoot.ratelimits import MINUTE
 from folkmoot.store import meta
 from folkmoot.taskgroups import uninterrupted
 from folkmoot.telemetry.logs import PlainRecord, cleaned, request_fields
+from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:
     from folkmoot.core.policy import Principal
@@ -204,6 +206,7 @@ async def record(tx: Tx, lines: Sequence[Line], now: float, *, offline: bool = F
 
     Where no hub runs (`offline`) they also wait for the next one, which logs them.
     """
+    lines = [replace(each, about=clean(each.about), detail=_clean(each.detail)) for each in lines]
     await insert(tx, [_row(line, now) for line in lines])
     if offline and lines:
         waiting = [*await _kept(tx), *lines]
@@ -451,6 +454,10 @@ def row_of(record: logging.LogRecord, deleted: Container[Any] = ()) -> Row:
     if own[0] in deleted:
         by, told = DELETED, {}
     return (record.created, action, by, about, _json(told), *own)
+
+
+def _clean(detail: str | None) -> str | None:
+    return None if detail is None else clean(detail)
 
 
 def _row(line: Line, now: float) -> Row:

@@ -92,6 +92,7 @@ def test_a_recovery_code_of_a_million_characters_is_refused_unread() -> None:
 def test_an_invite_code_has_128_bits_in_characters_that_need_no_escape() -> None:
     codes = {new_invite_code() for _ in range(100)}
     assert len(codes) == 100
-    assert all(re.fullmatch("[0-9a-f]{32}", code) for code in codes)
+    assert all(re.fullmatch("ic_[0-9a-f]{32}", code) for code in codes)
     assert all(hash_invite_code(code) == sha256(code.encode()).hexdigest() for code in codes)
-    assert hash_invite_code("a" * 31) is hash_invite_code("g" * 32) is hash_invite_code("") is None
+    for wrong in ("", "a" * 32, "ic_" + "a" * 31, "ic_" + "g" * 32):
+        assert hash_invite_code(wrong) is None

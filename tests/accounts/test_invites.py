@@ -78,7 +78,7 @@ def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(tmp_path: P
             await here.accounts.register("second", invite_code=code)
         assert claimed.value.message == "This invite has already been claimed."
         for wrong in (
-            "a" * 32,
+            "ic_" + "a" * 32,
             code.upper() + "x",
             code[:-1],
             " ",
@@ -119,7 +119,7 @@ def test_without_an_invite_nobody_learns_which_names_are_taken(tmp_path: Path) -
         await here.join("alice")
         for handle in ("alice", "nobody"):
             with pytest.raises(InviteUnknown):
-                await here.with_policy("invite").register(handle, invite_code="a" * 32)
+                await here.with_policy("invite").register(handle, invite_code="ic_" + "a" * 32)
 
     run(body, tmp_path)
 

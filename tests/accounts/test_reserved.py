@@ -110,7 +110,7 @@ def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
 def test_where_registration_is_closed_no_other_code_says_anything_else(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         closed = with_names("closed")(here)
-        codes = [None, "", "nonsense", "0" * 32, await closed.create_invite(None)]
+        codes = [None, "", "nonsense", "ic_" + "0" * 32, await closed.create_invite(None)]
         before = here.store.writes
         for code in codes:
             for handle in ("gina", "github", "mallory"):

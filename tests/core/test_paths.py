@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import unicodedata
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -47,6 +48,15 @@ PIECES = st.sampled_from(
         "file://",
         "localhost",
         "?",
+        ". .",
+        "\uff0e",
+        "\u2025",
+        "…",
+        "\uff0f",
+        "\uff05",
+        "\u200b",
+        "\u00a0",
+        "\ufe0f",
     ]
 )
 PATHS = st.lists(PIECES, max_size=8).map("".join)
@@ -125,6 +135,38 @@ PATHS = st.lists(PIECES, max_size=8).map("".join)
         ("files://notes/", "files://notes/../other", None),
         ("files://notes/", "files://other/a", False),
         ("files://file///srv/notes", "files://file///srv/notes/a", True),
+        *(
+            ("notes/", f"notes/{dots}/secret", None)
+            for dots in (
+                *(". .", ".. ", " ..", "..\u00a0", "...", ".. .", " ", "\u200b", ";x"),
+                *(
+                    "\uff0e\uff0e",
+                    "\u2025",
+                    "…",
+                    ".\u200b.",
+                    "..\u200b",
+                    "\u202e..",
+                    "..\ufe0f",
+                    "\u3164..",
+                ),
+                *(
+                    "a\uff0f..\uff0f..",
+                    "a\uff3c..",
+                    "\uff052e\uff052e",
+                    "%E2%80%A5",
+                    "%EF%BC%8E.",
+                    "%2e%20%2e",
+                ),
+            )
+        ),
+        ("notes/", "notes/naïve file.txt", True),
+        ("notes/", "notes/…and more", True),
+        ("notes/", "notes/.hidden/..a", True),
+        ("notes/", "notes/\uff46\uff55\uff4c\uff4c/👨\u200d👩\u200d👧.txt", True),
+        ("notes²/", "notes²/a", True),
+        ("notes/", "notes./a", None),
+        ("notes/", "\uff4eotes/a", None),
+        ("notes/", "no\u200btes /a", None),
     ],
 )
 def test_a_path_is_in_a_folder_where_it_leads_there(
@@ -213,6 +255,13 @@ def test_a_folder_covers_what_is_in_it(wide: Any, narrow: Any, wanted: bool) -> 
     assert covers(allowed, allowed)
 
 
+def trimmed(value: str, space: str = " ") -> str:
+    """A path as a server reads it that normalises Unicode and trims names."""
+    plain = unicodedata.normalize("NFKC", value.replace("\ufe0f", "").replace("\u200b", ""))
+    names = plain.replace("\\", "/").replace(" ", space).split("/")
+    return "/".join(name.strip() for name in names)
+
+
 @pytest.mark.requirement("capability.path-under")
 @given(PATHS)
 def test_nothing_that_is_allowed_escapes_its_folder(value: str) -> None:
@@ -220,7 +269,7 @@ def test_nothing_that_is_allowed_escapes_its_folder(value: str) -> None:
         return
     read = value
     for _ in range(6):
-        for reading in (read, read.replace("\\", "/")):
+        for reading in (read, read.replace("\\", "/"), trimmed(read), trimmed(read, "")):
             normal = posixpath.normpath(reading)
             assert normal == "notes" or normal.startswith("notes/"), value
             assert "\x00" not in reading

@@ -6,6 +6,7 @@ import pytest
 
 from folkmoot.core.redaction import (
     FORMS,
+    LAST_WORDS,
     NAMED_FORMS,
     NAMES,
     QUERY_NAMES,
@@ -42,7 +43,18 @@ def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str) -> 
 
 @pytest.mark.parametrize(
     "name",
-    [*NAMES, "auth", "Bearer", "newToken", "FOLKMOOT_MASTER-KEY", "inProgressToken", "pass_word"],
+    [
+        *NAMES,
+        *LAST_WORDS,
+        "DB_PASS",
+        "smtp-pass",
+        "user.otp",
+        "SENTRY_DSN",
+        "newToken",
+        "FOLKMOOT_MASTER-KEY",
+        "inProgressToken",
+        "pass_word",
+    ],
 )
 def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
     assert is_secret_name(name)
@@ -61,6 +73,10 @@ def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
         "key",
         "monkey",
         "author",
+        "compass",
+        "passage",
+        "pass_rate",
+        "auth_method",
         "progressToken",
         "progress_token",
         "to_ken",
@@ -82,6 +98,11 @@ def test_what_only_sounds_like_a_secret_is_hidden_as_a_header_or_a_variable(name
 @pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "content-type", "Authority", "PWD", "HOME"])
 def test_what_does_not_is_shown(name: str) -> None:
     assert not sounds_secret(name)
+
+
+@pytest.mark.parametrize("name", ["smtpPass", "userOTP", "DBPass", "basicAuth", "dbpass"])
+def test_capital_letters_begin_a_word_of_a_name(name: str) -> None:
+    assert is_secret_name(name)
 
 
 def test_headers_that_only_speak_of_secrets_are_shown() -> None:

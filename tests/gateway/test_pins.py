@@ -26,6 +26,8 @@ PINNED_CHANGES: list[dict[str, Any]] = [
     {"outputSchema": {"type": "object"}},
     {"annotations": {"readOnlyHint": True}},
     {"title": "Another"},
+    {"_meta": {"ui": {"resourceUri": "ui://docs/another"}}},
+    {"icons": [{"src": "https://elsewhere.example/a.png"}]},
 ]
 
 
@@ -59,12 +61,17 @@ def test_whatever_a_model_acts_on_is_pinned(tmp_path: Path, change: dict[str, An
     run(body())
 
 
-def test_icons_and_notes_of_a_tool_may_change(tmp_path: Path) -> None:
+def test_of_a_long_icon_a_pin_keeps_its_hash(tmp_path: Path) -> None:
+    def drawn(letter: str) -> dict[str, Any]:
+        return tool("read", icons=[{"src": f"data:image/png;base64,{letter * 50_000}"}], title=None)
+
     async def body() -> None:
         async with pinning(tmp_path) as (pins, _):
-            await pins.judge("docs", [tool("read")])
-            changed = tool("read", icons=[{"src": "x"}], _meta={"version": 2}, title=None)
-            assert await verdicts(pins, changed) == {"read": "same"}
+            await pins.judge("docs", [drawn("a")])
+            assert await verdicts(pins, drawn("a")) == {"read": "same"}
+            assert await verdicts(pins, drawn("b")) == {"read": "changed"}
+            (change,) = await pins.diff()
+            assert len(str(change.pinned)) < 2_000
 
     run(body())
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.redaction import NAMES
+from folkmoot.accounts import credentials
+from folkmoot.audit import row_of
+from folkmoot.core.redaction import LAST_WORDS, NAMES
 from folkmoot.proxy.redaction import TapeRedactor
+from folkmoot.rooms.invitations import new_credential, new_invitation
 from folkmoot.settings.fields import masked_arguments
 from folkmoot.telemetry.logs import JsonFormatter, TextFormatter
 from folkmoot.telemetry.redaction import clean, fields
@@ -37,12 +40,30 @@ def taped(text: str) -> str:
     return (redactor.message(answer)[0] or b"").decode() + redactor.text(text)
 
 
+def audited(text: str) -> str:
+    record = logging.LogRecord("folkmoot.audit", logging.INFO, "", 0, "done", None, None)
+    record.by, record.about, record.why = "ann", text, text
+    return str(row_of(record))
+
+
 WRITERS: dict[str, Callable[[str], str]] = {
     "a line of text": lambda text: logged("text", text),
     "a line of JSON": lambda text: logged("json", text),
     "an error": clean,
     "a tape": taped,
+    "the audit log": audited,
 }
+
+MADE: dict[str, Callable[[], str]] = {
+    **{
+        name: make
+        for name, make in vars(credentials).items()
+        if name.startswith("new_") and name != "new_key_pair"
+    },
+    "new_invitation": lambda: new_invitation().text,
+    "new_credential": lambda: new_credential().text,
+}
+"""Whatever makes a secret that the hub gives to somebody."""
 
 
 def pieces(secret: str) -> list[str]:
@@ -63,10 +84,21 @@ def test_a_secret_of_each_row_is_hidden_wherever_it_is_written(row: str, where: 
         json.loads(written)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "auth", "bearer"])
+@pytest.mark.parametrize("where", WRITERS)
+@pytest.mark.parametrize("maker", MADE)
+@pytest.mark.requirement("log.own-secrets-known")
+def test_every_secret_that_the_hub_makes_is_known_by_itself(maker: str, where: str) -> None:
+    secret = MADE[maker]()
+    for text in (f"it was {secret} then", f"at=https://hub.example/{secret}?x", f"<{secret}>"):
+        assert secret[LEFT:] not in WRITERS[where](text)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *LAST_WORDS])
+@pytest.mark.requirement("log.own-secrets-known")
 def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(name: str) -> None:
-    for spelled in (name, name.replace("_", "-"), f"my_{name}", name.title().replace("_", "")):
-        if name in ("auth", "bearer") and spelled.startswith("my_"):
+    camel = name.title().replace("_", "")
+    for spelled in (name, name.replace("_", "-"), f"my_{name}", camel, f"db{camel}", name.upper()):
+        if spelled == "PWD":
             continue
         assert SECRET not in str(fields({spelled: SECRET}))
         assert SECRET not in str(fields({"inner": {spelled: [SECRET]}}))
@@ -76,6 +108,33 @@ def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(nam
         assert SECRET.encode() not in on_tape
         assert [place.kind for place in places] == ["name"]
         assert SECRET not in " ".join(masked_arguments(["serve", f"--{spelled}", SECRET]))
+        for where, write in WRITERS.items():
+            for text in (
+                f"{spelled}={SECRET}",
+                f"env: {spelled}: {SECRET}",
+                f'{{"{spelled}": "{SECRET}"',
+                f"ran --{spelled} {SECRET} now",
+                f"<{spelled}>{SECRET}</{spelled}>",
+                f"https://a.example/?a=1&{spelled}={SECRET}&b=2",
+            ):
+                assert SECRET not in write(text), (where, text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["author", "passage", "compass", "bypass", "passed", "authority", "hotp_drift", "spin", "key"],
+)
+def test_what_only_has_the_letters_of_a_name_is_shown(name: str) -> None:
+    for spelled in (name, f"my_{name}", f"my{name.title()}"):
+        assert fields({spelled: "north-west"}) == {spelled: "north-west"}
+        assert TapeRedactor(KEY).value({spelled: "north-west"}) == ({spelled: "north-west"}, ())
+        for text in (f"{spelled}=north-west", f"{spelled}: north-west", f"--{spelled} north-west"):
+            assert clean(text) == TapeRedactor(KEY).text(text) == text
+
+
+def test_several_secrets_under_one_name_are_hidden_and_their_number_is_not() -> None:
+    assert SECRET not in str(fields({"api_keys": [SECRET], "dbPasswords": {"a": SECRET}}))
+    assert fields({"tokens": 12}) == {"tokens": 12}
 
 
 def test_a_folder_is_shown_and_a_token_of_progress_too() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import fields
 
 from folkmoot.app import Hub
 from folkmoot.core.envelope import MessageEnvelope
@@ -21,6 +22,7 @@ from folkmoot.core.redaction import is_secret_name
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.operations import OPERATIONS, Absent, Operation
 from folkmoot.operations.concealment import MASK, conceal, conceal_call
+from folkmoot.proxy.redaction import mail
 from tests.harness import run
 from tests.mcp_harness import both_eras, meeting, rpc, settings
 from tests.proxy.rules.support import call, envelope
@@ -253,3 +255,16 @@ def test_a_changed_call_has_its_secret_where_the_mask_still_stands_and_nowhere_e
     ):
         assert conceal(envelope(harmless)) is None
         assert conceal_call(harmless) is harmless
+
+
+def test_tapes_know_the_arguments_of_every_tool_of_mail() -> None:
+    taken = {
+        row.name.removeprefix("msg/"): {field.encode_name for field in fields(row.takes)}
+        for row in OPERATIONS
+        if row.name.startswith("msg/")
+    }
+    shown = {
+        name: {each for each in names - mail.ARGUMENTS if not is_secret_name(each)}
+        for name, names in taken.items()
+    }
+    assert shown == {name: set(names) for name, names in mail.SHOWN.items()}

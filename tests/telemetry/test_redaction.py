@@ -87,6 +87,13 @@ def every_char_escaped(text: str, spell: str) -> str:
         ("%67i%5f" + HEX, HEX),
         ("gk\\u005f" + HEX, HEX),
         ('{"credential": "two words"}', "two words"),
+        ("DB_PASS=hunter2", "hunter2"),
+        ("smtpPass: hunter2", "hunter2"),
+        ("auth: Bearer abc.def", "abc.def"),
+        ("p%61ss=hunter2", "hunter2"),
+        ("bs_" + HEX, HEX),
+        ("%6fc%5f" + HEX, HEX),
+        (f"jobs_{HEX}", HEX),
     ],
 )
 def test_a_secret_does_not_survive(text: str, secret: str) -> None:
@@ -104,6 +111,8 @@ def test_a_secret_does_not_survive(text: str, secret: str) -> None:
         "id 6ba7b810-9dad-11d1-80b4-00c04fd430c8 at 2026-11-15T02:12:14.916Z",
         "room folkmoot://rooms/plaza-2026-spring opened",
         "max_tokens=500, tokens: 12",
+        "docs_20261117 and jobs_20261117 of topic_0123456789abcdef, 5% of them",
+        "3 pass, 2 fail; author: ann; compass=north; bypass: no",
         "/invites and /invite are not codes",
         "http://127.0.0.1:8420/path and http://hub:80 asked by a@b",
         "http://hub:8420?by=a@b 100%25 of 5%20",

@@ -237,6 +237,9 @@ def test_every_answer_carries_the_security_headers() -> None:
                 headers = (await ask(hub.port, path)).headers
                 assert headers["x-content-type-options"] == "nosniff"
                 assert headers["referrer-policy"] == "no-referrer"
+                assert headers["cross-origin-opener-policy"] == "same-origin"
+                assert headers["cross-origin-resource-policy"] == "same-origin"
+                assert "camera=()" in headers["permissions-policy"]
                 assert "frame-ancestors 'none'" in headers["content-security-policy"]
                 assert headers["content-security-policy"].startswith("default-src 'none'")
                 assert "server" not in headers

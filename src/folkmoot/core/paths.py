@@ -1,14 +1,16 @@
 """Paths: whether a value names something in a folder, however it is spelled.
 
 A server may read one value in several ways: as it is written, with its percent escapes read, with
-backslashes as slashes. `Folder.holds` answers yes if the value is in the folder in every reading,
-no if it is in none, and None where that cannot be told: it climbs out, begins somewhere else than
-the folder does, or is spelled so that servers may differ. Upper and lower case are different.
+backslashes as slashes, with names trimmed or their Unicode normalised. `Folder.holds` answers yes
+if the value is in the folder in every reading, no if it is in none, and None where that cannot be
+told: it climbs out, begins somewhere else than the folder does, or is spelled so that servers may
+differ. Upper and lower case are different.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -22,6 +24,11 @@ LOCAL: Final = frozenset(("", "localhost"))
 HOSTED: Final = frozenset(("http", "https", "ws", "wss", "ftp"))
 """Schemes whose authority is a host, in which upper and lower case are the same."""
 DOTS: Final = frozenset((".", ".."))
+
+_INVISIBLE: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that show nothing."""
+_IGNORED: Final = frozenset(("Cc", "Cf", "Me", "Mn", "Zl", "Zp", "Zs"))
+"""Categories of characters that some servers drop."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffd]")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?#]*)([^?#]*)(.*)")
@@ -79,7 +86,14 @@ class Folder:
             return True
         if place.climbs or not _apart(self.place.anchor, place.anchor):
             return None
-        return False
+        return None if self._is_like(place) else False
+
+    def _is_like(self, place: PathPlace) -> bool:
+        """Whether a server that trims or normalises names takes a path for one in the folder."""
+        names = self.place.names
+        return self.place.anchor == place.anchor and [
+            _folded(name).rstrip(".") for name in place.names[: len(names)]
+        ] == [_folded(name).rstrip(".") for name in names]
 
 
 def _apart(folder: str, value: str) -> bool:
@@ -155,7 +169,28 @@ def _walk(anchor: str, path: str) -> PathPlace | None:
             climbs = True
             names.pop()
         elif name not in ("", "."):
-            if name.partition(";")[0] in DOTS:
+            if is_unclear(name):
                 return None
             names.append(name)
     return PathPlace(anchor, tuple(names), climbs)
+
+
+def is_unclear(name: str) -> bool:
+    """Whether a server that trims names or normalises Unicode may take a name for `..` or for none,
+    or read more than one name in it.
+    """
+    plain = _folded(name)
+    if not plain.partition(";")[0].strip("."):
+        return True
+    return any(each in plain and each not in name for each in "/\\%")
+
+
+def _folded(name: str) -> str:
+    """A name without what nobody sees, and in the plain form of its letters."""
+    if name.isascii():
+        return "".join(name.split())
+    return "".join(
+        each
+        for each in unicodedata.normalize("NFKC", name)
+        if each not in _INVISIBLE and unicodedata.category(each) not in _IGNORED
+    )

@@ -9,7 +9,7 @@ JSON. Members, headers, parameters of a URL and options of a command are known b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -31,14 +31,35 @@ NAMES: Final = (
     "passwd",
     "pwd",
     "passphrase",
+    "passcode",
     "secret",
     "authorization",
     "cookie",
     "credential",
+    "connection_string",
+    "db_pass",
 )
 """Names whose value is a secret, whatever it looks like, also as the end of a longer name."""
-WHOLE_NAMES: Final = frozenset({"auth", "bearer"})
-"""The same, but not as the end of a longer name."""
+LAST_WORDS: Final = (
+    "auth",
+    "auth_code",
+    "bearer",
+    "code_verifier",
+    "conn_str",
+    "creds",
+    "device_code",
+    "dsn",
+    "jwt",
+    "one_time_code",
+    "otp",
+    "otp_code",
+    "pass",
+    "pin_code",
+    "psk",
+    "totp",
+    "verification_code",
+)
+"""The same as the last words of a longer name, `DB_PASS` or `dbPass`, but not of a longer word."""
 FOLDERS: Final = frozenset({"PWD", "OLDPWD", "INIT_CWD"})
 """Variables of an environment that say where a program runs. Lower-case `pwd` is a password."""
 QUERY_NAMES: Final = (
@@ -59,6 +80,10 @@ OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", ":aut
 """Headers that speak of secrets and hold none."""
 TOKENS: Final = ("sk_", "gi_", "gk_")
 """How tokens begin: those of accounts, of invitations into a room, and of its guests."""
+HEX_TOKENS: Final = ("bs_", "oc_", "ic_")
+"""How browser sessions, one-time codes and invite codes begin. Names of other things begin so, too:
+only hexadecimal digits make a secret of them.
+"""
 
 OTHER_KIND: Final = "secret"
 
@@ -69,10 +94,13 @@ _ENDINGS: Final = "|".join(
     name.replace("pass", "pass_").replace("_", _JOINTS)
     for name in NAMES
 )
-_SINGULAR: Final = re.compile(
-    rf"(?:{_ENDINGS}|\A{_JOINTS}(?:{'|'.join(sorted(WHOLE_NAMES))})){_JOINTS}\Z"
-)
+_SINGULAR: Final = re.compile(rf"(?:{_ENDINGS}){_JOINTS}\Z")
 _PLURAL: Final = re.compile(rf"(?:{_ENDINGS})s{_JOINTS}\Z")
+_LAST_WORDS: Final = re.compile(
+    rf"(?<![a-z0-9])(?:{'|'.join(LAST_WORDS).replace('_', _JOINTS)}){_JOINTS}\Z"
+)
+_CASE: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word begins that only its capital letter tells."""
 _HARMLESS: Final = re.compile(rf'(?:\A|"){_JOINTS}progress{_JOINTS}token{_JOINTS}\Z')
 """Only sounds like a secret's name."""
 _PROMISES: Final = re.compile(r"auth(?!or(?!i[sz]))|cookie|token|key|secret|credential|passw")
@@ -82,9 +110,9 @@ _PROMISES: Final = re.compile(r"auth(?!or(?!i[sz]))|cookie|token|key|secret|cred
 def is_secret_name(name: str) -> bool:
     """Whether what stands under this name is a secret, be it text or a number."""
     plain = name.lower()
-    if _SINGULAR.search(plain) is None or name in FOLDERS:
-        return False
-    return _HARMLESS.search(plain) is None
+    if _SINGULAR.search(plain) is not None:
+        return name not in FOLDERS and _HARMLESS.search(plain) is None
+    return _LAST_WORDS.search(_CASE.sub("_", name).lower()) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +138,7 @@ def is_secret_parameter(name: str) -> bool:
 
 def is_secret_option(argument: str) -> bool:
     """Whether an argument of a command says that the one behind it is a secret."""
-    return argument[:1] == "-" and _OPTION.fullmatch(argument) is not None
+    return argument[:1] == "-" and is_secret_name(argument)
 
 
 class Form(NamedTuple):
@@ -138,25 +166,45 @@ def _letter(char: str) -> str:
 
 _ESCAPES: Final = ("%", "\\u")
 _HEADERS = ("proxy-authorization", "authorization", "set-cookie", "cookie")
-# In a text, PWD is a folder: only small letters are a password.
+_NOT_OF_PROGRESS = r"(?<!\bprogress)"
+# In a text, PWD alone is a folder.
 _ANY_CASE_NAMES = [name for name in NAMES if name != "pwd"]
-NOT_OF_PROGRESS: Final = r"(?<!\bprogress)"
 _OTHERS = sorted((n.replace("_", "[_-]?") for n in _ANY_CASE_NAMES), key=len, reverse=True)
-_OTHERS[_OTHERS.index("token")] = f"{NOT_OF_PROGRESS}token"
-_JOINT = f"(?:{_letter('_')}|{_letter('-')})?"
-_SPELLED = "|".join(
-    _JOINT.join("".join(map(_letter, word)) for word in name.split("_"))
-    for name in sorted(_ANY_CASE_NAMES)
+_OTHERS[_OTHERS.index("token")] = f"{_NOT_OF_PROGRESS}token"
+_WORDS = "|".join(LAST_WORDS).replace("_", "[_-]?")
+_CAPITALIZED = "|".join(name.title().replace("_", "") for name in LAST_WORDS)
+_BEGINS_WORD = r"(?<![^\W_])"
+_BEGINS_CAPITALIZED = "(?<=[a-z0-9])"
+_ANY_NAME = (
+    rf"(?:(?i:{'|'.join(_OTHERS)})|(?!PWD)(?i:pwd)|(?<=[_-])PWD"
+    rf"|{_BEGINS_WORD}(?i:{_WORDS})|{_BEGINS_CAPITALIZED}(?:{_CAPITALIZED}))"
 )
+"""The end of the name of a secret, as it stands in a text."""
+_NAME_HINTS = (
+    *("token", "code", "key", "pass", "pwd", "secret", "cred", "auth", "bearer", "cookie"),
+    *("conn", "dsn", "jwt", "otp", "psk"),
+)
+_JOINT = f"(?:{_letter('_')}|{_letter('-')})?"
+
+
+def _spelled_starts(starts: Iterable[str]) -> str:
+    return "|".join("".join(map(_letter, start)) for start in starts)
+
+
+def _spelled(names: Iterable[str]) -> str:
+    return "|".join(_JOINT.join("".join(map(_letter, w)) for w in n.split("_")) for n in names)
+
+
 _OWN = "|".join(TOKENS)
-_SPELLED_TOKENS = "|".join("".join(map(_letter, start)) for start in TOKENS)
-_FIRST = r"%\\" + "".join(sorted({name[0] + name[0].upper() for name in NAMES}))
+_HEX_OWN = "|".join(HEX_TOKENS)
+_FIRST = r"%\\" + "".join(sorted({n[0] + n[0].upper() for n in (*NAMES, *LAST_WORDS)}))
 """How a spelled name can begin; where it cannot, no name is tried."""
 _BETWEEN = (
     r"(?:(?:\\{0,8}[\"'])?\s{0,8}(?:[:=]|=>|%(?:25){0,4}3[dDaA])|\\{0,8}[\"']\s{0,8},)\s{0,8}b?"
 )
 _QUOTED = r"(?P<quote>\\{0,8}[\"'])(?:(?!(?P=quote))[\s\S])*"
-_VALUE = rf"(?:{_QUOTED}|[^\s&\"'<>,;()\[\]{{}}]+)"
+_SCHEME = r"(?:(?i:bearer|basic|digest|negotiate|token|apikey)\s{1,8})?"
+_VALUE = rf"(?:{_QUOTED}|{_SCHEME}[^\s&\"'<>,;()\[\]{{}}]+)"
 _BODY = r"(?:[A-Za-z0-9]|%(?:25){0,4}[3-7][0-9A-Fa-f]|\\{1,8}u00[3-7][0-9A-Fa-f])"
 _UPPER = "[A-HJ-NP-Z2-9]{4}"
 _ANY_CASE = "[A-HJ-NP-Za-hj-np-z2-9]{4}"
@@ -179,11 +227,6 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----[\s\S]*?"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)"
 )
-_OPTIONS = (
-    r"--?(?:[\w-]{0,64}(?:token|passw(?:or)?d|passphrase|pwd|secret|credentials?"
-    r"|(?:api|private|access|secret|account)[-_]?key)|pass|auth|bearer)"
-)
-_OPTION = re.compile(_OPTIONS, re.IGNORECASE)
 
 
 def _issued(name: str, hints: tuple[str, ...], pattern: str) -> Form:
@@ -191,11 +234,22 @@ def _issued(name: str, hints: tuple[str, ...], pattern: str) -> Form:
 
 
 FORMS: Final = (
-    Form("Folkmoot token", _ESCAPES, re.compile(f"(?:{_SPELLED_TOKENS}){_BODY}{{8,}}"), "token"),
     Form(
         "Folkmoot token",
-        TOKENS,
-        re.compile(rf"(?i:(?<![a-z0-9])(?:{_OWN})[a-z0-9]{{8,}}|(?:{_OWN})[0-9a-f]{{8,}})"),
+        _ESCAPES,
+        re.compile(
+            f"(?:{_spelled_starts(TOKENS)}){_BODY}{{8,}}"
+            f"|(?:{_spelled_starts(HEX_TOKENS)}){_BODY}{{32,}}"
+        ),
+        "token",
+    ),
+    Form(
+        "Folkmoot token",
+        (*TOKENS, *HEX_TOKENS),
+        re.compile(
+            rf"(?i:(?<![a-z0-9])(?:(?:{_OWN})[a-z0-9]{{8,}}|(?:{_HEX_OWN})[0-9a-f]{{16,}})"
+            rf"|(?:{_OWN})[0-9a-f]{{8,}}|(?:{_HEX_OWN})[0-9a-f]{{64}})"
+        ),
         "token",
     ),
     Form("recovery code", _ESCAPES, _CODE, "code"),
@@ -253,13 +307,16 @@ NAMED_FORMS: Final = (
     ),
     Form(
         "secret behind its name",
-        ("token", "code", "key", "pass", "pwd", "secret", "credential"),
-        re.compile(rf"(?P<kept>(?:(?i:{'|'.join(_OTHERS)})|pwd){_BETWEEN}){_VALUE}"),
+        _NAME_HINTS,
+        re.compile(rf"(?P<kept>{_ANY_NAME}{_BETWEEN}){_VALUE}"),
     ),
     Form(
         "secret behind its name",
         _ESCAPES,
-        re.compile(rf"(?=[{_FIRST}])(?P<kept>(?:{_SPELLED}){_BETWEEN}){_VALUE}"),
+        re.compile(
+            rf"(?=[{_FIRST}])(?P<kept>(?:{_spelled(_ANY_CASE_NAMES)}"
+            rf"|{_BEGINS_WORD}(?:{_spelled(LAST_WORDS)})){_BETWEEN}){_VALUE}"
+        ),
     ),
     Form(
         "bearer token",
@@ -268,23 +325,19 @@ NAMED_FORMS: Final = (
     ),
     Form(
         "option of a command",
-        ("token", "pass", "pwd", "secret", "key", "credential", "auth", "bearer"),
-        re.compile(rf"(?P<kept>(?<!\S){_OPTIONS}\s{{1,4}})[^\s-]\S*", re.IGNORECASE),
+        _NAME_HINTS,
+        re.compile(rf"(?P<kept>(?<!\S)--?[\w-]{{0,64}}{_ANY_NAME}\s{{1,4}})[^\s-]\S*"),
     ),
     Form(
         "element of XML",
-        ("token", "pass", "secret", "key"),
-        re.compile(
-            r"(?P<kept><[\w:.-]{0,64}(?:token|password|passphrase|secret|api[_-]?key)"
-            r"(?:\s[^<>]{0,128})?>)[^<>]+",
-            re.IGNORECASE,
-        ),
+        _NAME_HINTS,
+        re.compile(rf"(?P<kept><[\w:.-]{{0,64}}{_ANY_NAME}(?:\s[^<>]{{0,128}})?>)[^<>]+"),
     ),
 )
 """Secrets that stand behind a name; a header's value reaches to the end of its line."""
 
 _KINDS: Final = (
-    ("token", re.compile(rf"(?i:(?:{_OWN})[a-z0-9]+)")),
+    ("token", re.compile(rf"(?i:(?:{_OWN}|{_HEX_OWN})[a-z0-9]+)")),
     ("code", re.compile(rf"{_ANY_CASE}-{_ANY_CASE}-{_ANY_CASE}")),
     *((form.kind, form.pattern) for form in FORMS if form.kind != OTHER_KIND),
 )
@@ -308,12 +361,23 @@ def _not_behind(before: str, piece: str) -> str:
     return "|".join(f"(?:^|{part}{piece}" for part in parts)
 
 
+_SPELLED_JOINTS: Final = r'(?:\\+(?:u[0-9a-f]{4}|[bfnrt])|[^a-z0-9"])*'
+"""Those between the words of a name, as they stand in JSON."""
+
 SIGNS: Final = (
-    *("secre", "creden", "pass", "pwd", "auth", "bearer", "recovery", "invite", "cookie"),
+    *("secre", "cred", "pass", "pwd", "auth", "bearer", "recovery", "invite", "cookie"),
+    *("dsn", "jwt", "otp", "psk"),
+    *(
+        name.replace("_", _SPELLED_JOINTS)
+        for name in (
+            *("connection_string", "conn_str", "code_verifier"),
+            *("device_code", "one_time_code", "pin_code", "verification_code"),
+        )
+    ),
     *("eyj", "aiza", "ya29", "akia", r"\\u00"),
     _not_behind('"progress', "token"),
     _not_behind('"', "key"),
-    *("[sgrp][ki]_", "gh[oprsu]_", "npm_", "hf_", "_pat_"),
+    *("[sgrp][ki]_", "(?:bs|oc|ic)_[0-9a-f]{16}", "gh[oprsu]_", "npm_", "hf_", "_pat_"),
     *("sk-", "xox[a-z]-", "xapp-", "glpat-", "pypi-", "-----begin"),
     "-[a-hj-np-z2-9]{4}-[a-hj-np-z2-9]{4}",
     # No `\s`: of UTF-8 read byte by byte, half a letter may look like a space.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -16,6 +16,7 @@ from folkmoot.gateway.limits import (
 )
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.pin_comparison import INSTRUCTIONS
+from folkmoot.gateway.pin_comparison import PROMPT as PROMPT_PIN
 
 if TYPE_CHECKING:
     from folkmoot.core.capability import Rights
@@ -200,6 +201,12 @@ def fit_instructions(said: str) -> str:
 def as_pinned(said: str) -> Definition:
     """What is pinned of instructions, also of none: then they are not new when there are some."""
     return {"name": INSTRUCTIONS, "description": fit_instructions(said)}
+
+
+def prompts_as_pinned(prompts: Iterable[Definition], *, whole: bool) -> list[Definition]:
+    """What is pinned of prompts, and that their list was read to its end if it was."""
+    pinned = [{**each, "name": f"{PROMPT_PIN}{each['name']}"} for each in prompts]
+    return [*pinned, {"name": PROMPT_PIN}] if whole else pinned
 
 
 def joined(catalogue: Catalogue, rights: Rights) -> str:

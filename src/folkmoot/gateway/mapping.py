@@ -15,6 +15,7 @@ from msgspec import Struct
 from folkmoot.core.errors import CapabilityDenied, KindError, PatternSyntax
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
+from folkmoot.core.paths import DOTS, is_unclear
 from folkmoot.gateway.limits import MAX_SERVER_NAME, MAX_URI_ESCAPES
 from folkmoot.gateway.model import Definition
 from folkmoot.names.grammar import EXPRESSION, QUERY_EXPRESSION, query_fault
@@ -334,7 +335,10 @@ def _meanings(uri: str) -> list[str]:
 
 
 def _climbs(uri: str) -> bool:
-    return any(segment in {".", ".."} for segment in SEGMENTS.split(uri))
+    return any(
+        segment in DOTS or (segment.strip(".") and is_unclear(segment))
+        for segment in SEGMENTS.split(uri)
+    )
 
 
 def _is_plain_file(uri: str) -> bool:

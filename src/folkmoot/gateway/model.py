@@ -67,6 +67,8 @@ class PromptEntry(Struct, frozen=True, kw_only=True, eq=False):
     namespace: str
     own: str
     definition: Definition
+    quarantined: Literal["", "changed", "new"] = ""
+    """Why it is held back, as a tool is."""
 
 
 class ResourceEntry(Struct, frozen=True, kw_only=True, eq=False):

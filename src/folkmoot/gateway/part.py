@@ -21,6 +21,7 @@ from folkmoot.gateway.definitions import (
     fit,
     fit_instructions,
     is_too_large,
+    prompts_as_pinned,
 )
 from folkmoot.gateway.limits import MAX_FAULTS
 from folkmoot.gateway.mapping import exposed_names, exposed_uri, shown_uri
@@ -36,8 +37,10 @@ from folkmoot.gateway.pin_comparison import (
     INSTRUCTIONS,
     Judged,
     Verdict,
+    is_prompt,
     pinned_name,
 )
+from folkmoot.gateway.pin_comparison import PROMPT as PROMPT_PIN
 from folkmoot.gateway.pins import Pins, offload
 from folkmoot.gateway.results import map_meta
 from folkmoot.mcp import wire
@@ -116,7 +119,11 @@ async def make_part(
     named = await offload(size, _named, namespace, inventory, tuple(patterns))
     judged = await pins.judge(
         namespace,
-        [*named.tools.values(), as_pinned(inventory.instructions)],
+        [
+            *named.tools.values(),
+            *prompts_as_pinned(named.prompts.values(), whole="prompts" not in inventory.partial),
+            as_pinned(inventory.instructions),
+        ],
         trusted=trusted,
         hold_new=hold_new,
         whole="tools" not in inventory.partial,
@@ -141,6 +148,7 @@ def _named(namespace: str, inventory: Inventory, patterns: Sequence[str]) -> _Na
             name: each
             for name, each in tools.by_name.items()
             if not _excess(name, each, faults)
+            and not _is_named_as_prompt(name, each, faults)
             and (tasks or not _needs_task(name, each, faults))
             and not (inventory.stateless and _is_mismarked(name, each, faults))
         },
@@ -157,7 +165,7 @@ def _assembled(
         "tools": dict(
             _tools(namespace, named.tools, judged, faults, tasks=offers_tasks(inventory))
         ),
-        "prompts": dict(_prompts(namespace, named.prompts, faults)),
+        "prompts": dict(_prompts(namespace, named.prompts, judged, faults)),
         "resources": dict(_located(namespace, "uri", inventory.resources, faults)),
         "templates": dict(_located(namespace, TEMPLATE, inventory.templates, faults)),
     }
@@ -170,6 +178,11 @@ def _assembled(
     rows = {what: _rows(what, table, faults) for what, table in entries.items()}
     instructions, changed = _instructions(inventory, judged)
     held = [name for name, each in entries["tools"].items() if each.quarantined]
+    held += [
+        pinned_name(namespace, f"{PROMPT_PIN}{each.own}")
+        for each in entries["prompts"].values()
+        if each.quarantined
+    ]
     if changed:
         held.append(pinned_name(namespace, INSTRUCTIONS))
         faults.append("Its instructions have changed and are held back until they are accepted.")
@@ -255,21 +268,8 @@ def _tools(
     *,
     tasks: bool,
 ) -> Iterable[tuple[str, ToolEntry]]:
-    unread = False
-    for canonical, definition in named.items():
-        own = definition["name"]
-        verdict, pinned = judged[own].verdict, judged[own].pinned
-        if verdict == "refused":
-            faults.append(f"{canonical} is not shown: the backend has had too many tools.")
-            continue
-        if verdict == "unread":
-            unread = True
-            continue
-        if verdict == "changed":
-            faults.append(f"{canonical} has changed and is held back until it is accepted.")
-        if verdict == "held":
-            faults.append(f"{canonical} is new and is held back until it is accepted.")
-        shown = _fitted(canonical, pinned or definition, TOOL, faults)
+    for canonical, definition, found in _judged(named, judged, "tool", faults):
+        shown = _fitted(canonical, found.pinned or definition, TOOL, faults)
         shown.setdefault("inputSchema", AN_OBJECT)
         support = task_support(shown) if tasks else ""
         if not support:
@@ -280,25 +280,56 @@ def _tools(
                 namespace,
                 canonical,
                 shown,
-                own=own,
-                quarantined=QUARANTINE.get(verdict, ""),
+                own=definition["name"],
+                quarantined=QUARANTINE.get(found.verdict, ""),
                 task_support=support,
             ),
         )
+
+
+def _judged(
+    named: Mapping[str, Definition],
+    judged: Mapping[str, Judged],
+    what: Literal["tool", "prompt"],
+    faults: list[str],
+) -> Iterable[tuple[str, Definition, Judged]]:
+    """The tools or prompts that have a pin, with what was made of each."""
+    unread = False
+    for canonical, definition in named.items():
+        own = definition["name"] if what == "tool" else f"{PROMPT_PIN}{definition['name']}"
+        found = judged[own]
+        if found.verdict == "refused":
+            faults.append(f"{canonical} is not shown: the backend has had too many {what}s.")
+            continue
+        if found.verdict == "unread":
+            unread = True
+            continue
+        if found.verdict == "changed":
+            faults.append(f"{canonical} has changed and is held back until it is accepted.")
+        if found.verdict == "held":
+            faults.append(f"{canonical} is new and is held back until it is accepted.")
+        yield canonical, definition, found
     if unread:
-        faults.append("No tool is shown until the whole list has been read once.")
+        faults.append(f"No {what} is shown until the whole list has been read once.")
 
 
 def _prompts(
-    namespace: str, named: Mapping[str, Definition], faults: list[str]
+    namespace: str,
+    named: Mapping[str, Definition],
+    judged: Mapping[str, Judged],
+    faults: list[str],
 ) -> Iterable[tuple[str, PromptEntry]]:
-    for canonical, definition in named.items():
+    for canonical, definition, found in _judged(named, judged, "prompt", faults):
         shown = _fitted(canonical, definition, PROMPT, faults)
         shown["_meta"] = {**shown.get("_meta", {}), NAME_KEY: canonical}
         yield (
             canonical,
             PromptEntry(
-                canonical=canonical, namespace=namespace, own=definition["name"], definition=shown
+                canonical=canonical,
+                namespace=namespace,
+                own=definition["name"],
+                definition=shown,
+                quarantined=QUARANTINE.get(found.verdict, ""),
             ),
         )
 
@@ -367,6 +398,13 @@ def task_support(definition: Definition) -> Literal["", "optional", "required"]:
     """Whether a tool may, or must, be called as a task."""
     told = members_of(definition.get("execution")).get("taskSupport")
     return next((each for each in TASK_SUPPORT if each == told), "")
+
+
+def _is_named_as_prompt(key: str, definition: Definition, faults: list[str]) -> bool:
+    if not is_prompt(definition["name"]):
+        return False
+    faults.append(f"{_brief(key)} is named as pins of prompts are, and is not shown.")
+    return True
 
 
 def _needs_task(key: str, definition: Definition, faults: list[str]) -> bool:

@@ -21,11 +21,20 @@ from folkmoot.gateway.mapping import canonical_name
 from folkmoot.gateway.model import Definition
 from folkmoot.gateway.queries import Changed, Definite
 
-PINNED: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-"""The members of a definition that are pinned; `_meta` and icons may change."""
+PINNED: Final = (
+    *("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
+    *("arguments", "icons", "_meta"),
+)
+"""The members of the definition of a tool or a prompt that are pinned."""
+MAX_ICON: Final = 1_024
+"""Characters of the address of an icon that are kept; of a longer one the hash is."""
 
 INSTRUCTIONS: Final = ""
 """The name under which a backend's instructions are pinned: no tool can have it."""
+PROMPT: Final = "prompts/get:"
+"""Begins the names under which prompts are pinned; a tool whose name begins so is not shown. By
+itself it is pinned once the list of prompts was read to its end: those that come later are new.
+"""
 
 NEVER: Final = ""
 """The hash of a tool that was never accepted: it came after the backend's first inventory."""
@@ -81,8 +90,15 @@ class Judging:
         self._namespace = namespace
         self._held = held
         self._hold_new = hold_new and not trusted
-        self._first = not held.keys() - {INSTRUCTIONS}
-        self._whole = whole
+        tools = tuple(tools)
+        self._is_first = {
+            "tools": all(name == INSTRUCTIONS or is_prompt(name) for name in held),
+            "prompts": PROMPT not in held,
+        }
+        self._is_whole = {
+            "tools": whole,
+            "prompts": any(each["name"] == PROMPT for each in tools),
+        }
         self._twins: dict[str, str] | None = None
         self._room = MAX_PINS - len(held)
         self._space = MAX_PINNED_CHARACTERS - sum(
@@ -112,9 +128,8 @@ class Judging:
         if own in self._held:
             return own
         if self._twins is None:
-            named = self._held.keys() - {INSTRUCTIONS}
-            self._twins = {canonical_name(self._namespace, each): each for each in named}
-        return self._twins.get(canonical_name(self._namespace, own), own)
+            self._twins = {pinned_name(self._namespace, each): each for each in self._held}
+        return self._twins.get(pinned_name(self._namespace, own), own)
 
     def _judge(self, now: Definite, *, trusted: bool) -> Verdict:
         pin, size = self._held.get(now.name), len(now.definition)
@@ -137,13 +152,15 @@ class Judging:
         return "changed"
 
     def _judge_new(self, now: Definite, size: int) -> Verdict:
-        if self._first and not self._whole:
+        what = "prompts" if is_prompt(now.name) else "tools"
+        first = self._is_first[what]
+        if first and not self._is_whole[what]:
             return "unread"
         self._room -= 1
         if self._room < 0 or not self._takes(size):
             return "refused"
         # Those of a hub that did not know of instructions yet have reached nobody.
-        if self._hold_new and not self._first and now.name != INSTRUCTIONS:
+        if self._hold_new and not first and now.name != INSTRUCTIONS:
             self.hold.append(now)
             return "held"
         self.pin.append(now)
@@ -169,14 +186,36 @@ class Judging:
 
 
 def pinned_name(namespace: str, own: str) -> str:
-    """What a pin is called: the canonical name of its tool, or that of the instructions."""
-    return f"{namespace}://instructions" if own == INSTRUCTIONS else canonical_name(namespace, own)
+    """What a pin is called: the canonical name of its tool, or a URI for anything else."""
+    if own == INSTRUCTIONS:
+        return f"{namespace}://instructions"
+    if is_prompt(own):
+        name = canonical_name(namespace, own[len(PROMPT) :]) if own != PROMPT else ""
+        return f"{namespace}://prompts/{name.partition(':')[2]}"
+    return canonical_name(namespace, own)
+
+
+def is_prompt(own: str) -> bool:
+    """Whether this is the name of a prompt's pin."""
+    return own.startswith(PROMPT)
 
 
 def pinned_part(definition: Definition) -> Definite:
     """The pinned part of a definition in canonical form, and its hash."""
-    text = _encode({key: definition[key] for key in PINNED if definition.get(key) is not None})
+    kept = {key: definition[key] for key in PINNED if definition.get(key) is not None}
+    if isinstance(icons := kept.get("icons"), list):
+        kept["icons"] = [_brief_icon(icon) for icon in icons]
+    text = _encode(kept)
     return Definite(definition["name"], hashlib.sha256(text).hexdigest(), text.decode())
+
+
+def _brief_icon(icon: Any) -> Any:
+    """An icon whose address is short: a picture may stand in it."""
+    src = icon.get("src") if isinstance(icon, dict) else None
+    if not isinstance(src, str) or len(src) <= MAX_ICON:
+        return icon
+    digest = hashlib.sha256(src.encode("utf-8", "surrogatepass")).hexdigest()
+    return {**icon, "src": f"{src[:64]}… (sha256 {digest})"}
 
 
 class PinDiff(Struct, frozen=True, kw_only=True):

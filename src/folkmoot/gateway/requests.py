@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from folkmoot.core.errors import InputStateInvalid, PromptUnknown, ResourceUnknown, UnknownTool
+from folkmoot.core.errors import (
+    InputStateInvalid,
+    PromptUnknown,
+    ResourceUnknown,
+    ToolQuarantined,
+    UnknownTool,
+)
 from folkmoot.core.session import Era
 from folkmoot.gateway.limits import MAX_CACHED_SCHEMAS, MAX_NAME_SHOWN, MAX_REQUEST_STATE
 from folkmoot.gateway.model import Tell
@@ -68,6 +74,14 @@ class Inputs:
 
 GATEWAY_CALL: Final = "folkmoot/gateway-call"
 """The extension of an envelope's context that holds the `CallExtras`."""
+
+
+HELD: Final = {
+    "changed": "has changed since it was first seen, and the operator has not accepted the change "
+    "yet.",
+    "new": "was added by its server later, and the operator has not accepted it yet.",
+}
+"""Why a tool or prompt that is held back cannot be used."""
 
 
 class TaskAction(Struct, frozen=True):
@@ -130,6 +144,8 @@ def of_prompt(catalogue: Catalogue, params: dict[str, Any]) -> RoutedRequest:
     entry = catalogue.prompts.get(name) if isinstance(name, str) else None
     if entry is None:
         raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+    if entry.quarantined:
+        raise ToolQuarantined(f"{entry.canonical} {HELD[entry.quarantined]}")
     return RoutedRequest(
         namespace=entry.namespace, what=entry.canonical, params={**params, "name": entry.own}
     )

@@ -18,7 +18,7 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.model import UpstreamRequest
-from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, CallExtras
+from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, HELD, CallExtras
 from folkmoot.gateway.results import (
     check_questions,
     fault_of,
@@ -43,12 +43,6 @@ if TYPE_CHECKING:
 NO_EXTRAS: Final = CallExtras()
 OF_THE_PROTOCOL: Final = (InputStateInvalid, ParamsInvalid, TaskUnsupported)
 """What is no tool's fault, and not for a model to read."""
-HELD: Final = {
-    "changed": "has changed since it was first seen, and the operator has not accepted the change "
-    "yet.",
-    "new": "was added by its server later, and the operator has not accepted it yet.",
-}
-"""Why a tool that is held back cannot be called."""
 
 
 class GatewayService:

@@ -12,7 +12,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
-from folkmoot.core.redaction import FORMS, NAMED_FORMS, Form, is_secret_name, may_hold_secret
+from folkmoot.core.redaction import (
+    FORMS,
+    NAMED_FORMS,
+    Form,
+    are_secrets,
+    is_secret_name,
+    may_hold_secret,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -182,8 +189,8 @@ def fields(values: Mapping[Any, Any], depth: int = 0) -> dict[str, Any]:
     out: dict[str, Any] = {}
     harmless = redactor.harmless
     for name, value in islice(values.items(), ITEMS_LIMIT):
-        key, secret = _key(name if type(name) is str else text_of(name))
-        if secret:
+        key, secret, several = _key(name if type(name) is str else text_of(name))
+        if secret or (several and type(value) not in NUMBERS):
             out[key] = MASK
         elif type(value) in NUMBERS or (type(value) is str and value in harmless):
             out[key] = value
@@ -197,9 +204,9 @@ def fields(values: Mapping[Any, Any], depth: int = 0) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _key(name: str) -> tuple[str, bool]:
-    """A name made clean, and whether its value is a secret: names come again and again."""
-    return clean(name, NAME_LIMIT), is_secret_name(name)
+def _key(name: str) -> tuple[str, bool, bool]:
+    """A name made clean, and whether it names a secret, or several: names come again and again."""
+    return clean(name, NAME_LIMIT), is_secret_name(name), are_secrets(name)
 
 
 def text_of(value: object) -> str:

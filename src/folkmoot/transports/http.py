@@ -52,6 +52,13 @@ PRECAUTIONS = HeadLines(
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    # Pages of allowed origins ask by CORS, which this does not concern.
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (
+        b"permissions-policy",
+        b"camera=(), display-capture=(), geolocation=(), microphone=(), usb=()",
+    ),
 )
 """What every answer tells browsers, unless it says something else itself."""
 

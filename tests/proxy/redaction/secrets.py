@@ -26,6 +26,7 @@ def _random(alphabet: str, count: int) -> st.SearchStrategy[str]:
 
 TOKENS = st.one_of(
     st.tuples(st.sampled_from(["sk_", "gi_", "gk_"]), _random(LETTERS, 32)).map("".join),
+    st.tuples(st.sampled_from(["bs_", "oc_", "ic_"]), _random("0123456789abcdef", 32)).map("".join),
     st.tuples(st.just("sk-proj-"), _random(LETTERS, 32)).map("".join),
     st.tuples(st.sampled_from(["ghp_", "gho_", "ghs_"]), _random(LETTERS, 36)).map("".join),
     st.tuples(st.just("xoxb-"), _random(LETTERS, 24)).map("".join),

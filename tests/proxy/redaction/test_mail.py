@@ -27,14 +27,11 @@ def sent(tool: str, arguments: Any) -> Any:
     "tool", ["msg/send", "msg_send", "msg/reply", "hub:msg_send", "hub__msg_reply", "a/msg/send"]
 )
 def test_what_is_sent_stays_out_of_the_call(tool: str) -> None:
-    arguments = {"to": "bob", "body": WORDS, "priority": "normal", "reply_to": "m0"}
+    where = {"message_id": "m0"} if "reply" in tool else {"to": "bob", "reply_to": "m0"}
+    arguments = {**where, "body": WORDS, "priority": "normal"}
     found = sent(tool, arguments)
     assert found["body"].startswith("[redacted:mail:")
-    assert {name: found[name] for name in ("to", "priority", "reply_to")} == {
-        "to": "bob",
-        "priority": "normal",
-        "reply_to": "m0",
-    }
+    assert found == {**arguments, "body": found["body"]}
     assert list(found) == list(arguments)
     sealed = sent(tool, {"to": "bob", "body": None, "encrypted_payload": SEALED})
     assert sealed["body"] is None
@@ -89,3 +86,34 @@ def test_mail_can_be_let_on_the_tape() -> None:
     assert redacted(body, by=by, answering=request("msg/inbox")) == {"jsonrpc": "2.0", **body}
     call = {"id": 1, "method": "tools/call", "params": request("msg/send", {"body": WORDS}).params}
     assert redacted(call, by=by)["params"]["arguments"]["body"] == WORDS
+
+
+@pytest.mark.parametrize("tool", ["msg/send", "hub__msg_send", "msgSend", "folkmoot_msg_reply"])
+def test_what_is_said_in_an_argument_that_nobody_knows_is_mail(tool: str) -> None:
+    found = sent(tool, {"to": "bob", "note": WORDS, "parts": [{"to": [WORDS], "n": 1}], "limit": 5})
+    assert WORDS not in json.dumps(found)
+    assert found["limit"] == 5
+    assert found["note"].startswith("[redacted:mail:")
+    for arguments in (WORDS, [WORDS], json.dumps({"note": WORDS}), {"handle": WORDS}):
+        assert WORDS not in json.dumps(sent(tool, arguments))
+
+
+def test_nothing_that_a_tool_of_mail_takes_or_says_is_known_if_the_tool_is_not() -> None:
+    assert WORDS not in json.dumps(sent("msg/forward", {"to": WORDS, "more": {"to": WORDS}}))
+    inner = {"tool": "msg_forward", "input": {"to": WORDS}}
+    assert WORDS not in json.dumps(sent("gateway_call", inner))
+    result = {
+        "content": [{"type": "text", "text": json.dumps({"quoted": WORDS})}],
+        "structuredContent": {"quoted": [WORDS], "n": 1},
+    }
+    for asked in (request("msg/forward"), request("gateway_call", {**inner})):
+        found = redacted({"id": 7, "result": result}, answering=asked)
+        assert WORDS not in json.dumps(found)
+        assert (found["id"], found["result"]["content"][0]["type"]) == (7, "text")
+
+
+def test_a_code_in_a_call_of_mail_is_a_code() -> None:
+    code = "AB3K-9TW2-HNPQ"
+    found = sent("msg/recover", {"handle": "bob", "recovery_code": code})
+    assert found["handle"] == "bob"
+    assert found["recovery_code"].startswith("[redacted:code:")

@@ -67,7 +67,7 @@ class BackendUnknown(GatewayError, code="backend_unknown", http=404):
 
 
 class ToolQuarantined(GatewayError, code="tool_quarantined", http=409):
-    """The tool changed, or was added, and an operator has not accepted that yet."""
+    """The tool or prompt changed, or was added, and an operator has not accepted that yet."""
 
 
 class InputStateInvalid(GatewayError, code="input_state_invalid", jsonrpc=INVALID_PARAMS, http=400):

@@ -83,11 +83,10 @@ class TapeRedactor:
         raw = encode_message(message)
         if not self.suspects(message, raw, answering):
             return None, ()
-        has_mail = self.mail and type(message) is Response and mail.asks_for_mail(answering)
         defines = answering is not None and answering.method in DEFINITIONS
         walk = Walk(self.texts, self._paths, look_for_mail=self.mail, definitions=defines)
         value = msgspec.json.decode(raw)
-        redacted = walk.message(value, mail.RESULTS if has_mail else frozenset())
+        redacted = walk.message(value, self._words(message, answering))
         if not walk.places:
             return None, ()
         return msgspec.json.encode(redacted), tuple(walk.places)
@@ -137,7 +136,13 @@ class TapeRedactor:
             return True
         if self._paths.texts and self._paths.may_lead_into(raw):
             return True
-        return self.mail and type(message) is Response and mail.asks_for_mail(answering)
+        return bool(self._words(message, answering))
+
+    def _words(self, message: ProtocolMessage, answering: Request | None) -> mail.Names:
+        """Under which names an answer has mail."""
+        if not self.mail or type(message) is not Response:
+            return frozenset()
+        return mail.words_in_answer(answering)
 
     def _header(self, name: str, value: str) -> str:
         if name == SESSION_HEADER:

@@ -86,7 +86,7 @@ SAID: Final[frozenset[Place]] = frozenset({("result", "content"), ("result", "co
 """Where a result has its words."""
 
 _CLOSING: Final = {"{": "}", "[": "]", '"': '"'}
-_NOBODY: Final[frozenset[str]] = frozenset()
+_NOBODY: Final[mail.Names] = frozenset()
 
 
 class Walk:
@@ -110,21 +110,26 @@ class Walk:
         """Whether it describes things, so that a name is followed by a description."""
         self._all_mail = False
         """Whether what a result says in words that are no JSON is mail, too."""
+        self._unknown = False
+        """Whether JSON in a result, and its structured content, are mail as a whole, too."""
         self._changes = 0
         self._doors: list[int] = []
         """After how many steps each string of JSON was entered."""
 
-    def message(self, value: dict[str, Any], names: frozenset[str]) -> Any:
+    def message(self, value: dict[str, Any], names: mail.Names) -> Any:
         """A message without its secrets; in its result mail's words stand under these names."""
         failed = isinstance(result := value.get("result"), dict) and result.get("isError") is True
         self._all_mail = bool(names) and not failed
+        if isinstance(names, mail.AllBut):
+            # Of a tool that nobody knows: whatever it says, but what makes its answer an answer.
+            self._unknown, names = not failed, _NOBODY
         redacted = self.value(value, (), names)
         if not self._met:
             return redacted
         self._changes = 0
         return self.value(redacted, (), names)
 
-    def value(self, value: Any, place: Place = (), names: frozenset[str] = _NOBODY) -> Any:
+    def value(self, value: Any, place: Place = (), names: mail.Names = _NOBODY) -> Any:
         """The value without its secrets; below, mail's words stand under these names."""
         if self._paths and place and self._paths.lead_to(place):
             return self._leaves(value, place, "path")
@@ -150,12 +155,13 @@ class Walk:
             behind_flag = isinstance(item, str) and is_secret_option(item)
         return items if _differ(items, value) else value
 
-    def _members(self, value: dict[str, Any], place: Place, names: frozenset[str]) -> Any:
-        in_arguments = names
+    def _members(self, value: dict[str, Any], place: Place, names: mail.Names) -> Any:
+        said: mail.Names | None = None
         if self._look_for_mail:
-            if mail.is_mail(value):
+            if mail.is_mail(value) and isinstance(names, frozenset):
                 names |= mail.RESULTS
-            in_arguments = mail.ARGUMENTS if mail.is_mail_call(value) else names
+            if (tool := mail.called(value)) is not None:
+                said = mail.words_in_call(tool)
         named = self._named_beside(value)
         members: dict[str, Any] = {}
         for name, member in value.items():
@@ -163,15 +169,28 @@ class Walk:
             inner = (*place, key)
             if key is not name:
                 self._tell(inner, "form")
-            if names and name.lower() in names and not isinstance(member, bool | int | float):
-                members[key] = self._leaves(member, inner, MAIL_KIND)
-            elif self._is_secret(name, member) or (named and name == "value"):
+            if self._is_secret(name, member) or (named and name == "value"):
                 members[key] = self._leaves(member, inner, "name")
+            elif self._is_said(name, member, inner, names):
+                members[key] = self._leaves(member, inner, MAIL_KIND)
+            elif said is not None and name in mail.ASKING:
+                members[key] = self._arguments(member, inner, said)
             else:
-                wanted = in_arguments if name in mail.ASKING else names
-                members[key] = self.value(member, inner, wanted)
+                members[key] = self.value(member, inner, names)
         same = not _differ(list(members.values()), list(value.values()))
         return value if same and members.keys() == value.keys() else members
+
+    def _is_said(self, name: str, member: Any, place: Place, names: mail.Names) -> bool:
+        if self._unknown and place == ("result", "structuredContent"):
+            return True
+        return bool(names) and name.lower() in names and not isinstance(member, bool | int | float)
+
+    def _arguments(self, value: Any, place: Place, said: mail.Names) -> Any:
+        """What a tool of mail is called with; what is not in members with names may be all said."""
+        inside = _json_in(value) if isinstance(value, str) else value
+        if isinstance(inside, dict):
+            return self.value(value, place, said)
+        return self._leaves(value, place, MAIL_KIND)
 
     def _is_secret(self, name: str, member: Any) -> bool:
         if member is None or isinstance(member, bool):
@@ -187,11 +206,12 @@ class Walk:
         names = (value.get(pair) for pair in PAIRS)
         return any(isinstance(name, str) and is_secret_name(name) for name in names)
 
-    def _string(self, text: str, place: Place, names: frozenset[str]) -> str:
-        inside = _json_in(text)
+    def _string(self, text: str, place: Place, names: mail.Names) -> str:
+        is_said = self._all_mail and place[:2] in SAID and place[-1:] == ("text",)
+        inside = None if is_said and self._unknown else _json_in(text)
         if inside is not None:
             return self._entered(text, inside, place, names)
-        if self._all_mail and place[:2] in SAID and place[-1:] == ("text",):
+        if is_said:
             return self._put(place, MAIL_KIND, self._text.of_kind(text, MAIL_KIND), text)
         if place in NAMES:
             # What only the headers of some client called a secret is none here.
@@ -199,7 +219,7 @@ class Walk:
         masked = self._text.mask(text, forms_only=self._definitions, also=self._met)
         return self._put(place, "form", masked, text)
 
-    def _entered(self, text: str, inside: Any, place: Place, names: frozenset[str]) -> str:
+    def _entered(self, text: str, inside: Any, place: Place, names: mail.Names) -> str:
         self._doors.append(len(place))
         changed = self.value(inside, place, names)
         self._doors.pop()

@@ -138,7 +138,7 @@ class Correlations:
         for key, waiting in islice(reversed(self._open.items()), MOST_LOOKED_AT):
             if (key[0], *key[2:]) == wanted:
                 for one in waiting if isinstance(waiting, list) else (waiting,):
-                    if mail.asks_for_mail(one.asked()):
+                    if mail.words_in_answer(one.asked()):
                         return one.asked()
         return None
 
