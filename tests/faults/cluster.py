@@ -179,8 +179,9 @@ class Node:
 class Cluster:
     """The servers, the cables and the nodes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lease_seconds: float) -> None:
         self.folder = folder
+        self.lease_seconds = lease_seconds
         self.tally = folder / "tally"
         self.primary: PostgresServer
         self.replica: PostgresServer | None = None
@@ -240,7 +241,7 @@ class Cluster:
                 "FOLKMOOT_STORE_SYNCHRONOUS_REPLICA": "true",
                 "FOLKMOOT_BUS_URL": f"nats://127.0.0.1:{await nats.lay()}",
                 "FOLKMOOT_CLUSTER_ADDRESS": f"http://127.0.0.1:{node.port}",
-                "FOLKMOOT_CLUSTER_LEASE_SECONDS": str(LEASE_SECONDS),
+                "FOLKMOOT_CLUSTER_LEASE_SECONDS": str(self.lease_seconds),
             }
             stack.push_async_callback(node.kill)
             self.nodes.append(node)
@@ -263,10 +264,12 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(
-    folder: Path, skews: tuple[float, ...] = (0.0,) * NODES
+    folder: Path,
+    skews: tuple[float, ...] = (0.0,) * NODES,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> AsyncIterator[Cluster]:
     """A hub of three nodes that runs."""
-    there = Cluster(folder)
+    there = Cluster(folder, lease_seconds)
     async with AsyncExitStack() as stack:
         there.nats = stack.enter_context(closing(NatsProcess()))
         there.primary = await asyncio.to_thread(PostgresServer)

@@ -14,20 +14,30 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import chain, cycle
 from pathlib import Path
 
 import pytest
 
+from folkmoot.core.closecodes import CloseCode
 from tests import nats, postgres
 from tests.amounts import TIMES, times
+from tests.faults import roamers
 from tests.faults.cluster import LEASE_SECONDS, Cable, Cut, Node, cluster
 from tests.faults.crowd import Crowd
-from tests.harness import run
+from tests.faults.letters import line
+from tests.faults.roamers import Pulse, Roamer
+from tests.harness import reached, run
+from tests.interaction.room_client import rest
 
 pytestmark = [pytest.mark.long, postgres.needs_own()[-1], nats.NEEDED[-1]]
 
 SEED, _, ONLY = (os.environ.get("TEST_SEED") or "403").partition(":")
 ROUNDS = 20
+CUT_LEASE_SECONDS = 3.0
+BUSY_SECONDS = 3.0
+"""How much longer than two leases a silence can last on a machine with much to do."""
 SKEWS = (0.0, 90.0, -3600.0)
 """By how many seconds the clocks of the nodes' machines are wrong at first."""
 MOST_SKEWED = 86_400.0
@@ -273,3 +283,56 @@ async def rounds(folder: Path, count: int) -> None:
 @pytest.mark.requirement("room.durable", "durable.answered-is-kept")
 def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path: Path) -> None:
     run(rounds(tmp_path, times(ROUNDS)), seconds=800 * TIMES)
+
+
+async def lose_the_database(folder: Path, how: Cut) -> None:
+    async with cluster(folder, lease_seconds=CUT_LEASE_SECONDS) as there:
+        tokens: dict[str, str] = {}
+        async with line(there.nodes[0].port) as stranger:
+            for name in ("ann", "ben", "cat"):
+                tokens[name] = (await stranger.call("msg_register", handle=name))["token"]
+        spec = {"name": "square", "access": "open"}
+        answer = await rest(there.nodes[0].port, tokens["ann"], "POST", "", spec)
+        assert answer.status == 201, answer
+        over = asyncio.Event()
+        pulses, people = [Pulse() for _ in tokens], list[Roamer]()
+        for (name, token), pulse, node in zip(tokens.items(), pulses, there.nodes, strict=True):
+            # Whoever is closed goes to a node that is ready, as a load balancer has it.
+            others = [other.port for other in there.nodes[1:] if other is not node]
+            ports = chain([node.port], cycle(others))
+            people.append(Roamer(name, token, "square", pulse, ports.__next__, speaks=True))
+        async with asyncio.TaskGroup() as tasks:
+            try:
+                for one in people:
+                    # The first has the room loaded, at the node of its own.
+                    tasks.create_task(one.roam(over))
+                    await reached(partial(bool, one.acknowledged))
+                assert await there.owners() == {"square": 0}
+                for pulse in pulses:
+                    pulse.longest()
+                said = {one: len(one.sent) for one in people}
+                there.to_database[0].cut(how)
+                # All that is said after the cut is heard by all, while the cut stays.
+                await reached(lambda: all(len(one.acknowledged) > said[one] + 20 for one in people))
+                silences = [pulse.longest() for pulse in pulses]
+                tell(f"{how.value}: silence at each node {[f'{one:.1f}' for one in silences]} s")
+                assert (await there.owners())["square"] != 0
+                assert max(silences) < 2 * CUT_LEASE_SECONDS + BUSY_SECONDS
+                # Whoever was there was closed once, and did not lose patience.
+                assert people[0].codes in ([CloseCode.INTERNAL], [CloseCode.RESTARTING])
+                there.to_database[0].mend()
+                for one in people:
+                    one.speaks = False
+                await reached(lambda: not any(one.unsure for one in people))
+                await reached(lambda: len({one.last for one in people}) == 1)
+            finally:
+                over.set()
+
+
+@pytest.mark.parametrize("how", Cut)
+@pytest.mark.requirement("nodes.rooms-go-on")
+def test_rooms_whose_owner_alone_loses_the_database_go_on_within_two_leases(
+    tmp_path: Path, how: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roamers, "PATIENCE_SECONDS", 100.0)
+    run(lose_the_database(tmp_path, how), seconds=240)

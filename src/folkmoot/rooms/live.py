@@ -32,6 +32,7 @@ from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Bus, Clock, Unit
 from folkmoot.rooms.backends import RoomBackendCalls, Speak
 from folkmoot.rooms.budget import RoomBudget
+from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.history import History
 from folkmoot.rooms.intake import LookUp, Lookups
 from folkmoot.rooms.journal import Barrier, Item, Journal, Spawn
@@ -447,7 +448,10 @@ class LiveRoom(RoomStream):
             return self._ended
         told: FolkmootError = error
         about = {"room": self.name, "error": error.code}
-        if isinstance(error, RoomTakenOver):
+        if not isinstance(error, RoomTakenOver) and not self.is_ours:
+            # The lease is over, so another node can have it: connections there stay.
+            told = taken_over()
+        if isinstance(told, RoomTakenOver):
             logger.warning("a room goes on at another node", extra=about)
         else:
             logger.error("a room could not store a message; it is restarted", extra=about)

@@ -242,7 +242,7 @@ class RoomNodes:
             self.traffic.remove_owner(live.room_id, live.owner_epoch)
 
     async def watch(self) -> None:
-        """Leave our rooms to others when this node alone does not reach the bus; until cancelled.
+        """Leave our rooms to others when this node lost the database or, alone, the bus.
 
         A node that lost the bus with all others may not know yet that they did. Whoever came
         back to it first does not make the rest leave their rooms, which come back in a moment.
@@ -255,6 +255,7 @@ class RoomNodes:
                 logger.exception("rooms were not left to others")
 
     async def _look(self) -> None:
+        await self._let_go()
         now = self.traffic.now()
         if self.traffic.is_connected:
             self._cut_at, self._looks, self.is_alone = None, 0, False
@@ -274,6 +275,18 @@ class RoomNodes:
         if self.is_alone:
             # Also those that were being loaded before.
             await asyncio.gather(*(self._leave_to_others(live) for live in self.live))
+
+    async def _let_go(self) -> None:
+        """End the rooms here that another node has, or can have, since the lease lapsed.
+
+        Nobody else would tell those who hear them here. One in memory would be lost, so it stays.
+        """
+        unsure = [live for live in self.live if live.durable and not live.is_ours]
+        if self._owners.is_cut_off:
+            for live in unsure:
+                live.fail(RoomTakenOver("The room goes on at another node. Reconnect and resume."))
+        else:
+            await asyncio.gather(*(live.make_sure() for live in unsure))
 
     async def _leave_to_others(self, live: LiveRoom) -> None:
         """Let a room go, once what was said is stored; one in memory would be lost, so it stays."""

@@ -53,6 +53,11 @@ class RoomOwners(Protocol):
         """Tells whether the lease has held from now on, without a break that another could use."""
         ...
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the lease is over, and the database does not answer: others take the rooms."""
+        ...
+
     async def take(self, room_id: int) -> RoomOwner | None:
         """Take a room, unless a living process has it: who owns it now; None without such a room.
 

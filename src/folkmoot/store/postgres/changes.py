@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.cluster.lease import boot_time
-from folkmoot.core.errors import DatabaseUnreachable
+from folkmoot.core.errors import DatabaseUnreachable, StoreError
 from folkmoot.core.events import (
     ACCOUNTS,
     CREDENTIALS,
@@ -77,8 +78,10 @@ TRIM: Final = "DELETE FROM changes WHERE at < extract(epoch FROM clock_timestamp
 class ChangeLog:
     """Writes and follows the log for one node."""
 
-    def __init__(self, pool: Any, bus: NodeBus) -> None:
-        self._pool = pool
+    def __init__(
+        self, connected: Callable[[], AbstractAsyncContextManager[Any]], bus: NodeBus
+    ) -> None:
+        self._connected = connected
         self._bus = bus
         self._from = "0"
         self._read_at = self._trimmed_at = 0.0
@@ -90,7 +93,7 @@ class ChangeLog:
 
     async def open(self) -> None:
         """Make the log where there is none; what is changed from now on will be read."""
-        async with self._pool.acquire() as connection:
+        async with self._connected() as connection:
             if await connection.fetchval("SELECT to_regclass('changes')::text") is None:
                 async with connection.transaction():
                     await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
@@ -125,10 +128,10 @@ class ChangeLog:
                 try:
                     async with asyncio.timeout(TRUST_SECONDS):
                         await self.look()
-                except (*POSTGRES, TimeoutError) as error:
+                except (*POSTGRES, StoreError) as error:
                     if not is_failing:
-                        why = translate_error(error).message
-                        LOG.warning("the log of changes was not read: %s", why)
+                        told = error if isinstance(error, StoreError) else translate_error(error)
+                        LOG.warning("the log of changes was not read: %s", told.message)
                     is_failing = True
                 else:
                     if is_failing:
@@ -142,7 +145,7 @@ class ChangeLog:
     async def look(self) -> None:
         """Give this node's listeners what they have not heard."""
         asked_at, booted = self._loop.time(), boot_time()
-        async with self._pool.acquire() as connection:
+        async with self._connected() as connection:
             rows = await connection.fetch(READ, self._from)
             if asked_at - self._trimmed_at > TRIM_SECONDS:
                 self._trimmed_at = asked_at

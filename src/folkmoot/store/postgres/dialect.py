@@ -32,7 +32,7 @@ STATEMENTS_KEPT = 256
 """How many statements stay prepared on a connection."""
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 5.0
-"""For how long a transaction may at least ask nothing of the server before that ends it."""
+"""For how long a transaction may ask nothing of the server before that ends it, without a lease."""
 
 RAN_AGAIN: tuple[type[Exception], ...] = (
     asyncpg.SerializationError,
@@ -128,13 +128,13 @@ def as_number(text: str) -> int | float:
     return float(text) if "." in text else int(text)
 
 
-def limit_idle(seconds: float = 0.0) -> str:
+def limit_idle(seconds: float = IDLE_SECONDS) -> str:
     """The statement that has the server end a transaction in which nothing is asked for so long.
 
     A node that is paused, or without power, amid a unit keeps its locks until then, and others need
     them to take the node's rooms. It holds for its transaction alone, so it may pass a pooler.
     """
-    return f"SET LOCAL idle_in_transaction_session_timeout = '{max(seconds, IDLE_SECONDS):.0f}s'"
+    return f"SET LOCAL idle_in_transaction_session_timeout = '{seconds * 1000:.0f}ms'"
 
 
 async def use_our_types(connection: Any) -> None:

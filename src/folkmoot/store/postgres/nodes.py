@@ -155,12 +155,16 @@ class NodeLease:
         self._where = where
         self._lease = Lease(node.lease_seconds)
         self._lock_leases = f"{limit_idle(node.lease_seconds)}; {LOCK_LEASES}"
-        self._lock = asyncio.Lock()
         self.is_lost = False
         """Whether another node has taken its place."""
+        self.is_failing = False
+        """Whether the database did not answer when it was to be renewed last."""
+        self.wanted = asyncio.Event()
+        """Set when someone needs the lease and it has lapsed."""
         self.is_draining = asyncio.Event()
         """Whether an operator wants it to be left."""
         self._is_warned = False
+        self._taken_over = f"{where}: another hub has taken this database over."
 
     @property
     def holds(self) -> bool:
@@ -244,12 +248,13 @@ class NodeLease:
             )
         return f"{self._where}: another hub uses this database. {ended} Several nodes need bus.url."
 
-    async def require(self, connection: Any) -> None:
-        """Raise unless the lease holds; one that was not renewed in time is taken again first."""
+    def require(self) -> None:
+        """Raise unless the lease holds; one that was not renewed in time is then taken again."""
+        if self.is_lost:
+            raise DatabaseInUse(self._taken_over)
         if not self.holds:
-            async with self._lock:
-                if not self.holds:
-                    await self.renew(connection)
+            self.wanted.set()
+            raise ConnectionError("the lease was not renewed")
 
     async def renew(self, connection: Any) -> None:
         """Go on saying so; whoever was away for too long may have been replaced."""
@@ -260,7 +265,7 @@ class NodeLease:
         except DatabaseInUse:
             self.is_lost = True
             LOG.error("another hub has taken the database over; this one stores nothing more")  # noqa: TRY400
-        raise DatabaseInUse(f"{self._where}: another hub has taken this database over.")
+        raise DatabaseInUse(self._taken_over)
 
     async def release(self, connection: Any) -> None:
         """Leave the database, and all rooms, to others."""
@@ -289,6 +294,12 @@ class NodeRooms:
     def lease(self) -> Callable[[], bool]:
         """Tells whether the lease has held from now on, without a break that another could use."""
         return (lambda: True) if self._lease is None else self._lease.from_now_on()
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the lease is over, and the database does not answer: others take the rooms."""
+        lease = self._lease
+        return lease is not None and lease.node.shared and lease.is_failing and not lease.holds
 
     async def take(self, room_id: int) -> RoomOwner | None:
         """Take a room, unless a living process has it: who owns it now; None without such a room.

@@ -60,10 +60,17 @@ from folkmoot.store.postgres.rates import SharedRates
 from folkmoot.store.postgres.schema import check_server, migrate
 from folkmoot.store.postgres.server import vacuum
 from folkmoot.store.postgres.sessions import NodeSessions
-from folkmoot.store.postgres.transactions import ATTEMPT_SECONDS, Transactions, terminate
+from folkmoot.store.postgres.transactions import (
+    ATTEMPT_SECONDS,
+    LONGEST_PAUSE,
+    Transactions,
+    limited,
+    terminate,
+)
 from folkmoot.store.postgres.tx import SecondStatement
 from folkmoot.store.schema import load_migrations
 from folkmoot.store.tx import Published
+from folkmoot.taskgroups import waited
 
 T = TypeVar("T")
 
@@ -93,6 +100,7 @@ class PostgresStore(Transactions):
         self._queue = queue
         self._lease_pool: Any = None
         """One connection that nothing else waits for or uses."""
+        self._connect_seconds = CONNECT_SECONDS
         self._running: set[asyncio.Task[Any]] = set()
         self._in_views: dict[CodeType, None] = {}
         """Queries known to run more than one statement."""
@@ -130,13 +138,16 @@ class PostgresStore(Transactions):
         store = cls(url, queue=queue, bus=shared or bus, synchronous_replica=synchronous_replica)
         if node is not None:
             store._limit_idle = limit_idle(node.lease_seconds)
+            store._connect_seconds = min(CONNECT_SECONDS, node.lease_seconds)
+            if shared is not None:
+                store._lost_seconds = min(ATTEMPT_SECONDS, node.lease_seconds)
         if not database_url(url):
             raise DatabaseUnwritable(f"{store.where}: the address is not valid.")
         try:
             pool = partial(
                 asyncpg.create_pool,
                 url,
-                timeout=CONNECT_SECONDS,
+                timeout=store._connect_seconds,
                 command_timeout=STATEMENT_SECONDS,
                 statement_cache_size=STATEMENTS_KEPT if prepare else 0,
                 max_cached_statement_lifetime=0,
@@ -168,7 +179,7 @@ class PostgresStore(Transactions):
                         )
                     store._lease_pool = await pool(min_size=0, max_size=1)
             if shared is not None:
-                store._log = ChangeLog(store._pool, shared)
+                store._log = ChangeLog(store._connected, shared)
                 await store._log.open()
             store.identity = await store.write(store._timeline.settle_identity())
         except POSTGRES as error:
@@ -189,34 +200,40 @@ class PostgresStore(Transactions):
         return store
 
     async def _prepare_connection(self, connection: Any) -> None:
-        async with connection.transaction():
-            await use_our_types(connection)
-        await self._timeline.check(connection)
+        self._opened.add(connection)
+        with limited(connection, self._connect_seconds):
+            async with connection.transaction():
+                await use_our_types(connection)
+            await self._timeline.check(connection)
 
     async def _keep_lease(self, lease: NodeLease) -> None:
         """Renew the lease in time, as long as nobody has taken this node's place."""
-        is_failing = False
+        seconds = lease.node.lease_seconds
         while not lease.is_lost:
-            await asyncio.sleep(lease.node.lease_seconds / RENEWALS)
+            if lease.is_failing and not lease.holds:
+                await asyncio.sleep(LONGEST_PAUSE)
+            else:
+                await waited(lease.wanted, seconds / RENEWALS)
+            lease.wanted.clear()
             try:
-                async with (
-                    asyncio.timeout(lease.node.lease_seconds / 3),
-                    self._lease_pool.acquire() as connection,
-                ):
+                async with self._lease_pool.acquire(timeout=seconds / 3) as connection:
                     try:
-                        await lease.renew(connection)
+                        with limited(connection, seconds / 3):
+                            await lease.renew(connection)
                     except BaseException:
                         terminate(connection)
                         raise
             except (*POSTGRES, StoreError) as error:
-                if not is_failing:
+                if not lease.is_failing:
                     told = error if isinstance(error, StoreError) else translate_error(error)
                     LOG.warning("the lease at the database was not renewed: %s", told.message)
-                is_failing = True
+                lease.is_failing = True
+                if not lease.holds:
+                    self._drop_connections()
             else:
-                if is_failing:
+                if lease.is_failing:
                     LOG.info("the lease at the database is renewed again")
-                is_failing = False
+                lease.is_failing = False
 
     async def write(self, unit: Unit[T], *, single: bool = False, any_order: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
@@ -344,7 +361,7 @@ class PostgresStore(Transactions):
 
     async def vacuum(self) -> bool:
         """Remove deleted rows from the tables that have some; whether all could be removed."""
-        async with self._pool.acquire() as connection:
+        async with self._connected() as connection:
             return await vacuum(connection)
 
     async def ready(self) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import asyncpg
 
@@ -27,7 +28,12 @@ BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 BEGIN_IN_ANY_ORDER = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ATTEMPT_SECONDS = 20.0
-"""How long a unit that loses races, or its connection, is tried again."""
+"""How long a unit that loses races, or its connection, is tried again.
+
+Where other nodes could go on instead, a lost connection is replaced for a lease's time at most.
+"""
+ENDED: tuple[type[BaseException], ...] = (*LOST, asyncio.CancelledError)
+"""The connection is of no more use, or has a statement that nobody waits for."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
 
 
@@ -37,6 +43,10 @@ class Transactions:
     def __init__(self, url: str, *, synchronous_replica: bool) -> None:
         self.where = without_password(url)
         self._pool: Any = None
+        self._opened: WeakSet[Any] = WeakSet()
+        """The connections of the pool."""
+        self._lost_seconds = ATTEMPT_SECONDS
+        """How long a lost connection is replaced before whoever needs it is told."""
         self._timeline = ServerTimeline(self.where, synchronous=synchronous_replica)
         self._lease: NodeLease | None = None
         self._log: ChangeLog | None = None
@@ -65,11 +75,12 @@ class Transactions:
 
     async def _repeated(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try until a race is won or a lost connection replaced, but not for ever."""
-        deadline = time.monotonic() + ATTEMPT_SECONDS
+        began = time.monotonic()
         pause, unique = FIRST_PAUSE, False
         failure: StoreError
         cause: BaseException
         while True:
+            seconds = ATTEMPT_SECONDS
             try:
                 return await attempt()
             except RAN_AGAIN as error:
@@ -77,12 +88,13 @@ class Transactions:
                 failure, cause = translate_error(error), error
             except LOST as error:
                 failure, cause = translate_error(error, self.where), error
+                seconds = self._lost_seconds
             except StoreError as error:
                 # Someone else may have been first between our look and our insert: look again.
                 if unique or not isinstance(error.__cause__, asyncpg.UniqueViolationError):
                     raise
                 unique, failure, cause = True, error, error
-            if time.monotonic() > deadline or self._closed:
+            if time.monotonic() - began > seconds or self._closed:
                 raise failure from cause
             await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - spreads, hides nothing
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -90,15 +102,26 @@ class Transactions:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
         """A connection of the pool, which is replaced if it turns out to be lost."""
+        self._require_lease()
         async with self._pool.acquire() as connection:
             self._timeline.require_same()
             try:
-                if self._lease is not None:
-                    await self._lease.require(connection)
+                # It may have ended while all connections were in use.
+                self._require_lease()
                 yield connection
-            except LOST:
+            except ENDED:
+                # The pool would wait for a server that is not there to end the statement.
                 terminate(connection)
                 raise
+
+    def _require_lease(self) -> None:
+        if self._lease is not None:
+            self._lease.require()
+
+    def _drop_connections(self) -> None:
+        """Wait no longer for a server that does not answer."""
+        for connection in list(self._opened):
+            terminate(connection)
 
     @asynccontextmanager
     async def _begun(self, connection: Any, begin: str) -> AsyncIterator[None]:
@@ -106,8 +129,10 @@ class Transactions:
         await connection.execute(f"{begin};{self._limit_idle}")
         try:
             yield
+        except ENDED:
+            # A connection that is ended has undone it.
+            raise
         except BaseException:
-            # A connection that is lost has undone it already.
             with suppress(*POSTGRES):
                 await connection.execute("ROLLBACK")
             raise
@@ -166,6 +191,16 @@ class Transactions:
                 result = await query(PostgresTx(connection))
             await connection.execute("COMMIT")
             return result
+
+
+@contextmanager
+def limited(connection: Any, seconds: float) -> Iterator[None]:
+    """End a connection that is not done by then; cancelling would wait for its server."""
+    limit = asyncio.get_running_loop().call_later(seconds, terminate, connection)
+    try:
+        yield
+    finally:
+        limit.cancel()
 
 
 def terminate(connection: Any) -> None:
