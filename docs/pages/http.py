@@ -118,7 +118,7 @@ def limits() -> str:
             ],
             ["message on a WebSocket", "`limits.message_bytes`", "closed with 1009"],
             [
-                "messages a client sends on a WebSocket",
+                "frames a client sends on a WebSocket",
                 f"`limits.frames_per_second`, and {BURST_SECONDS} seconds' worth at once",
                 "closed with 4029",
             ],

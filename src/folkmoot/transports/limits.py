@@ -215,3 +215,9 @@ PULSE_GRAIN_SECONDS: Final = 0.02
 """Connections whose time comes this close together are checked together."""
 MAX_KEPT_BUFFER_BYTES: Final = 65_536
 """A read buffer that grew beyond this for a large frame is given back after it."""
+MAX_FED_BYTES: Final = 16_384
+"""Bytes of frames that are parsed at once: some thousand empty ones."""
+LARGE_FRAGMENT_BYTES: Final = 1_024
+"""Fragments of a message from this size on do not count as frames."""
+MAX_FRAMES_AFTER_CLOSE: Final = 100
+"""Frames that are read until the client answers our close; after more, the rest is dropped."""

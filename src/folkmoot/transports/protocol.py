@@ -538,6 +538,7 @@ class HubProtocol(HttpToolsProtocol):
             self.transport,
             limits,
             leave=leave,
+            turns=house.turns,
             unfinished=unfinished,
             owner=peer.account or peer.address,
             paused=self.flow.write_paused,
