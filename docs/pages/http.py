@@ -10,10 +10,14 @@ from folkmoot.transports.limits import (
     HEAD_SECONDS,
     IDLE_SECONDS,
     MAX_HEAD_BYTES,
+    MAX_HEADERS,
+    MAX_TINY_CHUNKS,
+    MAX_WAITING_REQUESTS,
     MIN_BODY_BYTES_A_SECOND,
     MIN_READ_BYTES_A_SECOND,
     OPEN_FACTOR,
     SIGNED_IN_RESERVE,
+    TINY_CHUNK_BYTES,
     WRITE_SECONDS,
 )
 from folkmoot.transports.limits import SESSION_STRANGERS_SHARE as SESSIONS_SHARE
@@ -79,7 +83,21 @@ def limits() -> str:
                 f"`mcp.max_session_bytes`; 1/{SESSIONS_SHARE} of it without an account",
                 "an unused session without an account is closed; then 503",
             ],
-            ["head of a request", f"{MAX_HEAD_BYTES // 1024} KiB", "431"],
+            [
+                "head of a request",
+                f"{MAX_HEAD_BYTES // 1024} KiB and {MAX_HEADERS} headers",
+                "431",
+            ],
+            [
+                "requests that wait on a connection for an earlier answer",
+                str(MAX_WAITING_REQUESTS),
+                "these are answered, then the connection is closed",
+            ],
+            [
+                f"chunks of a body that have less than {TINY_CHUNK_BYTES} bytes",
+                f"{MAX_TINY_CHUNKS:,}",
+                "413",
+            ],
             [
                 "trailers, and extensions of one chunk",
                 f"{MAX_HEAD_BYTES // 1024} KiB",
@@ -100,7 +118,7 @@ def limits() -> str:
             ],
             ["message on a WebSocket", "`limits.message_bytes`", "closed with 1009"],
             [
-                "messages a client sends on a WebSocket",
+                "frames a client sends on a WebSocket",
                 f"`limits.frames_per_second`, and {BURST_SECONDS} seconds' worth at once",
                 "closed with 4029",
             ],

@@ -310,7 +310,7 @@ def bounds() -> Sequence[Sequence[str]]:
         ],
         ["requests, and proposals, that a welcome lists", str(bound.waiting), "`more` is true"],
         [
-            "messages a client sends",
+            "frames a client sends",
             f"`limits.frames_per_second`, {BURST_SECONDS} seconds' worth at once",
             "closed with 4029",
         ],

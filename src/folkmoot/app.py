@@ -47,10 +47,10 @@ from folkmoot.transports.health import Health
 from folkmoot.transports.listen import base_url, close, listen, load_tls, make_room
 from folkmoot.transports.mcp.lists import own_lists, server_info
 from folkmoot.transports.operator_socket import OperatorSocket
-from folkmoot.transports.rooms import ConnectionRate, RoomDoor
+from folkmoot.transports.rooms import RoomDoor
 from folkmoot.transports.routes import Routes
 from folkmoot.transports.server import HttpServer, collecting_seldom, return_large_buffers
-from folkmoot.transports.websocket import WebSocketEndpoint
+from folkmoot.transports.websocket import ConnectionRate, WebSocketEndpoint
 from folkmoot.vault import Vault
 from folkmoot.web.invites import JoinForm
 from folkmoot.web.pages import Pages
@@ -349,14 +349,13 @@ class Hub(HubServices):
             RoomDoor(
                 self.rooms,
                 self._operations,
-                rate=rate,
                 limits=self._limits,
                 addresses=Addresses(settings.http.trusted_proxies),
                 browsers=self._browsers,
             ),
             hosts=self._hosts,
             answers=answers,
-            limits=link_limits(settings),
+            limits=link_limits(settings)._replace(rate=rate),
         )
         self.metrics.watch(
             lambda: websocket_families(endpoint.open_links, endpoint.opened, endpoint.closed)

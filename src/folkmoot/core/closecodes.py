@@ -33,7 +33,7 @@ CLOSE_REASONS: dict[CloseCode, str] = {
     CloseCode.RESTARTING: "The hub is restarting; resume in a moment.",
     CloseCode.TOO_SLOW: "The connection could not keep up; it may resume.",
     CloseCode.REPLACED: "The same connection id came back on another connection.",
-    CloseCode.OVER_RATE: "Too many messages in a short time. Setting: limits.frames_per_second.",
+    CloseCode.OVER_RATE: "Too many frames in a short time. Setting: limits.frames_per_second.",
     CloseCode.BAD_REQUEST: "The request or message could not be understood.",
     CloseCode.NOT_AUTHENTICATED: "No valid token was given.",
     CloseCode.NOT_ALLOWED: "You may not enter this room, or may no longer be in it.",

@@ -103,6 +103,51 @@ class LineSplitter:
         return MessageTooLarge(f"A message has more than the {self._limit:,} bytes accepted.")
 
 
+MAX_PIECES: Final = 256
+"""Pieces that are parsed before others have their turn."""
+PORTION: Final = 4_096
+MAX_PORTION: Final = 32_768
+FEW: Final = 4
+"""A portion of no more pieces than these is followed by a larger one."""
+
+
+class Portions:
+    """What came over a connection, for a parser that cannot be stopped between its pieces.
+
+    A kilobyte can be one piece or hundreds of them. So a portion is small, and the next one larger
+    for as long as there are few pieces in each.
+    """
+
+    __slots__ = ("_at", "_data", "size")
+
+    def __init__(self) -> None:
+        self.size = PORTION
+        self._data = b""
+        self._at = 0
+
+    def __bool__(self) -> bool:
+        return self._at < len(self._data)
+
+    def add(self, data: bytes) -> None:
+        """Add what came next."""
+        self._data, self._at = self._data[self._at :] + data, 0
+
+    def take(self) -> bytes:
+        """The next portion."""
+        portion = self._data[self._at : self._at + self.size]
+        self._at += len(portion)
+        return portion
+
+    def fit(self, pieces: int) -> None:
+        """Choose the size of the next portion by the pieces that were in the last one."""
+        self.size = min(2 * self.size, MAX_PORTION) if pieces <= FEW else PORTION
+
+    def drop(self) -> bytes:
+        """Take all that is left."""
+        rest, self._data, self._at = self._data[self._at :], b"", 0
+        return rest
+
+
 ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
 

@@ -138,8 +138,9 @@ class LimitSettings(SettingsTable, frozen=True, kw_only=True):
     pong_seconds: Annotated[float, Meta(ge=0.1, le=3600)] = 20.0
     """How soon the client must answer the ping; otherwise the WebSocket is closed with 4408."""
     frames_per_second: Count = 200
-    """How many messages per second one WebSocket may send on average; a burst may have five
-    seconds' worth. One that sends more is closed with 4029."""
+    """How many frames per second one WebSocket may send on average: messages, pings, pongs and
+    small fragments; a burst may have five seconds' worth. One that sends more is closed with
+    4029."""
 
 
 class RoomSettings(SettingsTable, frozen=True, kw_only=True):

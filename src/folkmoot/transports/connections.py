@@ -81,19 +81,31 @@ class Turns:
         if self._begun < MIN_BEGUN_PER_TURN and not self._waiting:
             self._begun += 1
             start()
+            self._keep_turning()
         else:
-            self._number += 1
-            # Waiting makes up for what was used, so that nobody waits for ever.
-            heappush(self._waiting, (monotonic() + self.used.get(who, 0.0), self._number, start))
-        if not self._is_turning:
-            self._is_turning = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            self.queue(who, start)
+
+    def queue(self, who: str, start: Callable[[], object]) -> None:
+        """Call `start` when its turn comes, in a later turn of the loop."""
+        self._number += 1
+        # Waiting makes up for what was used, so that nobody waits for ever.
+        heappush(self._waiting, (monotonic() + self.used.get(who, 0.0), self._number, start))
+        self._keep_turning()
+
+    def charge(self, who: str, seconds: float) -> None:
+        """Count time that was used."""
+        self.used[who] = self.used.get(who, 0.0) + seconds
 
     async def wait(self, who: str) -> None:
         """Wait for a turn in a request that has begun."""
         turn = asyncio.get_running_loop().create_future()
         self.begin(who, lambda: None if turn.done() else turn.set_result(None))
         await turn
+
+    def _keep_turning(self) -> None:
+        if not self._is_turning:
+            self._is_turning = True
+            asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
         now = monotonic()

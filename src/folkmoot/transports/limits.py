@@ -90,6 +90,13 @@ MAX_LINGER_BYTES: Final = 65_536
 """How much of it is read; a few connections may send more."""
 MAX_HEAD_BYTES: Final = 65_536
 """Size of a head, and of trailers after a body."""
+MAX_HEADERS: Final = 100
+"""Headers of a request."""
+MAX_WAITING_REQUESTS: Final = 16
+"""Requests that wait on a connection for the answer to an earlier one."""
+TINY_CHUNK_BYTES: Final = 16
+MAX_TINY_CHUNKS: Final = 20_000
+"""Parts of one body that have fewer bytes than `TINY_CHUNK_BYTES`."""
 WRITE_SECONDS: Final = 30.0
 """How long a client may take to read an answer."""
 MIN_READ_BYTES_A_SECOND: Final = 16_384
@@ -208,3 +215,9 @@ PULSE_GRAIN_SECONDS: Final = 0.02
 """Connections whose time comes this close together are checked together."""
 MAX_KEPT_BUFFER_BYTES: Final = 65_536
 """A read buffer that grew beyond this for a large frame is given back after it."""
+MAX_FED_BYTES: Final = 16_384
+"""Bytes of frames that are parsed at once: some thousand empty ones."""
+LARGE_FRAGMENT_BYTES: Final = 1_024
+"""Fragments of a message from this size on do not count as frames."""
+MAX_FRAMES_AFTER_CLOSE: Final = 100
+"""Frames that are read until the client answers our close; after more, the rest is dropped."""

@@ -7,24 +7,33 @@ that never finish their first line, or never read an answer, would be a full hou
 from __future__ import annotations
 
 import asyncio
-import sys
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from httptools import HttpRequestParser
+import msgspec
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from msgspec import Struct
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from folkmoot.core.errors import BodyTooLarge, HeadTooLarge
+from folkmoot.mcp.framing import MAX_PIECES, Portions
+from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import Discarding
 from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
 from folkmoot.transports.limits import (
     HEAD_SECONDS,
     LINGER_SECONDS,
     MAX_HEAD_BYTES,
+    MAX_HEADERS,
     MAX_JOINED_BYTES,
     MAX_LINGER_BYTES,
+    MAX_TINY_CHUNKS,
+    MAX_WAITING_REQUESTS,
     MIN_READ_BYTES_A_SECOND,
     STOP_WRITE_SECONDS,
+    TINY_CHUNK_BYTES,
     WRITE_SECONDS,
 )
 from folkmoot.transports.websocket.endpoint import EXTENSION
@@ -33,11 +42,13 @@ from folkmoot.transports.websocket.link import WebSocketConnection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from starlette.types import Receive, Scope, Send
     from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
+    from folkmoot.core.errors import RequestError
     from folkmoot.transports.connections import ConnectionPeer, OpenConnections
     from folkmoot.transports.websocket.limits import LinkLimits
     from folkmoot.transports.websocket.reader import Unfinished
@@ -45,16 +56,39 @@ if TYPE_CHECKING:
 HEAD: Final = "folkmoot.head"
 """The member of a request's scope that is the `JoinedWrites` of its answer."""
 
-_TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
-    b"content-length: 0\r\nconnection: close\r\n\r\n"
+
+def _refusal(error: RequestError) -> bytes:
+    """The answer to a request that no application gets."""
+    body = msgspec.json.encode(error.as_http())
+    head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+    return STATUS_LINE[error.http] + head % len(body) + body
+
+
+_HEAD_TOO_LONG: Final = _refusal(
+    HeadTooLarge(f"The request's head is larger than {MAX_HEAD_BYTES:,} bytes.")
 )
+_TOO_MANY_CHUNKS: Final = _refusal(
+    BodyTooLarge(
+        f"The request's body comes in more than {MAX_TINY_CHUNKS:,} chunks of less than "
+        f"{TINY_CHUNK_BYTES} bytes; send larger ones."
+    )
+)
+_TOO_MANY_HEADERS: Final = HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
+
+
+async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:
+    error = _TOO_MANY_HEADERS
+    headers = {"connection": "close"}
+    await JsonResponse(error.as_http(), error.http, headers)(scope, receive, send)
+
+
 BLANKS: Final = (b" ", b"\t")
 CONTINUE: Final = b"HTTP/1.1 100 "
 LENGTH: Final = b"\r\ncontent-length: "
 STATUS: Final = slice(9, 12)
 """Where the status is in the first line of a head."""
 SWITCHED: Final = 101
+INVALID: Final = "Invalid HTTP request received."
 
 
 class HeadLines:
@@ -159,13 +193,27 @@ class JoinedWrites(Struct, eq=False):
         self.transport.close()
 
 
+class _Flow(FlowControl):
+    """uvicorn's flow control, which would read on whenever an application waits for anything."""
+
+    def __init__(self, protocol: HubProtocol) -> None:
+        super().__init__(protocol.transport)
+        self._protocol = protocol
+
+    def resume_reading(self) -> None:
+        """Read on, unless something that was read has to be parsed or answered first."""
+        if self.read_paused and self._protocol.parsed_all():
+            super().resume_reading()
+
+
 class HubProtocol(HttpToolsProtocol):
     """One HTTP connection, until a request on it is answered with a WebSocket.
 
     Such a request reaches the application like any other; while that decides, nothing is read.
+    What was read is parsed in portions, so that many tiny parts of it hold nobody up, and not
+    before the requests that came earlier are answered or being answered.
     """
 
-    _chunk = b""
     _after_head = b""
     _asked = False
     """Whether the request asks for a WebSocket."""
@@ -194,14 +242,26 @@ class HubProtocol(HttpToolsProtocol):
         self._body_left = 0
         self._lingers = False
         self._in_head = True
+        self._unparsed = Portions()
+        self._parsing = False
+        """Whether the connection waits for its turn to parse on."""
+        self._pieces = 0
+        """Parts of bodies that were parsed in this turn."""
+        self._tiny_chunks = 0
+        self._overfull = False
+        """Whether more requests came than may wait, so that no more are read."""
+        self._who = ""
+        """Whose time is used: that of an account or address."""
         self._answering: RequestResponseCycle | None = None
         self._joining: JoinedWrites | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Expect the head of the first request."""
         super().connection_made(transport)
+        self.flow = _Flow(self)
         self._since = self.loop.time()
         self._peer = self._house.opened(self, self.client[0] if self.client else "")
+        self._who = self._peer.address
         self._expect()
 
     @property
@@ -222,26 +282,84 @@ class HubProtocol(HttpToolsProtocol):
             self._answering.disconnected = True
             self._answering.message_event.set()
         self.pipeline.clear()
+        self._unparsed.drop()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take part of a request, or what follows one that asks for a WebSocket.
-
-        A head, or trailers, that grow without end are refused.
-        """
+        """Take part of a request, or what follows one that asks for a WebSocket."""
+        if self._overfull:
+            return
         if self._upgrading:
             self._after_head += data
-            return
-        self._chunk = data
+        elif self._unparsed or self.pipeline:
+            self._unparsed.add(data)
+        elif len(data) <= max(self._unparsed.size, self._body_left):
+            self._parse(data)
+        else:
+            self._unparsed.add(data)
+            self._parse_on()
+
+    def parsed_all(self) -> bool:
+        """Whether there is nothing to do before more is read; what is to parse gets its turn."""
+        if self.pipeline or self._upgrading or self._overfull:
+            return False
+        if self._unparsed and not self._parsing:
+            self._parsing = True
+            self._house.turns.queue(self._who, self._parse_on)
+        return not self._unparsed
+
+    def _parse_on(self) -> None:
+        """Parse what was read until it is time for others, or for the application."""
+        self._parsing = False
+        self._pieces, began, unparsed = 0, monotonic(), self._unparsed
+        while unparsed and self._pieces <= MAX_PIECES and not self._is_held():
+            before = self._pieces
+            self._parse(unparsed.take())
+            unparsed.fit(self._pieces - before)
+        self._house.turns.charge(self._who, monotonic() - began)
+        if self.transport.is_closing():
+            unparsed.drop()
+        elif unparsed:
+            self.flow.pause_reading()
+            if not self._is_held():
+                self.parsed_all()
+        elif not self._is_held():
+            self.flow.resume_reading()
+
+    def _is_held(self) -> bool:
+        """Whether the application has to take something before more is parsed."""
+        cycle: RequestResponseCycle | None = self.cycle
+        is_full = cycle is not None and len(cycle.body) > HIGH_WATER_LIMIT
+        return is_full or bool(self.pipeline) or self.transport.is_closing()
+
+    def _parse(self, data: bytes) -> None:
+        """Parse a portion. A head, or trailers, that grow without end are refused."""
+        self._unset_keepalive_if_required()
         self._head_bytes += len(data)
-        super().data_received(data)
-        self._chunk = b""
-        if self._lingers and self._body_left > 0 and self.cycle.response_complete:
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            if self._upgrading:
+                # Kept for the WebSocket; no more is read until there is one.
+                self._after_head = data[upgrade.args[0] :] + self._unparsed.drop()
+                self.flow.pause_reading()
+        except HttpParserError:
+            if self._overfull:
+                self._end_with_waiting()
+                return
+            self.logger.warning(INVALID)
+            self.send_400_response(INVALID)
+        if (
+            self._lingers
+            and self._body_left > 0
+            and self.cycle.response_complete
+            and not self._unparsed
+        ):
             self.transport.set_protocol(Discarding(self, self._body_left))
             return
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             if self._in_head and (self._answering is None or self._answering.response_complete):
-                self.transport.write(_TOO_LARGE)
+                self.transport.write(_HEAD_TOO_LONG)
             self.transport.close()
         if self._in_head and self._patience is None:
             # Most heads come whole, and need not be waited for.
@@ -259,6 +377,12 @@ class HubProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is here; from now on the application decides how long things may take."""
+        if len(self.pipeline) >= MAX_WAITING_REQUESTS:
+            # Raised for the parser, which nothing else stops.
+            self._overfull = True
+            raise RuntimeError
+        self._tiny_chunks = 0
+        del self.headers[MAX_HEADERS + 1 :]
         self._in_head = False
         self._head_bytes = 0
         self._discarded = 0
@@ -292,7 +416,14 @@ class HubProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a part of the body, which has a limit of its own."""
         self._head_bytes = 0
-        self._body_left -= len(body)
+        size = len(body)
+        self._body_left -= size
+        self._pieces += 1
+        if size < TINY_CHUNK_BYTES:
+            self._tiny_chunks += 1
+            if self._tiny_chunks > MAX_TINY_CHUNKS:
+                self._refuse_chunks()
+                return
         if self.cycle.response_complete:
             # Some clients read their answer only after they have sent all.
             self._discarded += len(body)
@@ -301,6 +432,20 @@ class HubProtocol(HttpToolsProtocol):
                 if not self._lingers:
                     self.transport.close()
         super().on_body(body)
+
+    def _refuse_chunks(self) -> None:
+        if not self.transport.is_closing():
+            if self._answering is self.cycle and not self.cycle.response_started:
+                self.transport.write(_TOO_MANY_CHUNKS)
+            self.transport.close()
+
+    def _end_with_waiting(self) -> None:
+        """Answer the requests that wait, and read nothing after them."""
+        self._unparsed.drop()
+        self._in_head = False
+        newest, _ = self.pipeline[0]
+        newest.keep_alive = False
+        self.flow.pause_reading()
 
     def read_on(self) -> None:
         """Take the next request, now that the body of an answered one was thrown away."""
@@ -332,7 +477,8 @@ class HubProtocol(HttpToolsProtocol):
         elif self._upgrading:
             # This was a request before the one for a WebSocket.
             self._unset_keepalive_if_required()
-            self.flow.pause_reading()
+        else:
+            self.flow.resume_reading()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection that asks for nothing."""
@@ -392,6 +538,7 @@ class HubProtocol(HttpToolsProtocol):
             self.transport,
             limits,
             leave=leave,
+            turns=house.turns,
             unfinished=unfinished,
             owner=peer.account or peer.address,
             paused=self.flow.write_paused,
@@ -415,22 +562,18 @@ class HubProtocol(HttpToolsProtocol):
     def _should_upgrade(self) -> bool:
         return self._upgrading
 
-    def handle_websocket_upgrade(self) -> None:
-        """Keep what came with the head for the WebSocket, and take no more until there is one."""
-        raised = sys.exception()
-        if raised is not None:
-            self._after_head = self._chunk[raised.args[0] :]
-        self.flow.pause_reading()
-
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
         peer = self._peer
         cycle.scope[PEER] = peer  # type: ignore[typeddict-unknown-key]
-        app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
+        if len(cycle.scope["headers"]) > MAX_HEADERS:  # type: ignore[arg-type]
+            app = _refuse_headers  # type: ignore[assignment]
+        else:
+            app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
         self._joining = JoinedWrites(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
-        who = self._house.whose(peer, cycle.scope)  # type: ignore[arg-type]
+        who = self._who = self._house.whose(peer, cycle.scope)  # type: ignore[arg-type]
         request = Metered(cycle.run_asgi(app), self._house.turns, who)
         if cycle.scope["path"] == FORWARD_PATH:
             cycle.scope[METERED] = request  # type: ignore[typeddict-unknown-key]
@@ -473,6 +616,3 @@ class HubProtocol(HttpToolsProtocol):
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
-
-    def _unsupported_upgrade_warning(self) -> None:
-        self.logger.debug("a request asked for an upgrade that is not served here")

@@ -260,7 +260,7 @@ async def refused_by(rooms: Any) -> object:
     request = UpgradeRequest({"headers": []}, {"room": [ROOM], "token": [STRANGER]})
     unasked: Any = None
     limits = RateLimits(SystemClock(), {})
-    door = RoomDoor(rooms, unasked, rate=None, limits=limits, addresses=Addresses())
+    door = RoomDoor(rooms, unasked, limits=limits, addresses=Addresses())
     return await door.accept(request)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.transports.rooms import ConnectionRate
+from folkmoot.transports.websocket import ConnectionRate
 
 
 class Sender:

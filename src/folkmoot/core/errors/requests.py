@@ -19,7 +19,13 @@ class MethodNotAllowed(RequestError, code="method_not_allowed", http=405):
 
 
 class BodyTooLarge(RequestError, code="body_too_large", http=413, close=CloseCode.TOO_BIG):
-    """The request's body has more bytes, or more JSON values, than the limit allows."""
+    """The request's body has more bytes, more JSON values, or more tiny chunks than the limit
+    allows.
+    """
+
+
+class HeadTooLarge(RequestError, code="head_too_large", http=431):
+    """The request's head has more bytes, or more headers, than the limit allows."""
 
 
 class HubFull(RequestError, code="hub_full", http=503, close=CloseCode.RESTARTING):

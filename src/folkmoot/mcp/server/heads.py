@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -118,8 +119,8 @@ def read_head(pairs: Sequence[tuple[bytes, bytes]]) -> Head:
     first = dict(reversed(pairs))
     if len(first) == len(pairs):
         return Head(pairs, first, NONE)
-    names = [name for name, _ in pairs]
-    return Head(pairs, first, frozenset(name for name in names if names.count(name) > 1))
+    counts = Counter([name for name, _ in pairs])
+    return Head(pairs, first, frozenset([name for name, count in counts.items() if count > 1]))
 
 
 def head_of(scope: Scope) -> Head:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from folkmoot.transports.address import Addresses
     from folkmoot.transports.browsers import BrowserCookies
     from folkmoot.transports.operations import Operations
-    from folkmoot.transports.rooms.outlet import ConnectionRate
     from folkmoot.transports.websocket import UpgradeRequest, WebSocketConnection
     from folkmoot.transports.websocket.endpoint import Entrance
 
@@ -115,14 +114,12 @@ class RoomDoor:
         rooms: Rooms,
         operations: Operations,
         *,
-        rate: ConnectionRate | None,
         limits: RateLimits,
         addresses: Addresses,
         browsers: BrowserCookies | None = None,
     ) -> None:
         self._rooms = rooms
         self._operations = operations
-        self._rate = rate
         self._limits = limits
         self._addresses = addresses
         self._browsers = browsers
@@ -167,7 +164,7 @@ class RoomDoor:
         def enter(link: WebSocketConnection) -> RoomOutlet:
             # Again, since the hub may have denied it while it was held or the room was loaded.
             rooms.check_connection(visitor, wish.room)
-            outlet = RoomOutlet(link, room.left, self._rate)
+            outlet = RoomOutlet(link, room.left)
             outlet.listen(rooms.receiver(room, outlet, visitor))
             room.join(
                 outlet,

@@ -19,11 +19,12 @@ from folkmoot.transports.websocket.endpoint import (
     WebSocketEndpoint,
 )
 from folkmoot.transports.websocket.frames import Frame, text_frame, text_frames
-from folkmoot.transports.websocket.limits import LinkLimits
+from folkmoot.transports.websocket.limits import ConnectionRate, LinkLimits
 from folkmoot.transports.websocket.link import WebSocketConnection
 
 __all__ = [
     "Audience",
+    "ConnectionRate",
     "Door",
     "Frame",
     "Handler",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from enum import Enum, auto
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
 from folkmoot.core.errors import FolkmootError
-from folkmoot.transports.limits import WEBSOCKET_LINGER_SECONDS
+from folkmoot.transports.limits import MAX_FRAMES_AFTER_CLOSE, WEBSOCKET_LINGER_SECONDS
 from folkmoot.transports.websocket.delivery import SendQueue
 from folkmoot.transports.websocket.frames import (
     LOST,
@@ -22,6 +23,7 @@ from folkmoot.transports.websocket.reader import FrameReader, Unfinished
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from folkmoot.transports.connections import Turns
     from folkmoot.transports.websocket.delivery import Audience
     from folkmoot.transports.websocket.endpoint import Entrance, Handler
     from folkmoot.transports.websocket.frames import Frame
@@ -59,6 +61,7 @@ class WebSocketConnection(asyncio.Protocol):
         "__weakref__",
         "_deadline",
         "_drained",
+        "_fed",
         "_frames",
         "_handler",
         "_leave",
@@ -66,10 +69,14 @@ class WebSocketConnection(asyncio.Protocol):
         "_linger",
         "_loop",
         "_outbox",
+        "_owner",
         "_reader",
         "_reading",
         "_state",
+        "_turns",
+        "_unread",
         "_waiting",
+        "_waits_for_turn",
         "audience",
         "code",
         "quiet",
@@ -82,6 +89,7 @@ class WebSocketConnection(asyncio.Protocol):
         limits: LinkLimits,
         *,
         leave: Callable[[WebSocketConnection], None],
+        turns: Turns,
         unfinished: Unfinished | None = None,
         owner: str = "",
         paused: bool = False,
@@ -99,7 +107,13 @@ class WebSocketConnection(asyncio.Protocol):
         self._handler: Handler | None = None
         self._state = OPEN
         self._reading = True
-        self._reader = FrameReader(self, limits.max_message_bytes, unfinished, owner)
+        self._reader = FrameReader(self, limits.max_message_bytes, unfinished, owner, limits.rate)
+        self._owner = owner
+        self._turns = turns
+        self._unread = b""
+        """What was received and not read for longer than one turn, from `_fed` on."""
+        self._fed = 0
+        self._waits_for_turn = False
         self._outbox = SendQueue(transport, limits, paused=paused)
         self._waiting: list[bytes] = []
         self._frames = 0
@@ -177,7 +191,7 @@ class WebSocketConnection(asyncio.Protocol):
             await asyncio.shield(self._drained)
 
     def pause_reading(self) -> None:
-        """Read nothing more from the client for now; what was read already still comes."""
+        """Read nothing more from the client for now; what was parsed already still comes."""
         if self._state is OPEN and self._reading:
             self._reading = self.quiet = False
             self.transport.pause_reading()
@@ -185,7 +199,9 @@ class WebSocketConnection(asyncio.Protocol):
     def resume_reading(self) -> None:
         """Go on taking what the client sends."""
         self._reading = True
-        if not self.transport.is_closing():
+        if self._unread:
+            self._wait_for_turn()
+        elif not self.transport.is_closing():
             self.transport.resume_reading()
 
     def close(self, code: int, reason: str = "") -> None:
@@ -199,6 +215,7 @@ class WebSocketConnection(asyncio.Protocol):
         if self._state is OPEN:
             self._leave_open(ConnectionState.CLOSING, code, reason, self._limits.close_seconds)
             self._outbox.put_last(close_frame(code, reason))
+            self._reader.end_within(MAX_FRAMES_AFTER_CLOSE)
             self.resume_reading()
 
     def shutdown(self) -> None:
@@ -221,7 +238,32 @@ class WebSocketConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """The client sent something."""
         self.quiet = False
-        self._reader.feed(data)
+        if self._unread:
+            self._unread += data
+        elif (fed := self._reader.feed(data)) < len(data):
+            self._unread, self._fed = data, fed
+            self.transport.pause_reading()
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        """Have others served before the rest of what came is read."""
+        if not self._waits_for_turn:
+            self._waits_for_turn = True
+            self._turns.queue(self._owner, self._read_on)
+
+    def _read_on(self) -> None:
+        self._waits_for_turn = False
+        if not self._reading or not self._unread:
+            return
+        began = monotonic()
+        self._fed = self._reader.feed(self._unread, self._fed)
+        self._turns.charge(self._owner, monotonic() - began)
+        if self._fed < len(self._unread):
+            self._wait_for_turn()
+            return
+        self._unread = b""
+        if self._reading:
+            self.resume_reading()
 
     def pause_writing(self) -> None:
         """The client reads more slowly than we send."""
@@ -245,6 +287,7 @@ class WebSocketConnection(asyncio.Protocol):
                 timer.cancel()
         self._deadline = self._linger = None
         self._waiting.clear()
+        self._unread = b""
         self._outbox.drop()
         self._reader.stop()
         # The two hold each other, which would keep both for long.
@@ -277,6 +320,10 @@ class WebSocketConnection(asyncio.Protocol):
 
     def on_violation(self, code: CloseCode, *, readable: bool) -> None:
         """The client broke a rule."""
+        if code == CloseCode.OVER_RATE and self._state is not OPEN:
+            # It sends on after our close, and what it sends is not worth the reading.
+            self._reader.stop()
+            readable = False
         self.close(code, UNFINISHED if code == CloseCode.TOO_SLOW else CLOSE_REASONS[code])
         if not readable and self._state is not ConnectionState.LOST:
             self._linger_on()

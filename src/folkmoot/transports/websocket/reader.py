@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from picows import WSListener, WSMsgType
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.transports.limits import MAX_KEPT_BUFFER_BYTES
+from folkmoot.mcp.framing import MAX_PIECES
+from folkmoot.transports.limits import (
+    LARGE_FRAGMENT_BYTES,
+    MAX_FED_BYTES,
+    MAX_KEPT_BUFFER_BYTES,
+)
 from folkmoot.transports.websocket.frames import TEXT, read_close
 from folkmoot.transports.websocket.picowsport import make_parser
 
 if TYPE_CHECKING:
     from picows import WSFrame, WSTransport
 
+    from folkmoot.transports.websocket.limits import ConnectionRate
     from folkmoot.transports.websocket.picowsport import Parser
 
 
@@ -67,13 +74,17 @@ class FrameReader(WSListener):
     """Reads the frames of one client."""
 
     __slots__ = (
+        "_allowed",
         "_chunk",
+        "_frames",
         "_limit",
         "_message",
         "_noted",
         "_parser",
         "_pending",
+        "_rate",
         "_receiver",
+        "_since",
         "_unfinished",
         "_whole",
         "owner",
@@ -85,9 +96,14 @@ class FrameReader(WSListener):
         max_message_bytes: int,
         unfinished: Unfinished | None = None,
         owner: str = "",
+        rate: ConnectionRate | None = None,
     ) -> None:
         self.owner = owner
         """The account or the address whose messages these are."""
+        self._rate = rate
+        self._allowed, self._since = (sys.maxsize, 0.0) if rate is None else rate.begin()
+        self._frames = 0
+        """Frames of what is fed now."""
         self._receiver = receiver
         self._limit = max_message_bytes
         self._unfinished = unfinished
@@ -103,28 +119,38 @@ class FrameReader(WSListener):
         """How many bytes the read buffer has room for."""
         return 0 if self._parser is None else self._pending + len(self._parser.get_buffer(-1))
 
-    def feed(self, data: bytes) -> None:
-        """Take what was received; after a stream is broken the rest of it is dropped."""
-        start, end = 0, len(data)
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Take what was received from `start` on; answer where to go on, in a later turn.
+
+        Many frames are not read at once. After a stream is broken the rest of it is dropped.
+        """
+        self._frames, end = 0, len(data)
         while start < end and (parser := self._parser) is not None:
             # picows doubles its buffer, and never shrinks it, when more than nine tenths are full:
             # filled up to there, it grows for frames that need it, not for clients that are fast.
             view = parser.get_buffer(-1)
             size = self._pending + len(view)
             fit = size * 9 // 10 - self._pending
-            count = min(fit if fit > size // 4 else len(view), end - start)
-            self._chunk = chunk = data[start : start + count] if count < end else data
+            count = min(fit if fit > size // 4 else len(view), end - start, MAX_FED_BYTES)
+            self._chunk = chunk = data[start : start + count] if count < len(data) else data
             view[:count] = chunk
             self._pending += count
             parser.buffer_updated(count)
             start += count
             if not self._pending and size > MAX_KEPT_BUFFER_BYTES and self._parser is not None:
                 self._parser = make_parser(self, self._on_broken, self._limit)
+            if self._frames > MAX_PIECES:
+                break
         self._chunk = b""
         if self._whole:
             self._hand_over()
         if self._pending > MAX_KEPT_BUFFER_BYTES or self._message is not None or self._noted:
             self._note_unfinished()
+        return end if self._parser is None else start
+
+    def end_within(self, frames: int) -> None:
+        """Expect a close within so many frames; more than these are a violation."""
+        self._rate, self._allowed = None, frames
 
     def give_up(self) -> None:
         """Close, since what has come of a message takes memory that others need."""
@@ -148,6 +174,13 @@ class FrameReader(WSListener):
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:  # noqa: ARG002
         """Take one frame."""
+        if self._parser is None:
+            return
+        self._frames += 1
+        self._allowed -= 1
+        if self._allowed < 0 and frame.msg_type != WSMsgType.CLOSE and not self._is_allowed():
+            self._violated(CloseCode.OVER_RATE)
+            return
         size = frame.payload_size
         self._pending = frame.tail_size
         # The first byte of a frame tells its type and flags at a fifth of the cost of asking
@@ -158,6 +191,12 @@ class FrameReader(WSListener):
             self._receive(frame.get_payload_as_bytes())
         else:
             self._receive_frame(frame)
+
+    def _is_allowed(self) -> bool:
+        if self._rate is not None:
+            self._allowed, self._since = self._rate.more(self._since)
+            self._allowed -= 1
+        return self._allowed >= 0
 
     def _hand_over(self) -> None:
         """Pass on the messages that are whole, before anything that came after them."""
@@ -187,6 +226,9 @@ class FrameReader(WSListener):
         if self._message is None:
             self._message = bytearray()
         self._message += payload
+        if len(payload) >= LARGE_FRAGMENT_BYTES and not ends:
+            # Some clients cut every large message.
+            self._allowed += 1
         if len(self._message) > self._limit:
             self._violated(CloseCode.TOO_BIG)
         elif ends:
