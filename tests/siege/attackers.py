@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import uvloop
 
-from tests.siege.attacks import ATTACKS, Attack, Frames, Held, Shots, Target
+from tests.siege.attacks import ATTACKS, Attack, Frames, Held, Poured, Shots, Target
 from tests.siege.wire import FAILURES, connect, rest
 
 ANSWER_SECONDS: Final = 10.0
@@ -58,6 +58,9 @@ class Attacker:
                 for number in range(how.connections):
                     tasks.create_task(self._hold(how, self._source(number % how.addresses)))
                     await asyncio.sleep(1 / OPENED_PER_SECOND)
+            elif isinstance(how, Poured):
+                for number in range(how.connections):
+                    tasks.create_task(self._pour(how, self._source(number % how.addresses)))
             else:
                 tasks.create_task(self._stream(how))
 
@@ -116,6 +119,30 @@ class Attacker:
                 await self._kept(how, reader, writer)
             finally:
                 writer.transport.abort()
+            await self._turn()
+
+    async def _pour(self, how: Poured, source: str) -> None:
+        """A connection that is written to as fast as the hub reads, up to the rate."""
+        head, piece = self._sends
+        while True:
+            try:
+                _, writer = await connect(self._port, source, receive_buffer=SMALL_BUFFER)
+                self.outcomes["opened"] += 1
+                writer.transport.pause_reading()  # type: ignore[attr-defined]
+                try:
+                    writer.write(head)
+                    due = time.monotonic()
+                    while not writer.transport.is_closing():
+                        writer.write(piece)
+                        await writer.drain()
+                        self.outcomes["KiB"] += len(piece) // 1024
+                        due = max(due, time.monotonic() - 0.1) + len(piece) / how.bytes_per_second
+                        await asyncio.sleep(max(0, due - time.monotonic()))
+                finally:
+                    writer.transport.abort()
+            except FAILURES:
+                pass
+            self.outcomes["closed"] += 1
             await self._turn()
 
     async def _turn(self) -> None:

@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from tests.siege.host import PUBLIC_URL
+from tests.siege.rogue import HOSTILE
 from tests.siege.wire import ACCEPT, call, frame, initialize, request, rest, rpc, upgrade
 
 MEGABYTE: Final = 1_000_000
@@ -68,12 +70,24 @@ class Frames(NamedTuple):
         return f"{self.rate:g} frames/s"
 
 
+class Poured(NamedTuple):
+    """A connection on which bytes are sent without end and whose answers are not read."""
+
+    bytes_per_second: int
+    connections: int = 1
+    addresses: int = 1
+
+    def __str__(self) -> str:
+        """The rate."""
+        return f"{self.connections * self.bytes_per_second / MEGABYTE:g} MB/s"
+
+
 class Attack(NamedTuple):
     """One row: what it is called, which rule it tries, how it is carried out, and what is sent."""
 
     name: str
     item: str
-    how: Shots | Held | Frames
+    how: Shots | Held | Frames | Poured
     sends: Callable[[Target], Sequence[bytes]]
 
 
@@ -175,6 +189,36 @@ def enumerated(target: Target) -> list[bytes]:
     return asked + [call("msg_send", {"to": guess, "body": "x"}, token) for guess in guesses]
 
 
+def many_headers(headers: bytes) -> list[bytes]:
+    """A head of just under 64 KiB."""
+    start = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    return [start + headers * ((65_000 - len(start)) // len(headers)) + b"\r\n"]
+
+
+def poured(head: bytes, piece: bytes) -> list[bytes]:
+    """What a flood begins with, and what it then repeats, about 16 KiB of it at once."""
+    return [head, piece * max(1, 16_384 // len(piece))]
+
+
+def asked_of_rest(target: Target) -> list[bytes]:
+    """Requests to `/v1` that strangers and accounts should not send."""
+    token = target.token(6)
+    paths = ("/v1/me", "/v1/me/export", "/v1/audit", "/v1/accounts", "/v1/threads?limit=100000")
+    queries = "&".join(f"x{number}={number}" for number in range(1000))
+    strangers = [request("GET", path) for path in (*paths, f"/v1/rooms?{queries}")]
+    members = [
+        request("GET", path, b"", bearer(token)) for path in (*paths, f"/v1/rooms?{queries}")
+    ]
+    bodies = (
+        b"{" * 5000,
+        b'{"x":' + b"[" * 60 + b"]" * 60 + b"}",
+        b'{"to":"' + b"x" * 60_000 + b'"}',
+    )
+    wrong = [post(body, "/v1/messages", **bearer(token)) for body in bodies]
+    call = b'{"name":"cellar:echo","arguments":{"message":"hm"}}'
+    return strangers + members + wrong + [post(call, "/v1/tools/call", **bearer(token))]
+
+
 def smuggled(_: Target) -> list[bytes]:
     """Heads that two readers could understand in two ways."""
     hidden = request("GET", "/metrics")
@@ -238,6 +282,12 @@ GUESS: Final = "AAAA-BBBB-CCCC"
 HALF_HEAD: Final = b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: "
 HALF_BODY: Final = request("POST", "/mcp", b"", {**ACCEPT, "content-length": "60000"}) + b'{"a":"'
 
+CHUNKED_HEAD: Final = request(
+    "POST", "/mcp", b"", {**ACCEPT, "transfer-encoding": "chunked"}
+).replace(b"content-length: 0\r\n", b"")
+OWN_PAGE: Final = {"folkmoot-page": "1", "origin": PUBLIC_URL}
+"""What the hub's own pages send beside what changes something."""
+
 ATTACKS: Final = (
     # Strangers
     Attack("declarations", "1", Shots(2, 20), lambda _: [post(declared(300_000))]),
@@ -284,7 +334,88 @@ ATTACKS: Final = (
     Attack(
         "wrong tokens", "17", Shots(10, 10), lambda _: [call("msg_inbox", {}, token=WRONG_TOKEN)]
     ),
+    Attack("repeated headers", "2", Shots(5, 5), lambda _: many_headers(b"a:b\r\n")),
+    Attack("empty headers", "2", Shots(5, 5), lambda _: many_headers(b"a:\r\n")),
+    Attack(
+        "pipelined requests",
+        "3",
+        Poured(1_000_000, 2, 2),
+        lambda _: poured(b"", b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"),
+    ),
+    Attack(
+        "pings without a token",
+        "4",
+        Poured(1_000_000, 2, 2),
+        lambda t: poured(upgrade(t.room), b"\x89\x80" + bytes(4)),
+    ),
+    Attack(
+        "empty fragments without a token",
+        "4",
+        Poured(1_000_000, 2, 2),
+        lambda t: poured(upgrade(t.room) + b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)),
+    ),
+    Attack(
+        "chunks of a byte",
+        "5",
+        Poured(1_000_000, 2, 2),
+        lambda _: poured(CHUNKED_HEAD + b'5\r\n{"x":\r\n1\r\n"\r\n', b"1\r\nx\r\n"),
+    ),
+    Attack(
+        "chunks with extensions",
+        "5",
+        Poured(1_000_000, 2, 2),
+        lambda _: poured(CHUNKED_HEAD + b'6\r\n{"x":"\r\n', b"1;a=b\r\nx\r\n"),
+    ),
+    Attack(
+        "sign-in guesses",
+        "6",
+        Shots(10, 10),
+        lambda _: [
+            post(b'{"token":"%b"}' % WRONG_TOKEN.encode(), "/v1/session", **OWN_PAGE),
+            post(b'{"code":"oc_0123456789abcdef0123456789abcdef"}', "/v1/session/code", **OWN_PAGE),
+        ],
+    ),
+    Attack("REST", "6", Shots(20, 10), asked_of_rest),
     # Accounts
+    Attack(
+        "event streams",
+        "6",
+        Held(60, 3),
+        lambda t: [request("GET", "/v1/events", b"", bearer(t.token(7)))],
+    ),
+    Attack(
+        "event streams that come and go",
+        "6",
+        Shots(10, 10),
+        lambda t: [request("GET", "/v1/events", b"", bearer(t.token(7)))],
+    ),
+    Attack(
+        "denied calls",
+        "6",
+        Shots(50, 2),
+        lambda t: [call("cellar_echo", {"message": "hm"}, t.token(1))],
+    ),
+    Attack(
+        "calls of a hostile server",
+        "5",
+        Shots(2, 2),
+        lambda t: [call(f"rogue_{tool}", {"message": "hm"}, t.token(6)) for tool in HOSTILE],
+    ),
+    Attack(
+        "own pings",
+        "4",
+        Poured(500_000),
+        lambda t: poured(upgrade(t.room, t.token(8)), b"\x89\x80" + bytes(4)),
+    ),
+    Attack(
+        "own fragments of a byte",
+        "4",
+        Poured(500_000),
+        lambda t: poured(
+            upgrade(t.room, t.token(8)) + b"\x01\x81" + bytes(4) + b"{",
+            b"\x00\x81" + bytes(4) + b" ",
+        ),
+    ),
     Attack("own declarations", "1", Shots(1), lambda t: [described(300_000, token=t.token(1))]),
     Attack(
         "own array of pings", "2", Shots(1), lambda t: [post(pings(95_000), **bearer(t.token(1)))]

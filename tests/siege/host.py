@@ -19,7 +19,13 @@ from tests.siege.wire import FAILURES, Line, call, request, rest, result, rpc
 
 PEER: Final = Path(__file__).parents[2] / "benchmarks" / "proxy_peer.py"
 BACKENDS: Final = {"oven": "stateless", "mill": "handshake"}
-"""The servers behind the hub, and the era of each."""
+"""The servers behind the hub that everyone can use, and the era of each."""
+FORBIDDEN: Final = "cellar"
+"""A server behind the hub that nobody has a right to."""
+ROGUE: Final = "rogue"
+"""A server behind the hub that attacks it."""
+PUBLIC_URL: Final = "https://hub.test"
+"""With an address of its own, a hub takes no request for one of its own machine's."""
 ROOMS: Final = ("square", "market")
 STOP_SECONDS: Final = 30
 START_SECONDS: Final = 30
@@ -119,20 +125,25 @@ def cores() -> tuple[set[int], set[int]]:
     return {first}, set(others) or {first}
 
 
+def settings_file(rogue: int) -> str:
+    """Settings of a hub that strangers reach, with its servers; `rogue` is a port, or 0."""
+    tables = [f'public_url = "{PUBLIC_URL}"\nregistration = "open"\n']
+    for name, era in {**BACKENDS, FORBIDDEN: "stateless"}.items():
+        command = json.dumps([sys.executable, str(PEER), "answer", "-", era])
+        everyone = json.dumps(name != FORBIDDEN)
+        tables.append(f"[backends.{name}]\ncommand = {command}\neveryone = {everyone}\n")
+    if rogue:
+        url = f"http://127.0.0.1:{rogue}/mcp"
+        tables.append(f'[backends.{ROGUE}]\nurl = "{url}"\neveryone = true\ncall_seconds = 5\n')
+    return "\n".join(tables)
+
+
 @contextmanager
-def hosting(folder: Path, **settings: str) -> Iterator[Host]:
+def hosting(folder: Path, *, rogue: int = 0, **settings: str) -> Iterator[Host]:
     """Start a hub on a free port and a processor of its own, and stop it in good order."""
     folder.mkdir(mode=0o700)
-    commands = {
-        name: json.dumps([sys.executable, str(PEER), "answer", "-", era])
-        for name, era in BACKENDS.items()
-    }
-    tables = [
-        f"[backends.{name}]\ncommand = {command}\neveryone = true\n"
-        for name, command in commands.items()
-    ]
     config = folder / "config.toml"
-    config.write_text("\n".join(tables))
+    config.write_text(settings_file(rogue))
     config.chmod(0o600)
     ours = os.sched_getaffinity(0)
     with (folder.parent / "hub.log").open("w") as log:

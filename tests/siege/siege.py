@@ -81,10 +81,17 @@ def besiege(seconds: float, only: str = "") -> Outcome:
     """Run a whole siege; quiet and attack take so many seconds each."""
     with (
         tempfile.TemporaryDirectory(prefix="folkmoot-siege-") as folder,
-        hosting(Path(folder) / "data") as host,
+        helper("tests.siege.rogue", None) as rogue,
+        hosting(Path(folder) / "data", rogue=first_number(rogue)) as host,
     ):
         accounts = asyncio.run(prepared(host))
         return under_attack(host, accounts, seconds, only)
+
+
+def first_number(child: subprocess.Popen[str]) -> int:
+    """The number that a helper prints first."""
+    assert child.stdout
+    return int(child.stdout.readline())
 
 
 async def prepared(host: Host) -> tuple[list[Account], list[Account]]:
