@@ -84,8 +84,9 @@ check: $(VENV)/dev.stamp ## Lint, types, import rules, generated docs
 conformance: $(VENV)/dev.stamp ## The official MCP conformance suite against a real hub (needs npm)
 	$(BIN)/python -m tests.conformance
 
-fuzz: $(VENV)/dev.stamp ## Bounded fuzz run over the decoders (SECONDS=60)
+fuzz: $(VENV)/dev.stamp ## Bounded fuzz runs: over the decoders, and for inputs that cost too much (SECONDS=60)
 	$(BIN)/python -m tests.fuzz.decoders --seconds $(or $(SECONDS),60)
+	$(BIN)/python -m tests.fuzz.cost --seconds $(or $(SECONDS),60)
 
 siege: $(VENV)/dev.stamp ## People work while a hub is attacked; exit code 1 when a bound is missed (SECONDS=60)
 	$(BIN)/python -m tests.siege --seconds $(or $(SECONDS),60) $(ARGS)
