@@ -31,6 +31,8 @@ from tests.transports.rest.support import ROOMS, Asker, done, house, refused
 from tests.transports.rooms.support import town
 
 BODY = "x" * 3_000
+BODY_BYTES = 4_600
+"""What such a message takes at most."""
 THOUGHT = {
     "protocol": "mcpx/v1",
     "kind": "reasoning.thought",
@@ -52,7 +54,7 @@ async def send_until_refused(
 
 
 @pytest.mark.requirement("hub.quota-mail", "hub.quota-told")
-def test_mail_counts_for_its_sender_until_both_sides_have_deleted_it(tmp_path: Path) -> None:
+def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(tmp_path: Path) -> None:
     async def main() -> None:
         limits = {"mail_bytes_per_account": 50_000}
         async with meeting(tmp_path, quotas=limits) as there:
@@ -61,7 +63,7 @@ def test_mail_counts_for_its_sender_until_both_sides_have_deleted_it(tmp_path: P
             assert answer["code"] == "quota_exceeded"
             assert answer["quota"] == "mail_bytes_per_account"
             assert (answer["limit"], answer["used"] > 50_000) == (50_000, True)
-            assert "delete some, or ask the operator" in answer["error"]
+            assert "Delete some of it, or ask the operator" in answer["error"]
             assert "quota_warning" not in sent[0]
             assert sent[-1]["quota_warning"].startswith("You have used ")
             used = (await eve.call("msg/whoami"))["quotas"]["mail"]
@@ -71,12 +73,46 @@ def test_mail_counts_for_its_sender_until_both_sides_have_deleted_it(tmp_path: P
             await ann.call("msg/send", to="eve", body=BODY)
             first = sent[0]["message_id"]
             await eve.call("msg/delete_message", message_id=first)
+            await eve.call("msg/send", to="ann", body=BODY)
             _, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
             assert is_error
-            await ann.call("msg/delete_message", message_id=first)
-            await eve.call("msg/send", to="ann", body=BODY)
+            await eve.call("msg/delete_thread", thread_id=sent[0]["thread_id"], confirm=True)
+            # One more was sent than ann has room to keep.
+            assert (await eve.call("msg/whoami"))["quotas"]["mail"]["used"] < BODY_BYTES
+            assert await there.hub.store.read(differences, long=True) == []
+            # What ann keeps is still hers to read, and takes nothing from what she may send.
+            page = await ann.call("msg/thread", thread_id=sent[0]["thread_id"], peek=True)
+            assert first in {each["id"] for each in page["messages"]}
+            assert (await ann.call("msg/whoami"))["quotas"]["mail"]["used"] < 2 * BODY_BYTES
             await ann.call("msg/delete_account", confirm="ann")
-            assert (await eve.call("msg/whoami"))["quotas"]["mail"]["used"] > 0
+            assert await there.hub.store.read(differences, long=True) == []
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.quota-mail")
+def test_nobody_fills_the_hub_by_sending_and_deleting(tmp_path: Path) -> None:
+    async def main() -> None:
+        limits = {"mail_bytes_per_account": 20_000}
+        async with meeting(tmp_path, quotas=limits) as there:
+            ann, eve = await there.people("ann", "eve")
+            sent: list[dict[str, Any]] = []
+            while True:
+                answer, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
+                if is_error:
+                    break
+                sent.append(answer)
+                # As much as two accounts may store, and no more.
+                assert len(sent) <= 40_000 // 4_500
+                await eve.call("msg/delete_message", message_id=answer["message_id"])
+            found = await there.hub.quotas.refresh(there.hub.store)
+            assert found.mail.used <= 40_000 + BODY_BYTES
+            # Ann makes room by deleting, and is not hindered herself.
+            await ann.call("msg/send", to="eve", body=BODY)
+            for each in sent:
+                await ann.call("msg/delete_message", message_id=each["message_id"])
+            await eve.call("msg/send", to="ann", body=BODY)
+            await eve.call("msg/delete_account", confirm="eve")
             assert await there.hub.store.read(differences, long=True) == []
 
     run(main())

@@ -1,8 +1,11 @@
 """Quotas: how much each account and the whole hub have stored, and how much they may store.
 
 What is stored is kept as *shares*, in the transaction that stores or removes it, so that a check
-costs the same however much there is. A message of mail is its sender's until neither side has a
-copy. What is said in a room is its author's, and also counts for whoever made the room.
+costs the same however much there is. A message of mail is its sender's until the sender deletes it.
+From then on it is *kept* by its recipient, which takes nothing from what they may send, but is
+bounded too: where they keep as much as an account may, it stays the sender's. So nobody fills
+another's mailbox, nor the hub by sending and deleting. What is said in a room is its author's, and
+also counts for whoever made the room.
 
 Whoever comes near a quota is told, from `NEAR` on; whoever would exceed it gets `QuotaExceeded`.
 """
@@ -17,7 +20,7 @@ from folkmoot.core.errors import QuotaExceeded
 from folkmoot.settings.sections import QuotaSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from folkmoot.core.ports import Clock, Row, Store, Tx
@@ -39,7 +42,7 @@ DISK_SECONDS: Final = 1.0
 _ASK: Final = "ask the operator to raise quotas.{quota}."
 SENTENCES: Final = {
     "mail_bytes_per_account": "The mail you sent takes {used}, and one account may store {limit}. "
-    "A message counts until both sides have deleted it: delete some, or " + _ASK,
+    "Delete some of it, or " + _ASK,
     "mail_bytes": "The hub stores {used} of mail, and may store {limit}. Delete mail you no longer "
     "need, or " + _ASK,
     "room_bytes_per_account": "Your messages in rooms take {used}, and one account may store "
@@ -71,7 +74,11 @@ ROOM_AUTHOR: Final = "COALESCE(account, about, '')"
 COUNTS: Final = {
     "mail": (
         "SELECT account, messages, bytes FROM mail_shares WHERE messages <> 0 OR bytes <> 0",
-        f"SELECT from_id, COUNT(*), SUM({MAIL_SIZE}) FROM messages GROUP BY 1",  # noqa: S608
+        f"SELECT from_id, COUNT(*), SUM({MAIL_SIZE}) FROM messages WHERE kept = 0 GROUP BY 1",  # noqa: S608
+    ),
+    "kept mail": (
+        "SELECT account, 0, kept FROM mail_shares WHERE kept <> 0",
+        f"SELECT to_id, 0, SUM({MAIL_SIZE}) FROM messages WHERE kept = 1 GROUP BY 1",  # noqa: S608
     ),
     "rooms": (
         "SELECT room_id, author, messages, bytes FROM room_shares",
@@ -218,13 +225,50 @@ ADD_MAIL: Final = (
 """Notes a message that an account sent; what all its messages take now."""
 
 
+KEEP_MAIL: Final = (
+    "INSERT INTO mail_shares (account, messages, bytes, kept) VALUES (?, 0, 0, ?) "
+    "ON CONFLICT (account) DO UPDATE SET kept = mail_shares.kept + excluded.kept"
+)
+
+
+async def fitting_mail(tx: Tx, deleted: Iterable[Row], most: int) -> list[int]:
+    """Which messages their recipients have room to keep, given as place, recipient and size."""
+    fitting: list[int] = []
+    kept: dict[str, int] = {}
+    for seq, recipient, size in deleted:
+        if recipient not in kept:
+            kept[recipient] = await _number(
+                tx, "SELECT kept FROM mail_shares WHERE account = ?", recipient
+            )
+        if not most or kept[recipient] + size <= most:
+            kept[recipient] += size
+            fitting.append(seq)
+    return fitting
+
+
+async def keep_mail(tx: Tx, sender: str, kept: Sequence[Row]) -> None:
+    """Note messages of a sender that count as kept now, given as recipient and size."""
+    await subtract_mail(tx, ((sender, recipient, 0, size) for recipient, size in kept))
+    sizes: Counter[str] = Counter()
+    for recipient, size in kept:
+        sizes[recipient] += size
+    for account, size in sizes.items():
+        await tx.execute(KEEP_MAIL, (account, size))
+
+
 async def subtract_mail(tx: Tx, removed: Iterable[Row]) -> None:
-    """Note messages that are stored no longer, given as sender and size of each."""
+    """Note messages that count no longer, given as sender, recipient, whether kept, and size."""
     messages: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    for account, size in removed:
-        messages[account] += 1
-        sizes[account] += size
+    kept: Counter[str] = Counter()
+    for sender, recipient, is_kept, size in removed:
+        if is_kept:
+            kept[recipient] += size
+        else:
+            messages[sender] += 1
+            sizes[sender] += size
+    for account, size in kept.items():
+        await tx.execute(KEEP_MAIL, (account, -size))
     for account, count in messages.items():
         await tx.execute(
             "UPDATE mail_shares SET messages = messages - ?, bytes = bytes - ? WHERE account = ?",
@@ -251,7 +295,7 @@ async def used_by(tx: Tx, account: str) -> tuple[int, int]:
 
 async def report(tx: Tx, limits: QuotaSettings) -> Report:
     """How much is used of everything. The cost grows with accounts and rooms, not with messages."""
-    mail = await _number(tx, "SELECT COALESCE(SUM(bytes), 0) FROM mail_shares")
+    mail = await _number(tx, "SELECT COALESCE(SUM(bytes + kept), 0) FROM mail_shares")
     rooms = await _number(tx, "SELECT COALESCE(SUM(bytes), 0) FROM room_shares")
     return Report(
         QuotaUse(mail, limits.mail_bytes),

@@ -92,6 +92,19 @@ def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_d
     assert "without TLS" not in start_hub().stop().err
 
 
+def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(
+    examined: Callable[..., Any], data: Path
+) -> None:
+    settings = '[backends.tides]\ncommand = ["true"]\nuser = "nobody-of-that-name"\n'
+    (data / "config.toml").write_text(settings)
+    code, findings = examined()
+    assert code == ExitCode.FAILED
+    assert findings["backends"]["text"] == "tides: The user nobody-of-that-name does not exist"
+    assert findings["backends"]["advice"] == (
+        "Fix that, or change user or sandbox of [backends.tides]."
+    )
+
+
 def test_a_running_hub_is_asked(
     examined: Callable[..., Any], start_hub: Callable[..., Any]
 ) -> None:

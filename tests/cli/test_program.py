@@ -56,6 +56,7 @@ def test_every_command_explains_itself_within_eighty_columns(
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"Usage: {' '.join(['folkmoot', *command])} ")
     assert max(map(len, ran.out.splitlines())) <= 80
+    assert re.search(r"<[a-z]+(\[\w+\])?>", ran.out) is None, "a type of Python says nothing"
     assert "..." not in re.sub(r"\[[A-Z=]+\]\.\.\.", "", ran.out)
 
 

@@ -159,7 +159,7 @@ def test_one_who_may_not_is_told_what_is_allowed(both: People) -> None:
     bob("room", "say", "planning", "hi")
     refused(
         bob("room", "grant", "planning", "ada", "chat.*"),
-        "None of your capabilities covers capability.grant.",
+        "You have no permission for capability.grant.",
         "you may: chat.*, mcp.proposal.*",
     )
     refused(bob("room", "delete", "planning", "--yes"), "Only an owner of the room may do this.")

@@ -145,7 +145,7 @@ class Visit:
                 await answer.aread()
         if answer.status_code == 403 and answer.json()["error"]["code"] == DENIED:
             # A room's own refusal tells what one holds there; ours names the hub or our rights.
-            return "hub" in answer.text or "A deny among" in answer.text
+            return "hub" in answer.text or "denied to you" in answer.text
         return False
 
     async def said_denied(self, sent: Message) -> bool:

@@ -220,8 +220,7 @@ def test_a_refusal_says_what_is_allowed(era: str, tmp_path: Path) -> None:
             await ann.call("room/create", name="tea", capabilities=["mcp.proposal.*"])
             payload, _ = await bob.result("room/say", {"room": "tea", "text": "hello"})
             assert payload == {
-                "error": "None of your capabilities covers "
-                "mcp.notification.notifications/chat/message.",
+                "error": "You have no permission for mcp.notification.notifications/chat/message.",
                 "code": "capability_denied",
                 "attempted_kind": "mcp.notification.notifications/chat/message",
                 "your_capabilities": ["mcp.proposal.*"],
@@ -229,7 +228,10 @@ def test_a_refusal_says_what_is_allowed(era: str, tmp_path: Path) -> None:
             made = await ann.call("room/propose", room="tea", method="ping", to="gateway")
             decide = {"room": "tea", "proposal": made["proposal"], "decision": "fulfil"}
             payload, _ = await bob.result("room/decide", decide)
-            assert payload["error"] == "You may not do mcp.request.ping, but you may propose it."
+            assert (
+                payload["error"]
+                == "You have no permission for mcp.request.ping, but you can propose it."
+            )
             assert payload["code"] == "proposal_required"
             assert (await ann.result("room/decide", decide))[0]["code"] == "proposal_own"
 

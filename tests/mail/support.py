@@ -44,11 +44,14 @@ BOOKS = {
     "ON m.user_id = c.user_id AND m.thread_id = c.thread_id WHERE m.user_id IS NULL",
     "unread of one's own": "SELECT seq FROM copies WHERE unread = 1 AND incoming = 0",
     "shares of mail": "SELECT x.from_id FROM (SELECT from_id, COUNT(*) AS messages, "
-    f"SUM({MAIL_SIZE}) AS bytes FROM messages GROUP BY from_id) x "
+    f"SUM({MAIL_SIZE}) AS bytes FROM messages WHERE kept = 0 GROUP BY from_id) x "
     "LEFT JOIN mail_shares s ON s.account = x.from_id "
     "WHERE s.account IS NULL OR s.messages <> x.messages OR s.bytes <> x.bytes",
     "shares of nothing": "SELECT account FROM mail_shares WHERE messages + bytes <> 0 "
-    "AND account NOT IN (SELECT from_id FROM messages)",
+    "AND account NOT IN (SELECT from_id FROM messages WHERE kept = 0)",
+    "mail that is kept": "SELECT s.account FROM mail_shares s WHERE s.kept <> "
+    f"(SELECT COALESCE(SUM({MAIL_SIZE}), 0) FROM messages m WHERE m.to_id = s.account "
+    "AND m.kept = 1)",
     "a sequence that was passed": f"SELECT n.value FROM ({MESSAGE_SEQ}) n "
     "WHERE n.value < (SELECT COALESCE(MAX(seq), 0) FROM messages)",
 }

@@ -45,7 +45,7 @@ FLOOD = (
     """CREATE TEMP TABLE numbers AS WITH RECURSIVE n (n) AS
     (SELECT {peers} + 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count}) SELECT n FROM n""",
     """INSERT INTO messages SELECT n, 'message-' || n, thread_id, from_id, to_id, NULL, 'normal',
-    mode, ciphertext, nonce, sender_key, recipient_key, {noon} + n, copies_left
+    mode, ciphertext, nonce, sender_key, recipient_key, {noon} + n, copies_left, kept
     FROM numbers CROSS JOIN messages WHERE seq = 1 + n % {peers}""",
     """INSERT INTO copies SELECT to_id, seq, thread_id, 1, 1, 0
     FROM numbers CROSS JOIN messages WHERE seq = n""",

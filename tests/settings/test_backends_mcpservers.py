@@ -80,7 +80,7 @@ def test_a_clients_file_is_taken_as_it_is_with_comments(tmp_path: Path) -> None:
             name="docs",
             namespace="docs",
             url="https://docs.example.org/mcp",
-            transport="streamable",
+            transport="http",
             headers={"Authorization": SecretReference(env="TOKEN", prefix="Bearer ")},
         ),
     }
@@ -95,11 +95,11 @@ def test_a_clients_file_is_taken_as_it_is_with_comments(tmp_path: Path) -> None:
     [
         ({"url": "http://h/"}, {"url": "http://h/"}),
         ({"serverUrl": "http://h/"}, {"url": "http://h/"}),
-        ({"httpUrl": "http://h/"}, {"url": "http://h/", "transport": "streamable"}),
+        ({"httpUrl": "http://h/"}, {"url": "http://h/", "transport": "http"}),
         ({"type": "sse", "url": "http://h/"}, {"url": "http://h/", "transport": "sse"}),
         (
             {"type": "streamable-http", "url": "http://h/"},
-            {"url": "http://h/", "transport": "streamable"},
+            {"url": "http://h/", "transport": "http"},
         ),
         ({"type": "stdio", "command": "x"}, {"command": ("x",)}),
         ({"command": "x", "disabled": True}, {"command": ("x",), "enabled": False}),

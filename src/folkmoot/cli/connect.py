@@ -7,10 +7,10 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -31,9 +31,6 @@ from folkmoot.cli.show import word
 from folkmoot.core.errors import ClientFileUnusable
 from folkmoot.staging import staged
 from folkmoot.web.clients import CLIENTS, NAME, Client
-
-if TYPE_CHECKING:
-    from folkmoot.client.methods import CreatedCredential
 
 MASKED = "sk_…"
 """Stands for the token wherever an entry is shown."""
@@ -150,49 +147,42 @@ def connect(
         raise typer.BadParameter("--scope goes with neither --bridge nor --no-token")
     if bridge:
         login = read_keyring().find(url, handle)
-        hub, token, entry = login.hub, "", bridge_entry(known, name, login)
-        shown = entry
+        hub, token = login.hub, ""
     else:
         hub, token = meant(url, handle, no_token=no_token, needed=scope is not None)
-        endpoint = f"{hub}/mcp{'?tools=search' if search else ''}"
-        entry = known.entry(name, endpoint, token)
-        shown = known.entry(name, endpoint, MASKED if token else "")
-    pasted = known.format not in PUT
-    path = None if pasted else settings_file(known, file)
+
+    def entry(token: str) -> dict[str, Any]:
+        if bridge:
+            return bridge_entry(known, name, login)
+        return known.entry(name, f"{hub}/mcp{'?tools=search' if search else ''}", token)
+
+    shown = entry(MASKED if token else "")
+    path = settings_file(known, file) if known.format in PUT else None
     text = None if path is None else read(path)
     if path is not None:
-        # Before a token is created: nothing may be left behind that nobody uses.
-        changed = put_entry(known, path, text, name, entry, force=force)
-    made = None
-    if scope and not dry_run:
-        asked = hub_at(hub, token)
-        made = asked.create_credential(scope=scope, label=known.name)
-        entry = known.entry(name, endpoint, made.token)
-    if path is None:
-        paste(
-            known, file, {name: shown if dry_run else entry}, has_token=bool(token) and not dry_run
-        )
-        say_scope(made)
-        return
+        # Before a token is created, which nobody would use if the file cannot be changed.
+        put_entry(known, path, text, name, shown, force=force)
     if dry_run:
-        say(f"In {path}:", err=True)
-        say(known.text({known.member: {name: shown}}))
+        if path is None:
+            paste(known, file, {name: shown}, has_token=False)
+        else:
+            say(f"In {path}:", err=True)
+            say(known.text({known.member: {name: shown}}))
         return
-    try:
-        if made is not None:
-            changed = put_entry(known, path, text, name, entry, force=force)
-        kept = put(path, text, changed)
-    except ClientFileUnusable:
-        if made is not None:
-            asked.revoke_credential(made.id)
-        raise
-    what = f"the bridge for {hub}" if bridge else hub
-    say(f"Added {what} to {known.name if client in FILES else 'the client'}, in {path}.")
-    if kept is not None:
-        say(f"The previous file is {kept}.")
+    with token_for(known, hub, token, scope) as given:
+        if path is None:
+            paste(known, file, {name: entry(given)}, has_token=bool(given))
+        else:
+            changed = put_entry(known, path, text, name, entry(given), force=force)
+            kept = put(path, text, changed)
+            what = f"the bridge for {hub}" if bridge else hub
+            say(f"Added {what} to {known.name if client in FILES else 'the client'}, in {path}.")
+            if kept is not None:
+                say(f"The previous file is {kept}.")
+    if path is None:
+        return
     if not token and not bridge:
         say("No token was written. Ask your assistant to register you, or use 'folkmoot register'.")
-    say_scope(made)
     say("Restart the client to use it.")
 
 
@@ -206,11 +196,21 @@ def put_entry(
         raise ClientFileUnusable(f"{path}: {error.message}") from None
 
 
-def say_scope(made: CreatedCredential | None) -> None:
-    """Say what the client's own token can do, if it has one."""
-    if made is not None:
-        what, id_ = word(made.scope), word(made.id)
-        say(f"Its token can do no more than: {what}. 'folkmoot tokens revoke {id_}' revokes it.")
+@contextmanager
+def token_for(client: Client, hub: str, token: str, scope: str | None) -> Iterator[str]:
+    """The token to write: one's own, or with a scope a new one, unless it could not be written."""
+    if scope is None:
+        yield token
+        return
+    asked = hub_at(hub, token)
+    made = asked.create_credential(scope=scope, label=client.name)
+    try:
+        yield made.token
+    except ClientFileUnusable:
+        asked.revoke_credential(made.id)
+        raise
+    what, id_ = word(made.scope), word(made.id)
+    say(f"Its token can do no more than: {what}. 'folkmoot tokens revoke {id_}' revokes it.")
 
 
 def paste(client: Client, file: Path | None, entries: dict[str, Any], *, has_token: bool) -> None:

@@ -160,7 +160,7 @@ def check_backend(spec: BackendSpec, hidden: Iterable[str] = ()) -> Iterator[Fin
             "backends", "problem", f"{spec.namespace}: {spec.cwd}: no such folder", advice
         )
     elif spec.command and (wrong := isolation_fault(spec, hidden)):
-        advice = "Change user or sandbox, or fix it."
+        advice = f"Fix that, or change user or sandbox of [backends.{spec.namespace}]."
         yield Finding("backends", "problem", f"{spec.namespace}: {wrong}", advice)
     elif spec.command and not program_of(spec):
         told = f"{spec.namespace}: the program {spec.command[0]} is not found"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperArgument, TyperCommand
 
 from folkmoot.cli.limits import MAX_SECRET_BYTES
 from folkmoot.cli.output import one_line
@@ -79,6 +79,10 @@ class ServerCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the server's command aside."""
         return super().parse_args(ctx, set_command_aside(ctx, args))
+
+
+# Help names what a word is, and not its type in Python: `ID`, not `ID <list[str]>`.
+TyperArgument.display_type_rich = lambda self, ctx: None  # type: ignore[method-assign]  # noqa: ARG005
 
 
 def argument(metavar: str, what: str, callback: Callable[..., Any] | None = None) -> Any:

@@ -112,11 +112,11 @@ def judge(
         if kind.operation == "response" and not rights.denies(kind, payload, to):
             return Verdict(Decision.ALLOW, kind)
         if kind.operation == "request" and rights.allows(_proposed(kind), payload, to):
-            sentence = f"You may not do {kind}, but you may propose it."
+            sentence = f"You have no permission for {kind}, but you can propose it."
             error: PolicyError = ProposalRequired(sentence, **_details(rights, kind))
             return Verdict(Decision.PROPOSE, kind, error)
-    which = "A deny among" if rights.denies(kind, payload, to) else "None of"
-    sentence = f"{which} your capabilities covers {kind}."
+    denied = rights.denies(kind, payload, to)
+    sentence = f"{kind} is denied to you." if denied else f"You have no permission for {kind}."
     return Verdict(Decision.DENY, kind, CapabilityDenied(sentence, **_details(rights, kind)))
 
 

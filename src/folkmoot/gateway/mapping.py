@@ -307,7 +307,7 @@ def hidden_deny(rights: Rights, kind: Kind) -> CapabilityDenied | None:
     except KindError:
         # What no right can speak of, such as a line break, nobody has a right to.
         denied = True
-    told = f"A deny among your capabilities covers what {kind} means."
+    told = f"{kind} leads to something that is denied to you."
     return CapabilityDenied(told, attempted_kind=str(kind)) if denied else None
 
 

@@ -86,7 +86,7 @@ class Mail:
         self._quotas = quotas or Quotas()
         self._sender = MailSender(keys, subjects, self._quotas)
         self._reader = MailReader(Bodies(keys), subjects, self._cursors)
-        self._remover = Remover(subjects)
+        self._remover = Remover(subjects, self._quotas)
         self._sent_keys = SentKeys(sealer)
         self._thread_pages = ThreadPages(store.bus) if store.sole_writer else None
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.mail.queries import LIST_SIZES, filled
-from folkmoot.quotas import MAIL_SIZE, subtract_mail
+from folkmoot.quotas import MAIL_SIZE, fitting_mail, keep_mail, subtract_mail
 
 LAST_SEQ: Final = (
     "(SELECT MAX(c.seq) FROM copies c "
@@ -49,8 +49,11 @@ async def set_subject(tx: Tx, thread_id: str, subject: str) -> None:
     await tx.execute("UPDATE threads SET subject = ? WHERE id = ?", (subject, thread_id))
 
 
-async def delete_copy(tx: Tx, user_id: str, seq: int) -> None:
-    """Remove someone's copy of a message, and the message if it was the last one."""
+async def delete_copy(tx: Tx, user_id: str, seq: int, most: int) -> None:
+    """Remove someone's copy of a message, and the message if it was the last one.
+
+    `most` is how many bytes an account may keep of what others sent and deleted.
+    """
     row = await tx.fetch_one(
         "DELETE FROM copies WHERE user_id = ? AND seq = ? RETURNING thread_id, unread",
         (user_id, seq),
@@ -63,10 +66,10 @@ async def delete_copy(tx: Tx, user_id: str, seq: int) -> None:
             "UPDATE members SET unread = unread - 1 WHERE thread_id = ? AND user_id = ?",
             (thread_id, user_id),
         )
-    await _remove_copies(tx, [seq])
+    await _remove_copies(tx, user_id, [seq], most)
 
 
-async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
+async def delete_copies(tx: Tx, user_id: str, thread_id: str, most_kept: int) -> None:
     """Remove someone's copies in a thread, and the messages of which none is left.
 
     The cost grows with the length of the thread.
@@ -77,13 +80,14 @@ async def delete_copies(tx: Tx, user_id: str, thread_id: str) -> None:
     most = LIST_SIZES[-1]
     seqs = sorted(row[0] for row in rows)
     for start in range(0, len(seqs), most):
-        await _remove_copies(tx, seqs[start : start + most])
+        await _remove_copies(tx, user_id, seqs[start : start + most], most_kept)
 
 
-async def _remove_copies(tx: Tx, seqs: list[int]) -> None:
+async def _remove_copies(tx: Tx, user_id: str, seqs: list[int], most: int) -> None:
     """Decrement the copies of these messages, and remove those with none left.
 
-    Each copy is taken off by whoever removed it, once, however many remove copies at this moment.
+    The others that this user sent no longer count for them. Each copy is taken off by whoever
+    removed it, once, however many remove copies at this moment.
     """
     places = filled(seqs)
     marks = ", ".join("?" * len(places))
@@ -92,6 +96,21 @@ async def _remove_copies(tx: Tx, seqs: list[int]) -> None:
         places,
     )
     await _delete_messages(tx, f"seq IN ({marks}) AND copies_left <= 0", *places)
+    left = await tx.fetch(
+        f"SELECT seq, to_id, {MAIL_SIZE} FROM messages "  # noqa: S608
+        f"WHERE seq IN ({marks}) AND from_id = ? AND kept = 0 ORDER BY seq",
+        (*places, user_id),
+    )
+    if fitting := await fitting_mail(tx, left, most):
+        places = filled(fitting)
+        marks = ", ".join("?" * len(places))
+        # What another removes at this moment is not kept, and counts no longer for anyone.
+        kept = await tx.fetch(
+            f"UPDATE messages SET kept = 1 WHERE seq IN ({marks}) AND kept = 0 "  # noqa: S608
+            f"RETURNING to_id, {MAIL_SIZE}",
+            places,
+        )
+        await keep_mail(tx, user_id, kept)
 
 
 async def delete_sent(tx: Tx, user_id: str, thread_id: str) -> None:
@@ -100,9 +119,10 @@ async def delete_sent(tx: Tx, user_id: str, thread_id: str) -> None:
 
 
 async def _delete_messages(tx: Tx, condition: str, *params: SqlValue) -> None:
-    """Remove messages; they no longer count for their senders."""
+    """Remove messages; they no longer count for anyone."""
     removed = await tx.fetch(
-        f"DELETE FROM messages WHERE {condition} RETURNING from_id, {MAIL_SIZE}",  # noqa: S608
+        f"DELETE FROM messages WHERE {condition} "  # noqa: S608
+        f"RETURNING from_id, to_id, kept, {MAIL_SIZE}",
         params,
     )
     await subtract_mail(tx, removed)

@@ -15,6 +15,7 @@ from folkmoot.core.ports import Clock, RoomOwners, Tx
 from folkmoot.mail import queries, queries_removal
 from folkmoot.mail.encryption import Subject, Subjects
 from folkmoot.mail.limits import MAX_OLD_REMOVED, RETENTION_SECONDS
+from folkmoot.quotas import Quotas
 
 if TYPE_CHECKING:
     from folkmoot.mail.mail import Mail
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 class Remover:
     """Removes; everything here runs within a unit."""
 
-    def __init__(self, subjects: Subjects) -> None:
+    def __init__(self, subjects: Subjects, quotas: Quotas) -> None:
         self._subjects = subjects
+        self._quotas = quotas
 
     async def remove_copy(self, tx: Tx, user_id: str, thread_id: str, seq: int) -> None:
         """Remove someone's copy of a message. The cost does not depend on what is stored."""
         await queries.hold_thread(tx, thread_id)
-        await queries_removal.delete_copy(tx, user_id, seq)
+        most = self._quotas.limits.mail_bytes_per_account
+        await queries_removal.delete_copy(tx, user_id, seq, most)
         thread = await queries_removal.read_thread(tx, thread_id)
         if thread is None:
             return
@@ -42,7 +45,8 @@ class Remover:
     async def remove_thread(self, tx: Tx, user_id: str, thread_id: str) -> None:
         """Remove one member's side of a thread; the other side keeps its own."""
         await queries.hold_thread(tx, thread_id)
-        await queries_removal.delete_copies(tx, user_id, thread_id)
+        most = self._quotas.limits.mail_bytes_per_account
+        await queries_removal.delete_copies(tx, user_id, thread_id, most)
         await queries_removal.leave_thread(tx, user_id, thread_id)
         await queries_removal.delete_thread_if_empty(tx, thread_id)
         thread = await queries_removal.read_thread(tx, thread_id)
@@ -60,7 +64,7 @@ class Remover:
         for side in sides:
             await queries.hold_thread(tx, side.thread_id)
             await queries_removal.delete_sent(tx, account.id, side.thread_id)
-            await queries_removal.delete_copies(tx, account.id, side.thread_id)
+            await queries_removal.delete_copies(tx, account.id, side.thread_id, 0)
             await queries_removal.delete_member(tx, account.id, side.thread_id)
             await self._settle_other(tx, side.other_id, side.thread_id, account.id)
         return [side.other_id for side in sides]

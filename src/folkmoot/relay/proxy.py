@@ -195,7 +195,7 @@ class ProxiedServer(msgspec.Struct, frozen=True):
         async with HttpTarget(self.url, headers=Headers(self.headers)) as target:
             kind = self.transport
             if kind == "auto":
-                kind = "sse" if await detect(target) == "oldsse" else "http"
+                kind = await detect(target)
             more: dict[str, Any] = {"limits": limits, "extra": options.headers}
             if kind == "sse":
                 yield Upstream(partial(OldSseLink, target, clock, **more), told=True)

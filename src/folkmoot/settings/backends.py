@@ -17,7 +17,7 @@ from folkmoot.settings.types import (
     ToolPattern,
 )
 
-Transport: TypeAlias = Literal["auto", "streamable", "sse"]
+Transport: TypeAlias = Literal["auto", "http", "sse"]
 
 
 class SecretReference(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,8 +72,8 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     headers: Annotated[dict[str, Value], Meta(max_length=64)] = field(default_factory=dict)
     """Headers that go with every request to `url`."""
     transport: Transport = "auto"
-    """The transport of the server at `url`: Streamable HTTP, or the older HTTP+SSE; auto detects
-    it."""
+    """The transport of the server at `url`: `http` is Streamable HTTP, `sse` the older HTTP+SSE;
+    `auto` detects it."""
     era: Literal["auto", "handshake", "stateless"] = "auto"
     """The era of MCP that the server is spoken to in. `auto` finds out which it knows; one at `url`
     that knows both is spoken to in the era of each caller's client."""

@@ -28,13 +28,13 @@ CLIENTS_OWN = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome
 
 TYPES = {
     "stdio": "",
-    "http": "streamable",
-    "streamable-http": "streamable",
-    "streamable_http": "streamable",
-    "streamableHttp": "streamable",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamableHttp": "http",
     "sse": "sse",
 }
-ADDRESSES = {"url": "", "serverUrl": "", "httpUrl": "streamable"}
+ADDRESSES = {"url": "", "serverUrl": "", "httpUrl": "http"}
 """What clients call a server's address, and the transport that this says."""
 KNOWN = {"command", "args", "env", "cwd", "headers", "type", "transport", "disabled", "enabled"}
 

@@ -81,8 +81,8 @@ class QuotaSettings(SettingsTable, frozen=True, kw_only=True):
 
     mail_bytes_per_account: Bytes = GIB
     """Bytes of mail that one account has sent and that are still stored. A message counts for its
-    sender until both sides have deleted it, or retention removes it; nobody's mailbox can be filled
-    by others."""
+    sender until they delete it. If the recipient still has it, it then counts apart, as kept by
+    them, up to as many bytes; nobody's mailbox can be filled by others."""
     mail_bytes: Bytes = 64 * GIB
     """Bytes of all mail of the hub."""
     room_bytes_per_account: Bytes = 2 * GIB

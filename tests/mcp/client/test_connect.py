@@ -58,9 +58,9 @@ def test_every_way_leads_to_its_server() -> None:
 def test_a_server_tells_by_its_answers_what_it_speaks(tmp_path: Path) -> None:
     async def test() -> None:
         async with meeting(tmp_path) as there, HttpTarget(there.url) as target:
-            assert await detect(target) == "streamable"
+            assert await detect(target) == "http"
         async with sdk_sse() as url, HttpTarget(url) as target:
-            assert await detect(target) == "oldsse"
+            assert await detect(target) == "sse"
 
     run(test())
 
@@ -73,7 +73,7 @@ def test_a_server_that_opens_its_stream_whatever_it_is_asked_is_an_old_one() -> 
 
     async def test() -> None:
         async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target) == "oldsse"
+            assert await detect(target) == "sse"
 
     run(test())
 
@@ -91,7 +91,7 @@ def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status: int, bod
 
     async def test() -> None:
         async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target) == "streamable"
+            assert await detect(target) == "http"
             # A session that was opened by asking is ended again.
             assert [asked.method for asked in place.asked[1:]] == ["DELETE"] * (status == 200)
 
@@ -107,7 +107,7 @@ def test_a_server_is_asked_in_the_newest_era_first_with_all_that_it_demands() ->
 
     async def test() -> None:
         async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target) == "streamable"
+            assert await detect(target) == "http"
             first, then = place.asked
             assert first.headers["mcp-protocol-version"] == "2026-07-28"
             assert first.headers["mcp-method"] == first.message["method"] == "server/discover"

@@ -172,7 +172,7 @@ def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(er
     async def test() -> None:
         there = OverHttp(era)
         async with there.place.open() as place:
-            settings = spec(url=place.url, transport="streamable")
+            settings = spec(url=place.url, transport="http")
             async with running(settings) as running_:
                 assert await crowd(running_.backend, exactly=True) == 0
 

@@ -172,7 +172,7 @@ def test_a_server_that_refuses_the_callers_era_is_asked_in_its_own_and_not_tried
 
 def fixed(place: Place, era: Any) -> BackendSpec:
     """The settings of a server whose era they name."""
-    return replace(spec(url=place.url, transport="streamable"), era=era)
+    return replace(spec(url=place.url, transport="http"), era=era)
 
 
 def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:

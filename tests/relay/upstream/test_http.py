@@ -69,7 +69,7 @@ async def sdk_http() -> AsyncIterator[str]:
 async def talking(
     url: str, *, shake: bool = False, **more: Any
 ) -> AsyncIterator[BackendConversation]:
-    connecting = Connecting(spec(url=url, transport="streamable"), CLOCK, {})
+    connecting = Connecting(spec(url=url, transport="http"), CLOCK, {})
     opened = BackendConversation.opened(connecting.link, seconds=20, shake=shake, **more)
     async with opened as conversation:
         yield conversation
@@ -272,7 +272,7 @@ def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_noth
     async def test() -> None:
         async with Place(refuse).open() as place, running(spec(url=place.url)) as there:
             for tool, error, words in (
-                ("busy", BackendBusy, "asked less often"),
+                ("busy", BackendBusy, "rate limit was exceeded"),
                 ("garbage", BackendFailed, "cannot be read"),
                 ("failing", BackendFailed, r"failed \(500\)"),
             ):

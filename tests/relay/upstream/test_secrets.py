@@ -125,10 +125,11 @@ RuntimeError: No database
         (NPM, "npm error code E404 npm error 404 Not Found - GET https://example.org/nothing"),
         (PYTHON, "RuntimeError: No database"),
         ("loading\nThis package needs Node 24\nbye\n", "This package needs Node 24"),
+        ("Error: no key\nError: no key\n", "Error: no key"),
         ("one\ntwo\n", "two"),
         ("", ""),
     ],
-    ids=["node", "npm", "python", "words", "last", "nothing"],
+    ids=["node", "npm", "python", "words", "twice", "last", "nothing"],
 )
 def test_of_what_a_server_wrote_operators_are_told_the_line_that_says_why(
     written: str, told: str

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.mcp.client.target import HttpTarget
 
-Kind: TypeAlias = Literal["streamable", "oldsse"]
+Kind: TypeAlias = Literal["http", "sse"]
 
 PERHAPS_OLD: Final = frozenset({400, 404, 405})
 """How a server of the old transport answers a message at the address of its stream."""
@@ -72,14 +72,14 @@ async def detect(target: HttpTarget) -> Kind:
             status = answer.status
             if await _names_endpoint(answer):
                 # It takes everything for the wish to have its stream.
-                return "oldsse"
+                return "sse"
             if status not in PERHAPS_OLD or await _speaks_jsonrpc(answer):
                 await end_session(target, answer)
-                return "streamable"
+                return "http"
     try:
         async with target.ask("GET", LISTENS) as answer:
             if await _names_endpoint(answer):
-                return "oldsse"
+                return "sse"
     except CarryError:
         pass
     raise ServerAnswerInvalid(

@@ -260,7 +260,7 @@ _REFUSALS: Final[dict[int, str]] = {
     406: "The server has no answer in a format that is supported here",
     413: "The message is larger than the server accepts",
     415: "The server does not accept JSON",
-    429: "The server's rate limit was exceeded; try again later",
+    429: "The server's rate limit was exceeded",
 }
 TRY_AGAIN: Final = frozenset({408, 425, 429})
 SERVER_FAILED: Final = 500

@@ -31,8 +31,6 @@ LIMITS: Final = Limits(message_bytes=16 * 1024 * 1024, nesting=256, values=250_0
 MOST_LISTENS: Final = 256
 """Streams that stay open beside the calls: changed lists, and resources that are watched."""
 LONGEST_SHOWN: Final = 200
-SHOWN: Final[dict[Kind, str]] = {"streamable": "http", "oldsse": "sse"}
-NAMED: Final[dict[str, Kind]] = {"streamable": "streamable", "sse": "oldsse"}
 
 
 class Connecting:
@@ -52,7 +50,7 @@ class Connecting:
         """The hub's own files, which no sandbox shows."""
         self._log = ChildLog(spec.namespace, clock.monotonic)
         hide_address(spec.url)
-        self._kind: Kind | None = NAMED.get(spec.transport)
+        self._kind: Kind | None = None if spec.transport == "auto" else spec.transport
         self._found: Kind | None = None
 
     @property
@@ -63,7 +61,7 @@ class Connecting:
     @property
     def transport(self) -> str:
         """`stdio`, `http` or `sse`."""
-        return SHOWN[self._kind or self._found or "streamable"] if self._spec.url else "stdio"
+        return (self._kind or self._found or "http") if self._spec.url else "stdio"
 
     @property
     def target(self) -> str:
@@ -129,7 +127,7 @@ class Connecting:
         ) as target:
             kind = self._found = self._kind or await detect(target)
             making: ServerLink
-            if kind == "oldsse":
+            if kind == "sse":
                 making = OldSseLink(target, self._clock, pass_on=False, limits=LIMITS)
             else:
                 most = spec.most_calls + MOST_LISTENS
@@ -205,8 +203,10 @@ class ChildLog:
             blocks = [list(block) for told, block in groupby(self._last, tells) if told]
             if blocks:
                 # The last that went wrong, from its beginning: programs often go on to give advice.
-                told = blocks[-1][:MOST_TOLD] if pattern.pattern else blocks[-1][-1:]
-                return " ".join(clean(line.strip(), LONGEST_TOLD) for line in told)
+                # A server that was started again wrote the same again.
+                told = [*dict.fromkeys(line.strip() for line in blocks[-1])]
+                told = told[:MOST_TOLD] if pattern.pattern else told[-1:]
+                return " ".join(clean(line, LONGEST_TOLD) for line in told)
         return ""
 
     def _may(self) -> bool:
