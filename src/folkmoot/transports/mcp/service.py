@@ -377,7 +377,7 @@ class HubService:
         said += OF_BACKENDS if gateway.backends else ""
         said += f"\n\n{of_others}" if of_others else ""
         if exchange.token_invalid:
-            said = f"{TokenInvalid.sentence} {said}"
+            said = f"{exchange.refusal.message} {said}"
         return McpAnswer(
             {
                 "supportedVersions": [wire.STATELESS_VERSION],
