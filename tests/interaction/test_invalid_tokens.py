@@ -50,10 +50,6 @@ def is_told(answer: Answer) -> bool:
 
 
 STATELESS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("server/discover", {}),
-    ("resources/list", {}),
-    ("resources/templates/list", {}),
-    ("prompts/list", {}),
     ("resources/read", {"uri": "ui://mmp-inbox"}),
     ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
     ("tools/call", {"name": "msg_whoami", "arguments": {}}),
@@ -61,6 +57,8 @@ STATELESS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("tools/call", {"name": "no_such_tool", "arguments": {}}),
     ("ping", {}),
 )
+SHOWN = ("server/discover", "resources/list", "resources/templates/list", "prompts/list")
+"""What a client asks for while it connects."""
 
 
 @pytest.mark.requirement("auth.invalid-token-stateless")
@@ -76,11 +74,54 @@ def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(
                     answer = await there.post(message, query=f"?token={token}", headers=headers)
                     assert is_told(answer), (method, answer)
                     assert answer.json()["id"] == message["id"]
-            message, headers = modern("prompts/list")
+            message, headers = modern("tools/call", name="msg_whoami", arguments={})
             headers["authorization"] = f"Bearer {dead}"
             assert is_told(await there.post(message, headers=headers))
             for body in (b"", b"[]", b"nonsense"):
                 assert is_told(await there.post(body, query=f"?token={dead}", headers=headers))
+
+    run(main())
+
+
+@pytest.mark.requirement("auth.invalid-token-connects")
+def test_a_stateless_client_with_a_dead_token_connects_and_is_told_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            dead, _ = await dead_token(there)
+            for method in SHOWN:
+                message, headers = modern(method)
+                to_nobody = (await there.post(message, headers=headers)).json()["result"]
+                for token in (dead, NEVER_ONE, "sk_cut"):
+                    answer = await there.post(message, query=f"?token={token}", headers=headers)
+                    assert answer.status == 200
+                    found = answer.json()["result"]
+                    if method == "server/discover":
+                        assert found["instructions"].startswith(SAID)
+                        assert found["instructions"].endswith(to_nobody["instructions"])
+                        found["instructions"] = to_nobody["instructions"]
+                    assert found == to_nobody
+                # What was never a token of this hub is for another way to sign in.
+                for token in WRONG[1:]:
+                    shown = {**headers, "authorization": f"Bearer {token}"}
+                    assert is_told(await there.post(message, headers=shown)), method
+
+    run(main())
+
+
+@pytest.mark.requirement("auth.invalid-token-connects")
+def test_whose_account_is_suspended_is_told_so_when_they_connect(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path) as there:
+            made = await there.hub.accounts.register("alice")
+            account = await there.hub.accounts.authenticate(made.token)
+            assert account is not None
+            await there.hub.accounts.suspend(account, suspended=True)
+            query = f"?token={made.token}"
+            message, headers = modern("server/discover")
+            answer = (await there.post(message, query=query, headers=headers)).json()
+            opened = sse_json(await there.post(INITIALIZE, query=query))
+            for told_ in (answer["result"], opened["result"]):
+                assert "This account is suspended" in told_["instructions"]
 
     run(main())
 
@@ -366,6 +407,6 @@ def test_the_python_client_is_told(era: str, tmp_path: Path) -> None:
             dead, _ = await dead_token(there)
             client = (await there.returning(dead)).client
             with pytest.raises(MCPError, match="The token is not valid"):
-                await client.list_resources()
+                await client.read_resource("ui://mmp-inbox")
 
     run(main())

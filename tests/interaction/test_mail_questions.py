@@ -22,10 +22,11 @@ def saying(action: Any, content: Any, asked: list[str]) -> Any:
     return answer
 
 
-@pytest.mark.requirement("mcp.input-required")
-def test_the_user_confirms_the_end_of_an_account(tmp_path: Path) -> None:
+@both_eras
+@pytest.mark.requirement("mcp.input-required", "mcp.asks-before-deleting")
+def test_the_user_confirms_the_end_of_an_account(era: str, tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, "stateless") as there:
+        async with meeting(tmp_path, era) as there:
             made = await there.hub.accounts.register("alice")
             asked: list[str] = []
             for action, content, sentence in (
@@ -49,10 +50,11 @@ def test_the_user_confirms_the_end_of_an_account(tmp_path: Path) -> None:
     run(main())
 
 
+@both_eras
 @pytest.mark.requirement("mcp.asks-before-deleting")
-def test_the_user_is_asked_whatever_the_assistant_confirms(tmp_path: Path) -> None:
+def test_the_user_is_asked_whatever_the_assistant_confirms(era: str, tmp_path: Path) -> None:
     async def main() -> None:
-        async with meeting(tmp_path, "stateless") as there:
+        async with meeting(tmp_path, era) as there:
             bob = await there.person("bob")
             made = await there.hub.accounts.register("alice")
             asked: list[str] = []
@@ -96,5 +98,21 @@ def test_nobody_is_asked_who_cannot_be(era: str, tmp_path: Path) -> None:
             assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
             await alice.call("msg/delete_account", confirm="alice")
             assert asked == []
+
+    run(main())
+
+
+@pytest.mark.requirement("mcp.asks-before-deleting")
+def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path: Path) -> None:
+    async def refuse(_: Any, __: Any) -> types.ErrorData:
+        return types.ErrorData(code=types.METHOD_NOT_FOUND, message="No questions here.")
+
+    async def main() -> None:
+        async with meeting(tmp_path, "handshake") as there:
+            made = await there.hub.accounts.register("alice")
+            alice = await there.returning(made.token, elicitation_callback=refuse)
+            said = await alice.refused("msg/delete_account", confirm="alice")
+            assert said.startswith("The client answered the server with an error")
+            assert (await alice.call("msg/whoami"))["handle"] == "alice"
 
     run(main())

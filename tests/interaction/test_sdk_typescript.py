@@ -59,3 +59,31 @@ def test_the_typescript_sdk_registers_sends_reads_and_is_notified(
     assert told["replied"] is False
     assert told["answered"] == [["bob", "Received"]]
     assert told["unknown"] == {"isError": True, "error": "User not found."}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("auth.invalid-token-connects")
+@pytest.mark.parametrize("client", ["v2-stateless", "v2-auto"])
+def test_the_typescript_sdk_connects_with_a_dead_token_and_can_recover(
+    client: str, tmp_path: Path
+) -> None:
+    node = node_or_skip()
+    script = shutil.copy(SCRIPT.with_name("dead_token.mjs"), tmp_path)
+    (tmp_path / "node_modules").symlink_to(node.modules)
+    with Process(tmp_path / "hub") as hub:
+        done = subprocess.run(
+            [node.binary, script, f"http://127.0.0.1:{hub.port}/mcp", client],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        hub.stop()
+    told = json.loads(done.stdout)
+    assert told["instructions"].startswith("Authentication required. The token is not valid")
+    assert told["tools"] == ["msg_register", "msg_recover"]
+    assert told["lists"] == told["strangers"]
+    assert "The token is not valid" in told["error"]
+    assert told["handle"] == "alice"

@@ -5,9 +5,10 @@ long as it is open. Declarations of usual size pass as they are; of longer ones 
 remain that the hub or a backend acts on.
 
 Nobody with a wrong or dead token is treated as if they had none: only registering and recovering
-work. The stateless era is answered 401. In the handshake era a session opens, so that its user can
-be told in a result and can recover there. Both may list the tools that still work: clients do that
-around a call, and would lose a fresh token.
+work. The stateless era is answered 401, but for what a client asks to connect: without an answer
+to that some clients could not even recover. In the handshake era a session opens, so that its user
+can be told in a result and can recover there. Both may list the tools that still work: clients do
+that around a call, and would lose a fresh token.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from folkmoot.core.errors import (
-    AccountSuspended,
     BodyTooLarge,
     InvalidJson,
     ParamsInvalid,
-    TokenInvalid,
     TokenRefused,
 )
 from folkmoot.mcp.wire import (
     APPS_EXTENSION,
     CAPABILITIES_KEY,
     CLIENT_KEY,
+    DISCOVER,
     INITIALIZE,
     PING,
+    PROMPTS_LIST,
+    RESOURCES_LIST,
+    TEMPLATES_LIST,
     TOOLS_CALL,
     TOOLS_LIST,
     UNCACHED,
@@ -168,6 +171,10 @@ def _with_params(body: bytes, params: dict[str, Raw]) -> bytes:
 
 PASSED: Final = frozenset({INITIALIZE, PING})
 """Requests of a session that tell nothing of anyone."""
+CONNECTING: Final = frozenset({DISCOVER, RESOURCES_LIST, TEMPLATES_LIST, PROMPTS_LIST})
+"""Requests of the stateless era that a dead token of the hub gets answered as no token would. Of
+any other token it is a 401 that tells a client to sign in.
+"""
 
 
 class NamedCall(Struct):
@@ -196,7 +203,7 @@ def answer_invalid(
     if exchange.scope["method"] == "DELETE":
         return None
     asked = read_message(body or b"")
-    error = AccountSuspended() if exchange.suspended else TokenInvalid()
+    error = exchange.refusal
     if asked is None:
         return unauthorized(None, error)
     if asked.method == TOOLS_CALL and is_public(asked.params, catalogue):
@@ -206,6 +213,8 @@ def answer_invalid(
         listed = {"tools": public_tools(catalogue, exchange.names, error)}
         told["result"] = listed if exchange.handshake else {**UNCACHED, **listed}
         return JsonResponse(told)
+    if not exchange.handshake and exchange.own_token and asked.method in CONNECTING:
+        return None
     if not exchange.handshake or (exchange.session is None and asked.method != INITIALIZE):
         return unauthorized(asked.id, error)
     if asked.method in PASSED or not asked.method or asked.id is UNSET:

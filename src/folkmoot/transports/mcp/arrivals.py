@@ -14,7 +14,13 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from folkmoot.core.errors import QueryInvalid, SessionNotFound
+from folkmoot.core.errors import (
+    AccountSuspended,
+    QueryInvalid,
+    SessionNotFound,
+    TokenInvalid,
+    TokenRefused,
+)
 from folkmoot.core.policy import NOBODY
 from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, head_of
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
@@ -45,6 +51,7 @@ REWRITTEN_KEY: Final = "folkmoot.rewritten"
 """In the scope of a request that is not as its client sent it: its headers may repeat less."""
 HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
 TOKEN_ALONE: Final = re.compile(rb"(?:token=([A-Za-z0-9_]+))?")
+OWN_BEGINS: Final = "sk_"
 NO_TOKENS: Final[frozenset[str]] = frozenset()
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "names": ("safe", "canonical"),
@@ -70,6 +77,8 @@ class Exchange(Struct, kw_only=True, eq=False):
     """Whether the request, or its session, has a token that is nobody's."""
     suspended: bool = False
     """Whether that is because the token's account is suspended."""
+    own_token: bool = False
+    """Whether the request's token, valid or not, looks like one of a hub."""
     session: McpSession | None = None
     subscribed: tuple[str, ...] = ()
     """What its session, if it was adopted for this request, had subscribed to."""
@@ -79,6 +88,11 @@ class Exchange(Struct, kw_only=True, eq=False):
     """Whether the list of tools has only those that find and call the others."""
     ending: FolkmootError | None = None
     """Why it is ended early; None if its client has left, or the hub stops."""
+
+    @property
+    def refusal(self) -> TokenRefused:
+        """What is told of a token that is not valid."""
+        return AccountSuspended() if self.suspended else TokenInvalid()
 
     @property
     def credential_id(self) -> str:
@@ -141,6 +155,8 @@ class ShownToken(Struct, frozen=True, gc=False):
     query: Query
     token_hash: str
     """The hash of the token, valid or not; empty for none."""
+    is_own: bool = False
+    """Whether it looks like a token of a hub."""
 
 
 def read_shown(scope: Scope, head: Head, peer: ConnectionPeer | None) -> ShownToken:
@@ -158,7 +174,7 @@ def read_shown(scope: Scope, head: Head, peer: ConnectionPeer | None) -> ShownTo
         token = read_token(scope, query.tokens)
     else:
         token = next(iter(query.tokens), "")
-    shown = ShownToken(written, query, hash_shown(token))
+    shown = ShownToken(written, query, hash_shown(token), token.startswith(OWN_BEGINS))
     if peer is not None and not head.twice:
         peer.shown = shown
     return shown
@@ -277,6 +293,7 @@ class Arrivals:
             handshake=handshake,
             token_invalid=(is_bound or bool(shown_hash)) and account is None,
             suspended=suspended,
+            own_token=shown.is_own,
             session=session,
             subscribed=subscribed,
             names=query.names or self._names,

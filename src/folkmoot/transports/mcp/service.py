@@ -174,7 +174,7 @@ def response_of(asked: McpRequest, tool: Operation) -> dict[str, Any] | None:
 def can_ask(asked: McpRequest) -> bool:
     """Whether the client can put a form to its user when it is told to."""
     elicitation = asked.capabilities.get("elicitation")
-    if not asked.stateless or type(elicitation) is not dict:
+    if type(elicitation) is not dict:
         return False
     # One that names no mode means forms.
     return "form" in elicitation or "url" not in elicitation
@@ -377,7 +377,7 @@ class HubService:
         said += OF_BACKENDS if gateway.backends else ""
         said += f"\n\n{of_others}" if of_others else ""
         if exchange.token_invalid:
-            said = f"{TokenInvalid.sentence} {said}"
+            said = f"{exchange.refusal.message} {said}"
         return McpAnswer(
             {
                 "supportedVersions": [wire.STATELESS_VERSION],
