@@ -32,7 +32,7 @@ from tests.nats import NatsProcess
 from tests.test_two_hubs import KEY
 from tests.test_two_nodes import soon
 from tests.transports.mcp.gateway_support import Demo, Wire, payload, settle, wired
-from tests.transports.mcp.test_resuming import Talker, broken, calling, listening
+from tests.transports.mcp.test_resuming import Talker, broken, calling, listening, refusal
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
@@ -222,6 +222,29 @@ def test_a_session_whose_node_stopped_goes_on_at_one_other(tmp_path: Path) -> No
             for there in (hub[1], hub[2], hub[1]):
                 assert await whoami(at(wire, there)) == "ann"
             assert held(hub[1]) + held(hub[2]) == 1
+
+    run(main())
+
+
+@pytest.mark.requirement("nodes.sessions-taken-over", "mcp.stream-resumed-by-its-own")
+def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_session(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        talker = Talker()
+        async with nodes(tmp_path, 2, Demo(talk=talker)) as hub:
+            ann = await hub[0].hub.accounts.register("ann")
+            wire = await wired(hub[0], ann.token)
+            _, last = await broken(wire, talker)
+            await hub.stop(0)
+            status, body = await refusal(at(wire, hub[1]), last)
+            error = json.loads(body)["error"]
+            assert (status, error["data"]) == (404, {"code": "session_not_found"})
+            assert "Open a new session" in error["message"]
+            # Whoever goes on with the session instead can: only the call is lost.
+            assert await whoami(at(wire, hub[1])) == "ann"
+            async with listening(at(wire, hub[1])) as said:
+                assert said.status == 200
 
     run(main())
 

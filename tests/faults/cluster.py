@@ -183,6 +183,7 @@ class Cluster:
         self.folder = folder
         self.lease_seconds = lease_seconds
         self.tally = folder / "tally"
+        self.journal = folder / "journal"
         self.primary: PostgresServer
         self.replica: PostgresServer | None = None
         self.nats: NatsProcess
@@ -230,6 +231,10 @@ class Cluster:
                 "[backends.tally]\n"
                 f'command = ["{sys.executable}", "-I", "-S", "{BACKEND}", "{self.tally}"]\n'
                 "everyone = true\n"
+                "[backends.once]\n"
+                f'command = ["{sys.executable}", "-I", "-S", "{BACKEND}", "{self.tally}.once", '
+                f'"{self.journal}"]\n'
+                "everyone = true\nsingle = true\n"
             )
             at = f"127.0.0.1:{await database.lay()}"
             node.variables = {
@@ -248,15 +253,24 @@ class Cluster:
 
     async def owners(self) -> dict[str, int]:
         """Which node has which room."""
+        return await self._homes(
+            "SELECT r.name, n.address FROM rooms r JOIN room_owners o ON o.room_id = r.id"
+            " JOIN nodes n ON n.boot = o.owner"
+        )
+
+    async def linking(self) -> dict[str, int]:
+        """Which node links which server that only one may link."""
+        return await self._homes(
+            "SELECT h.namespace, n.address FROM backend_homes h JOIN nodes n ON n.boot = h.process"
+        )
+
+    async def _homes(self, query: str) -> dict[str, int]:
         import asyncpg
 
         numbers = {node.variables["FOLKMOOT_CLUSTER_ADDRESS"]: node.number for node in self.nodes}
         connection = await asyncpg.connect(self.primary.url)
         try:
-            rows = await connection.fetch(
-                "SELECT r.name, n.address FROM rooms r JOIN room_owners o ON o.room_id = r.id"
-                " JOIN nodes n ON n.boot = o.owner"
-            )
+            rows = await connection.fetch(query)
         finally:
             await connection.close()
         return {name: numbers[address] for name, address in rows}

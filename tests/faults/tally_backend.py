@@ -1,6 +1,8 @@
 """A server on standard input and output that notes each call of its tool in a file.
 
-python -I -S tally_backend.py FILE
+python -I -S tally_backend.py FILE [JOURNAL]
+
+In a journal it notes everything that it is asked, with the id of its process.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 TOOL = {
@@ -22,6 +25,13 @@ ME = {
 }
 
 
+def note(path: str, line: str) -> None:
+    # One write at the end of the file is whole, whoever else writes there.
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(file, line.encode())
+    os.close(file)
+
+
 def result(method: str, params: dict[str, Any]) -> dict[str, Any]:
     if method == "initialize":
         return ME
@@ -29,10 +39,7 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any]:
         return {"tools": [TOOL]}
     if method == "tools/call":
         line = f"{params['arguments']['number']}\n"
-        # One write at the end of the file is whole, whoever else writes there.
-        file = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        os.write(file, line.encode())
-        os.close(file)
+        note(sys.argv[1], line)
         return {"content": [{"type": "text", "text": line}]}
     return {}
 
@@ -41,6 +48,11 @@ def main() -> None:
     """Answer until the input ends."""
     for line in sys.stdin:
         message = json.loads(line)
+        if sys.argv[2:]:
+            note(sys.argv[2], f"{os.getpid()} {message.get('method')} {message.get('id')}\n")
+            if message.get("method") == "tools/call":
+                # Others wait in its input meanwhile.
+                time.sleep(0.2)
         if "id" in message and "method" in message:
             told = result(message["method"], message.get("params", {}))
             answer = {"jsonrpc": "2.0", "id": message["id"], "result": told}

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from itertools import chain, cycle
 from pathlib import Path
@@ -24,8 +25,9 @@ from folkmoot.core.closecodes import CloseCode
 from tests import nats, postgres
 from tests.amounts import TIMES, times
 from tests.faults import roamers
-from tests.faults.cluster import LEASE_SECONDS, Cable, Cut, Node, cluster
+from tests.faults.cluster import LEASE_SECONDS, Cable, Cluster, Cut, Node, cluster
 from tests.faults.crowd import Crowd
+from tests.faults.letters import GONE as HUB_GONE
 from tests.faults.letters import line
 from tests.faults.roamers import Pulse, Roamer
 from tests.harness import reached, run
@@ -336,3 +338,81 @@ def test_rooms_whose_owner_alone_loses_the_database_go_on_within_two_leases(
 ) -> None:
     monkeypatch.setattr(roamers, "PATIENCE_SECONDS", 100.0)
     run(lose_the_database(tmp_path, how), seconds=240)
+
+
+async def use_one_server(there: Cluster, answered: Counter[int], over: asyncio.Event) -> None:
+    """Call the tool of a server that one node links, at all nodes, and move its link about."""
+
+    async def call(node: Node) -> None:
+        number = node.number
+        while not over.is_set():
+            with suppress(*HUB_GONE, TimeoutError):
+                async with asyncio.timeout(4), line(node.port, tokens[node.number]) as mine:
+                    while not over.is_set():
+                        answer = await mine.ask("once:note", {"number": number})
+                        number += len(there.nodes)
+                        answered[node.number] += b"isError" not in answer.body
+            await asyncio.sleep(0.05)
+
+    async with line(there.nodes[0].port) as stranger:
+        tokens = [
+            (await stranger.call("msg_register", handle=name))["token"]
+            for name in ("ann", "ben", "cat")
+        ]
+    async with asyncio.TaskGroup() as tasks:
+        for node in there.nodes:
+            for _ in range(5):
+                tasks.create_task(call(node))
+
+
+def asked_in_order(journal: Path) -> list[str]:
+    """The processes that a journal names, none of which was asked after a later one."""
+    lines = [each.split() for each in journal.read_text().splitlines()]
+    processes = list(dict.fromkeys(process for process, *_ in lines))
+    latest = 0
+    for number, (process, *what) in enumerate(lines):
+        place = processes.index(process)
+        assert place >= latest, (
+            f"line {number}: {process} was asked {what} after {processes[latest]}: "
+            f"{lines[number - 5 : number + 2]}"
+        )
+        latest = place
+    return processes
+
+
+async def move_one_server(folder: Path, count: int) -> None:
+    chance = random.Random(f"{SEED}:once")
+    answered, over = Counter[int](), asyncio.Event()
+    async with cluster(folder) as there, asyncio.TaskGroup() as tasks:
+        tasks.create_task(use_one_server(there, answered, over))
+        try:
+            for number in range(count):
+                before = answered.total()
+                await reached(partial(lambda least: answered.total() > least, before + 5))
+                node = there.nodes[(await there.linking()).get("once", number % 3)]
+                away = chance.uniform(0.8, 2.0) * LEASE_SECONDS
+                how = chance.choice(["paused", "killed", "stopped", *Cut])
+                tell(f"{number}: node {node.number} {how} for {away:.1f} s")
+                if isinstance(how, Cut):
+                    there.to_database[node.number].cut(how)
+                    await asyncio.sleep(away)
+                    there.to_database[node.number].mend()
+                elif how == "paused":
+                    node.send(signal.SIGSTOP)
+                    await asyncio.sleep(away)
+                    node.send(signal.SIGCONT)
+                else:
+                    await (node.kill if how == "killed" else node.stop)()
+                    await asyncio.sleep(away)
+                    await node.start()
+            processes = asked_in_order(there.journal)
+            tell(f"{len(processes)} processes, {answered.total()} answers")
+            assert len(processes) > count / 3
+        finally:
+            over.set()
+
+
+@pytest.mark.timeout(900 * TIMES)
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_a_server_that_one_node_links_is_never_asked_after_its_successor(tmp_path: Path) -> None:
+    run(move_one_server(tmp_path, times(ROUNDS)), seconds=800 * TIMES)

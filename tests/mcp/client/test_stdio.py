@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.clock import SystemClock
+from folkmoot.cluster.lease import boot_time
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.errors import Misrouted, ServerUnreachable, TransportClosed
 from folkmoot.core.message import Notification, Response, decode_message
@@ -248,6 +249,47 @@ def running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+@pytest.mark.parametrize("end", ["in time", "later", "with us"])
+def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
+    async def test() -> None:
+        async with StdioLink(python(ECHO), CLOCK, until=boot_time() + 600) as link:
+            await link.send(request("ping", 1))
+            assert (await link.receive_envelope()).message == request("ping", 1)
+            link.extend(boot_time() + 1200)
+            await link.send(request("ping", 2))
+            assert (await link.receive_envelope()).message == request("ping", 2)
+            if end == "in time":
+                await link.close()
+                assert link.returncode == 0
+                return
+            if end == "later":
+                link.extend(boot_time() + 0.1)
+            else:
+                # So it is when this process is killed.
+                link._close_guard()
+            while isinstance((await link.receive_envelope()).message, Response):
+                pass
+
+    if end == "in time":
+        run(test())
+    else:
+        with pytest.raises(TransportClosed, match="SIGKILL"):
+            run(test())
+
+
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> None:
+    async def test() -> None:
+        touch = python(f"open({str(tmp_path / 'started')!r}, 'w')")
+        async with StdioLink(touch, CLOCK, until=boot_time() - 1, stderr=print) as link:
+            with pytest.raises(TransportClosed):
+                await link.receive_envelope()
+        assert not (tmp_path / "started").exists()
+
+    run(test())
 
 
 def test_a_server_whose_child_keeps_its_output_open_has_ended_all_the_same() -> None:

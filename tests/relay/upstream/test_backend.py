@@ -29,7 +29,8 @@ from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.logs import name_backend
-from tests.harness import run
+from tests.harness import reached, run
+from tests.mcp.client.saying import python
 from tests.mcp_harness import until
 from tests.relay.upstream.scripted import (
     CLOCK,
@@ -578,5 +579,55 @@ def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took() -> 
             assert sum(view.buckets) == 3
             assert len(view.buckets) == len(BOUNDS) + 1
             assert 0 < view.seconds < 20
+
+    run(test())
+
+
+LINGERING = r"""
+import json, os, signal, sys, time
+def note(what):
+    file = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(file, f"{what} {server}\n".encode())
+    os.close(file)
+def end(*_):
+    note("ended")
+    os._exit(0)
+server = os.getpid()
+note("began")
+for line in sys.stdin:
+    asked = json.loads(line)
+    method = asked.get("method")
+    told = {"error": {"code": -32601, "message": "no"}}
+    if method == "initialize":
+        told = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                           "serverInfo": {"name": "lingering", "version": "1"}}}
+    elif method == "tools/list":
+        told = {"result": {"tools": []}}
+    elif method == "tools/call":
+        signal.signal(signal.SIGTERM, end)
+        if os.fork():
+            os._exit(0)
+        time.sleep(60)
+    if "id" in asked:
+        os.write(1, json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}).encode() + b"\n")
+"""
+"""What it started goes on for a while after it has ended."""
+
+
+@pytest.mark.long
+@pytest.mark.requirement("nodes.single-backends-handed-over")
+def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        journal = tmp_path / "journal"
+        command = (*python(LINGERING), str(journal))
+        async with running(spec("demo", command=command, single=True)) as there:
+            with pytest.raises(BackendFailed):
+                await there.backend.request(call("any"))
+            await reached(lambda: len(journal.read_text().splitlines()) == 3)
+        assert [line.split()[0] for line in journal.read_text().splitlines()[:3]] == [
+            "began",
+            "ended",
+            "began",
+        ]
 
     run(test())

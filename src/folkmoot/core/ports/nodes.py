@@ -125,6 +125,11 @@ class BackendHomes(Protocol):
         """Tells whether this process may link what it has, from now on and without a break."""
         ...
 
+    @property
+    def until(self) -> float:
+        """When the lease ends, unless it is renewed, on the clock that runs while one sleeps."""
+        ...
+
     async def take(self, namespace: str) -> NodeHome | None:
         """Have a server linked here, unless a living process links it: who does now."""
         ...

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -19,6 +21,35 @@ LEFT_BEHIND_SECONDS: Final = 0.5
 """How long what a process left behind may take to end, at each stage of asking for it."""
 LOOK_SECONDS: Final = 0.02
 
+GUARD: Final = """
+import os, select, signal, struct, sys, time
+told, until, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+server = os.getpid()
+if time.clock_gettime(clock) >= until:
+    sys.exit("it was to end before it began")
+if os.fork():
+    os.close(told)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit("%s: %s" % (command[0], error.strerror))
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for end in range(3):
+    os.close(end)
+while os.getppid() == server:
+    left = until - time.clock_gettime(clock)
+    if left > 0 and not select.select([told], [], [], min(left, 0.1))[0]:
+        continue
+    renewed = os.read(told, 4096) if left > 0 else b""
+    if not renewed:
+        os.killpg(0, signal.SIGKILL)
+    until = struct.unpack("d", renewed[-8:])[0]
+"""
+"""Becomes a command, and kills it with its children at a time, or when whoever started it is gone.
+
+The time is on the clock that also runs while the machine sleeps; a later one comes on a pipe.
+"""
 _REASONS: Final = {
     errno.ENOENT: "it was not found",
     errno.EACCES: "it may not be executed",
@@ -47,8 +78,12 @@ class Child(asyncio.SubprocessProtocol):
         env: Mapping[str, str] | None,
         cwd: str | os.PathLike[str] | None,
         on_exit: Callable[[], object],
+        guard: tuple[int, float] | None = None,
     ) -> Child:
-        """Start a command; `ServerUnreachable` says why it cannot be."""
+        """Start a command; `ServerUnreachable` says why it cannot be.
+
+        A `guard` is a pipe to read from and until when the command may run at first; see `GUARD`.
+        """
         if not command or not command[0]:
             raise ServerUnreachable("The server's command is empty.")
         program = command[0]
@@ -57,6 +92,13 @@ class Child(asyncio.SubprocessProtocol):
             raise ServerUnreachable("The server's command or environment holds a null character.")
         if cwd is not None and not Path(cwd).is_dir():  # noqa: ASYNC240 - starting blocks as well
             raise ServerUnreachable(f"{program} cannot be started: there is no folder {cwd}.")
+        if guard is not None:
+            if "/" not in program and not shutil.which(
+                program, path=(env or os.environ).get("PATH")
+            ):
+                raise ServerUnreachable(f"{program} cannot be started: it was not found.")
+            told, until = guard
+            command = (sys.executable, "-I", "-S", "-c", GUARD, str(told), repr(until), *command)
         child = cls(on_exit)
         try:
             await asyncio.get_running_loop().subprocess_exec(
@@ -68,6 +110,7 @@ class Child(asyncio.SubprocessProtocol):
                 env=None if env is None else dict(env),
                 cwd=None if cwd is None else os.fspath(cwd),
                 start_new_session=True,
+                pass_fds=() if guard is None else guard[:1],
             )
         except OSError as error:
             reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown").lower()
@@ -152,12 +195,13 @@ class Ends:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def pipe(self, *, we_read: bool = True) -> tuple[int, int]:
-        """A pipe: the end of the process, and ours."""
+    def pipe(self, *, we_read: bool = True, kept: bool = False) -> tuple[int, int]:
+        """A pipe: the end of the process, and ours; one that is `kept` is the caller's to close."""
         read, write = os.pipe()
         mine, its = (read, write) if we_read else (write, read)
         self._stack.callback(os.close, its)
-        self._stack.callback(self._close, mine)
+        if not kept:
+            self._stack.callback(self._close, mine)
         return its, mine
 
     async def read(self, fd: int, protocol: asyncio.BaseProtocol) -> None:

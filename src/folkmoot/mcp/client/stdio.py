@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core.errors import (
@@ -52,7 +54,8 @@ class StdioLink(ServerLink):
     """A command that speaks MCP on its standard input and output.
 
     `env` is its whole environment; without one it has ours. Its log goes to our standard error,
-    or line by line to `stderr`.
+    or line by line to `stderr`. With `until` it is killed at a time, however this process does, on
+    the clock that also runs while the machine sleeps; see `extend`.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class StdioLink(ServerLink):
         limits: Limits = PROXY_LIMITS,
         grace: float = GRACE_SECONDS,
         stderr: Callable[[bytes], None] | None = None,
+        until: float | None = None,
     ) -> None:
         super().__init__(clock, limits)
         self._command = tuple(command)
@@ -74,6 +78,9 @@ class StdioLink(ServerLink):
         self._ahead: MessageEnvelope[Any] | None = None
         self._context = UNKNOWN
         self._junk = 0
+        self._until = until
+        self._guard: int | None = None
+        """Where a later time is written to."""
         self._child: Child | None = None
         self._reader: PipeReader | None = None
         self._writer: PipeWriter | None = None
@@ -82,11 +89,23 @@ class StdioLink(ServerLink):
 
     async def open(self) -> None:
         """Start the server; `ServerUnreachable` when it cannot be started."""
+        try:
+            await self._start()
+        except BaseException:
+            self._close_guard()
+            raise
+
+    async def _start(self) -> None:
         reader, writer = PipeReader(self._lines), PipeWriter()
         with Ends() as ends:
             stdin, to_server = ends.pipe(we_read=False)
             stdout, from_server = ends.pipe()
             stderr, log = ends.pipe() if self._log else (None, None)
+            guard = None
+            if self._until is not None:
+                told, self._guard = ends.pipe(we_read=False, kept=True)
+                os.set_blocking(self._guard, False)
+                guard = (told, self._until)
             child = await Child.start(
                 self._command,
                 stdin=stdin,
@@ -96,6 +115,7 @@ class StdioLink(ServerLink):
                 cwd=self._cwd,
                 # Its own children may hold its standard output open for longer than it lives.
                 on_exit=lambda: reader.end_after(REST_SECONDS),
+                guard=guard,
             )
             try:
                 await ends.write(to_server, writer)
@@ -111,6 +131,12 @@ class StdioLink(ServerLink):
         self._context = TransportContext(
             StdioMetadata(child.process_id), ConnectionInfo(uuid.uuid4().hex)
         )
+
+    def extend(self, until: float) -> None:
+        """Let the server run for longer."""
+        if self._guard is not None:
+            with suppress(OSError):
+                os.write(self._guard, struct.pack("d", until))
 
     @property
     def process_id(self) -> int | None:
@@ -231,3 +257,9 @@ class StdioLink(ServerLink):
         finally:
             self._writer.abort()
             self._reader.close()
+            self._close_guard()
+
+    def _close_guard(self) -> None:
+        if self._guard is not None:
+            os.close(self._guard)
+            self._guard = None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from folkmoot.core.errors import EventUnknown, StreamExists
+from folkmoot.core.errors import EventUnknown, RequestError, SessionNotFound, StreamExists
 from folkmoot.core.message import Notification
 from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.heads import EVENT_ID, check_listener, check_once
@@ -44,7 +44,7 @@ FIRST_PRIMED: Final = "2025-11-25"
 BOOT_BYTES: Final = 8
 NAME_BYTES: Final = 6
 CALL, LISTENING = "c", "l"
-LISTENED: Final = re.compile("[0-9a-f]{16}-l[0-9a-f]{12}-[0-9]{1,15}")
+EVENT: Final = re.compile("([0-9a-f]{16})-([cl])[0-9a-f]{12}-[0-9]{1,15}", re.ASCII)
 
 KEPT_SECONDS: Final = 60.0
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -246,10 +246,15 @@ def stop_timer(place: StreamRecord) -> None:
 
 def is_listening(event_id: str) -> bool:
     """Whether an event would be one of a stream that a session listens on."""
-    return LISTENED.fullmatch(event_id) is not None
+    named = EVENT.fullmatch(event_id)
+    return named is not None and named[2] == LISTENING
 
 
 LOST: Final = f"{UNKNOWN} Settings: mcp.resume_seconds, mcp.max_stream_bytes."
+GONE: Final = (
+    "This stream cannot be resumed: the process that had it has ended. Its call may or may not "
+    "have been done. Open a new session with initialize."
+)
 THINNED: Final = {
     "level": "warning",
     "logger": "folkmoot",
@@ -305,12 +310,19 @@ class SessionStreams:
             except EventUnknown:
                 pass
             if not is_listening(event_id):
-                raise EventUnknown(LOST)
+                raise self._lost(event_id)
         elif session.listens:
             raise StreamExists("This session has a stream already; it may have one.")
         if session.stream is None or session.stream.done:
             session.stream = self._new_stream(session, listening=True)
         return session.stream, None
+
+    def _lost(self, event_id: str) -> RequestError:
+        """Why a stream is not here: another process had it, which is gone, or nobody has it."""
+        named, streams = EVENT.fullmatch(event_id), self._server.streams
+        if named is not None and streams is not None and named[1] != streams.boot_id:
+            return SessionNotFound(GONE)
+        return EventUnknown(LOST)
 
     def _can_resume(self, session: HandshakeSession) -> bool:
         return self._server.streams is not None and session.version >= FIRST_VERSION

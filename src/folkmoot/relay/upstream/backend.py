@@ -93,7 +93,10 @@ class LiveBackend:
         """Set once its lists were delivered, or it could not be reached."""
         alive = min(spec.connect_seconds, ALIVE_SECONDS)
         count = 1 if spec.per_user else spec.connections
-        self.lines = [KeptConversation(self._opened, self._judge, alive) for _ in range(count)]
+        alone = spec.single and count == 1
+        self.lines = [
+            KeptConversation(self._opened, self._judge, alive, alone=alone) for _ in range(count)
+        ]
         self.taking = InventoryReader(self._primary, self._deliver, spec.call_seconds)
         self.pool: Pool | None = None
         """Links of persons, or for what callers can be asked."""

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from folkmoot.cluster.lease import boot_time
 from folkmoot.core.errors import ServerUnreachable
 from folkmoot.core.session import Era
 from folkmoot.core.strict import Limits
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.mcp.client.connect import Kind
     from folkmoot.mcp.client.link import ServerLink
+    from folkmoot.mcp.client.stdio import StdioLink
     from folkmoot.settings.backends import BackendSpec
 
 LIMITS: Final = Limits(message_bytes=16 * 1024 * 1024, nesting=256, values=250_000)
@@ -52,6 +54,9 @@ class Connecting:
         hide_address(spec.url)
         self._kind: Kind | None = None if spec.transport == "auto" else spec.transport
         self._found: Kind | None = None
+        self.until: Callable[[], float] | None = None
+        """Until when a process of it may run at the moment, by `boot_time`; None for ever."""
+        self._guarded: set[StdioLink] = set()
 
     @property
     def era(self) -> Era | None:
@@ -96,6 +101,9 @@ class Connecting:
         from folkmoot.mcp.client.stdio import StdioLink
 
         spec = self._spec
+        until = None if self.until is None else self.until()
+        if until is not None and until <= boot_time():
+            raise ServerUnreachable("It is not to be started here any more.")
         start = isolated(spec, child_environment(spec.env, self._environ), self._hidden())
         starting = StdioLink(
             start.command,
@@ -104,12 +112,22 @@ class Connecting:
             cwd=start.cwd,
             limits=LIMITS,
             stderr=self._log,
+            until=until,
         )
+        self._guarded.add(starting)
         try:
             async with starting as link:
                 yield link
         except ServerUnreachable as error:
             raise ServerUnreachable(starting.fate or error.message) from None
+        finally:
+            self._guarded.discard(starting)
+
+    def extend(self) -> None:
+        """Let the processes of it run for as long as they may now."""
+        if self.until is not None:
+            for link in self._guarded:
+                link.extend(self.until())
 
     @asynccontextmanager
     async def _web_link(self) -> AsyncIterator[ServerLink]:

@@ -38,6 +38,8 @@ FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 60.0
 DRAIN_SECONDS: Final = 900.0
 """How long a link that was replaced is kept for the calls that are open on it."""
+ALONE_DRAIN_SECONDS: Final = 5.0
+"""The same where the next is opened only afterwards."""
 STEADY_SECONDS: Final = 5.0
 """A conversation that held this long counts as a good one."""
 
@@ -68,8 +70,15 @@ class KeptConversation:
     """
 
     def __init__(
-        self, opened: OpensConversation, changed: Callable[[], None], alive_seconds: float
+        self,
+        opened: OpensConversation,
+        changed: Callable[[], None],
+        alive_seconds: float,
+        *,
+        alone: bool = False,
     ) -> None:
+        self._alone = alone
+        """Whether one must have ended before the next is opened."""
         self._opened = opened
         self._changed = changed
         self._alive_seconds = alive_seconds
@@ -102,7 +111,8 @@ class KeptConversation:
                 await asyncio.sleep(wait)
                 self.next_attempt = None
 
-    async def _attempt(self, ended: asyncio.Event) -> None:
+    async def _attempt(self, next_: asyncio.Event) -> None:
+        ended = asyncio.Event() if self._alone else next_
         try:
             await self._once(ended)
         except FolkmootError as error:
@@ -112,6 +122,8 @@ class KeptConversation:
         except Exception:
             logger.exception("a link to a server failed")
             self._failed("Something went wrong with the link.", ended)
+        finally:
+            next_.set()
 
     async def _once(self, ended: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -156,7 +168,7 @@ class KeptConversation:
         ended.set()
         conversation.leave()
         self._changed()
-        await conversation.drained(DRAIN_SECONDS)
+        await conversation.drained(ALONE_DRAIN_SECONDS if self._alone else DRAIN_SECONDS)
 
     def _failed(self, why: str, ended: asyncio.Event) -> None:
         if not ended.is_set():

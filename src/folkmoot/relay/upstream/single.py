@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from folkmoot.core.message import Response
     from folkmoot.core.ports import Clock, NodeHome
     from folkmoot.gateway.model import Inventory, UpstreamRequest
+    from folkmoot.relay.upstream.conversation import BackendConversation
     from folkmoot.relay.upstream.model import BackendView
     from folkmoot.relay.upstream.nodes import BackendNodes
     from folkmoot.relay.upstream.watching import Announcer, BackendWatches, Reach, Spot
@@ -150,11 +152,12 @@ class SingleBackend(LiveBackend):
             raise self._unreachable(home) from None
         return True
 
-    async def _ask(self, wanted: UpstreamRequest) -> Response:
+    async def _conversation(self, wanted: UpstreamRequest) -> BackendConversation:
+        conversation = await super()._conversation(wanted)
         # Another node may ask the server from when this node's lease is over.
         if not self._held():
             raise BackendUnavailable(MOVING)
-        return await super()._ask(wanted)
+        return conversation
 
     async def _watch(
         self, spot: Spot, changed: Callable[[], None], reach: Reach
@@ -250,9 +253,12 @@ class SingleBackend(LiveBackend):
         self._misses = 0
         self.unlinked.clear()
         leaving = self._nodes.leaving
+        # A process of it ends with the lease also if this one is paused, and before another begins.
+        self.connecting.until = lambda: self._nodes.homes.until if held() else -math.inf
         try:
             async with aside() as beside:
                 beside.run(super()._keep_linked(watching))
+                beside.run(self._extend(held))
                 while held() and not leaving.is_set():
                     await waited(leaving, LEASE_LOOK_SECONDS)
                 self._home = None
@@ -264,6 +270,11 @@ class SingleBackend(LiveBackend):
             await self._release()
             self.unlinked.set()
             self.health.become(BackendState.STARTING, MOVING)
+
+    async def _extend(self, held: Callable[[], bool]) -> None:
+        while held():
+            self.connecting.extend()
+            await asyncio.sleep(LEASE_LOOK_SECONDS)
 
     async def _calls_ended(self, held: Callable[[], bool]) -> None:
         """Wait until no call is open, for a while."""

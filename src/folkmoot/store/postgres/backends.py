@@ -18,7 +18,8 @@ CREATE_BACKEND_HOMES: Final = """CREATE TABLE IF NOT EXISTS backend_homes (
     namespace TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     process TEXT COLLATE "C" NOT NULL
 )"""
-_LIVES = "n.until > extract(epoch FROM clock_timestamp())"
+_LIVES = "n.until > extract(epoch FROM statement_timestamp())"
+"""By the time before the leases were read: one that is renewed meanwhile is not seen to be over."""
 FIND: Final = f"""SELECT n.boot, n.address FROM backend_homes h JOIN nodes n ON n.boot = h.process
     WHERE h.namespace = ? AND {_LIVES}"""  # noqa: S608 - our own words
 TAKE: Final = f"""INSERT INTO backend_homes AS h (namespace, process) VALUES (?, ?)
@@ -47,6 +48,11 @@ class NodeBackends:
     def lease(self) -> Callable[[], bool]:
         """Tells whether the lease has held from now on, without a break that another could use."""
         return self._lease.from_now_on()
+
+    @property
+    def until(self) -> float:
+        """When the lease ends by `boot_time`, unless it is renewed."""
+        return self._lease.until
 
     async def take(self, namespace: str) -> NodeHome | None:
         """Have a server linked here, unless a living process links it: who does now.

@@ -171,6 +171,11 @@ class NodeLease:
         """Whether the lease holds, whatever the clocks of other machines say."""
         return not self.is_lost and self._lease.holds(boot_time())
 
+    @property
+    def until(self) -> float:
+        """When the lease ends by `boot_time`, unless it is renewed."""
+        return self._lease.until
+
     def from_now_on(self) -> Callable[[], bool]:
         """Tells whether the lease has held from now on, without a break."""
         term = self._lease.term
