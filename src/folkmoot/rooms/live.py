@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.audit import record_refusal
+from folkmoot.audit import BLOCKED, record_refusal
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
@@ -64,9 +64,6 @@ from folkmoot.rooms.visits import Visits, VisitTable
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
-
-BLOCKED: Final = "room.blocked"
-"""The action of a message that a rule stopped."""
 
 Answer: TypeAlias = "Callable[[LiveRoom, Invite], Awaitable[dict[str, Any]]]"
 """Makes an invitation, and answers what the inviter is told."""
