@@ -12,6 +12,8 @@ import pytest
 
 from folkmoot import audit
 from folkmoot.audit import AuditQuery, AuditTable, Entry, Line
+from folkmoot.core.errors import CapabilityDenied
+from folkmoot.core.message import Request
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.ports import Tx
 from folkmoot.gateway.audit import CallAudit
@@ -126,7 +128,7 @@ def test_rows_are_found_by_who_what_where_and_when(tmp_path: Path) -> None:
     async def main() -> None:
         async with kept(tmp_path) as (store, _):
             rows = [
-                (float(at), action, by, about, "{}", None, outcome, room, *[None] * 4)
+                (float(at), action, by, about, "{}", "calls", None, outcome, room, *[None] * 4)
                 for at, action, by, about, room, outcome in (
                     (10, "room.kick", "ada", "bob", "square", None),
                     (20, "backend.call", "ada", f"{CALL}:files:read_file", None, "ok"),
@@ -162,7 +164,7 @@ def test_old_lines_go_and_so_do_the_oldest_of_too_many(tmp_path: Path) -> None:
         async with kept(tmp_path, clock, keep_lines=1_000) as (store, table):
             old, new = clock.now() - 91 * DAY, clock.now() - 89 * DAY
             rows = [
-                (old if n < 1_200 else new, "x", "ada", "", "{}", *[None] * len(audit.OWN))
+                (old if n < 1_200 else new, "x", "ada", "", "{}", "calls", *[None] * len(audit.OWN))
                 for n in range(2_500)
             ]
             await store.write(lambda tx: audit.insert(tx, rows))
@@ -217,9 +219,11 @@ def test_a_database_that_is_too_slow_costs_rows_never_time(
         monkeypatch.setattr(audit, "MOST_WAITING", 3)
         async with kept(tmp_path) as (store, table):
             for number in range(5):
-                LOGGER.info("x", extra={"by": str(number)})
+                LOGGER.info(audit.BACKEND_CALL, extra={"by": str(number)})
+            # Calls that fill the queue leave room for the rest.
+            LOGGER.info("token.created", extra={"by": "ada"})
             await table.drain()
-            assert [entry.by for entry in await lines(store)] == ["2", "1", "0"]
+            assert [entry.by for entry in await lines(store)] == ["ada", "2", "1", "0"]
         told = [it for it in caplog.records if it.message == "audit lines are in the log alone"]
         assert [vars(record)["lines"] for record in told] == [2]
 
@@ -240,21 +244,82 @@ def test_a_store_that_refuses_every_line_is_told_of_once_and_not_for_ever(
     run(main())
 
 
-def test_what_one_account_is_refused_does_not_push_the_lines_of_others_out(tmp_path: Path) -> None:
+@pytest.mark.requirement("hub.audit-apart")
+def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(tmp_path: Path) -> None:
     async def main() -> None:
         clock = Clock()
+        calls, mallory = CallAudit(b"key"), Principal("m", "mallory", PrincipalType.PERSON)
+
+        def denied(tool: str) -> None:
+            request = Request(id=1, method="tools/call", params={"name": tool, "arguments": {}})
+            calls.refused(mallory, request, CapabilityDenied("No."))
+
         async with kept(tmp_path, clock) as (store, table):
-            for number in range(audit.REFUSALS_A_MINUTE + 40):
-                refused = {"by": "mallory", "account": "m", "about": str(number)}
-                LOGGER.info(audit.REFUSED, extra=refused)
+            for _ in range(2_000):
+                denied("demo:echo")
+                audit.record_refusal(mallory, "room.kick", CapabilityDenied("No."), "square")
+            for number in range(500):
+                denied(f"demo:other{number}")
             LOGGER.info(audit.REFUSED, extra={"by": "ada", "account": "a", "about": "x"})
             await table.drain()
-            assert len(await lines(store, by="mallory", limit=500)) == audit.REFUSALS_A_MINUTE
+            # What is new is told at once, but of each only the first, and of many only some.
+            told = await lines(store, by="mallory", limit=500)
+            assert len(told) == audit.DENIALS_TOLD
+            assert [one.about for one in told[-2:]] == [
+                "room.kick",
+                "mcp.request.tools/call:demo:echo",
+            ]
             assert len(await lines(store, by="ada")) == 1
             clock.time += 61
-            LOGGER.info(audit.REFUSED, extra={"by": "mallory", "account": "m", "about": "again"})
+            table.summarise()
             await table.drain()
-            assert (await lines(store, by="mallory"))[0].about == "again"
+            summary, *before = await lines(store, by="mallory", limit=500)
+            assert before == told
+            assert (summary.action, summary.outcome) == (audit.REFUSED, "capability_denied")
+            assert summary.detail["denied"] == 4_500 - audit.DENIALS_TOLD
+            assert summary.about == "mcp.request.tools/call:demo:echo"
+            assert summary.detail["kinds"]["room.kick"] == 1_999
+            assert len(summary.detail["kinds"]) <= audit.KINDS_TOLD
+            # Nothing more was denied, so nothing more is told; and the next minute begins anew.
+            clock.time += 61
+            table.summarise()
+            denied("demo:echo")
+            await table.drain()
+            newest, second, *_ = await lines(store, by="mallory")
+            assert newest.action == audit.BACKEND_CALL
+            assert second == summary
+
+    run(main())
+
+
+@pytest.mark.requirement("hub.audit-apart")
+def test_calls_push_no_line_out_that_an_operator_a_credential_or_a_grant_left(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        clock = Clock()
+        async with kept(tmp_path, clock, keep_lines=1_000) as (store, table):
+            line = Line("account.suspended", audit.OPERATOR, "eve", "e")
+            await store.write(lambda tx: audit.record(tx, [line], clock.now()))
+            LOGGER.info("token.created", extra={"by": "ada", "account": "a", "about": "c_1"})
+            LOGGER.info("capability.grant", extra={"by": "ada", "account": "a", "about": "bob"})
+            calls = (audit.BACKEND_CALL, "hub.call", "proposal.open", "participant.pause")
+            for number in range(3_000):
+                LOGGER.info(calls[number % 4], extra={"by": "ada", "account": "a", "about": "x"})
+            # Nor does someone who makes one token after the other push an operator's out.
+            for _ in range(1_500):
+                LOGGER.info("token.created", extra={"by": "eve", "account": "e", "about": "c_2"})
+            await table.drain()
+            await table.tidy()
+            left = await store.read(
+                lambda tx: tx.fetch("SELECT lane, COUNT(*) FROM audit GROUP BY lane ORDER BY lane")
+            )
+            assert left == [("calls", 1_000), ("operators", 1), ("people", 1_000)]
+            [kept_line] = await lines(store, by=audit.OPERATOR)
+            assert kept_line.action == "account.suspended"
+            # All of them are read together, in the order they came.
+            ids = [one.id for one in await lines(store, limit=500)]
+            assert ids == sorted(ids, reverse=True)
 
     run(main())
 

@@ -100,7 +100,7 @@ STEPS: Final = {
     "withdraw": ("`mcpx.withdraw.proposal`", {"proposer": "the proposer"}),
     "kick": (
         "`system.proposal.withdrawn`",
-        {"gateway": "the gateway, when the proposer is kicked"},
+        {"gateway": "the gateway, when the proposer is kicked, suspended or deleted"},
     ),
     "expire": ("`system.proposal.expired`", {"gateway": "the gateway, when its time is over"}),
 }

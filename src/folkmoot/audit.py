@@ -12,7 +12,7 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.events import ACCOUNTS, AUDIT
 from folkmoot.core.events import about as about_of
-from folkmoot.core.tokenbuckets import TokenBuckets
 from folkmoot.ratelimits import MINUTE
 from folkmoot.store import meta
 from folkmoot.taskgroups import uninterrupted
@@ -45,6 +44,14 @@ DELETED: Final = "(deleted)"
 REFUSED: Final = "policy.refused"
 """The action of what policy refused someone."""
 BACKEND_CALL: Final = "backend.call"
+DENIED: Final = "audit_denied"
+"""The attribute of a record of a call that was denied."""
+BLOCKED: Final = "room.blocked"
+"""The action of a message that a rule stopped."""
+CALLS: Final = frozenset((BACKEND_CALL, "hub.call", REFUSED, BLOCKED))
+"""Actions of which everyone can make as many lines as they like; and see `lane_of`."""
+LANES: Final = ("calls", "people", "operators")
+"""Lines of which none push those of another lane out."""
 SERVER: Final = re.compile("[^:]+:([^:]+):")
 """The namespace in the kind of a call of a backend's tool, or of a request for its resource."""
 KEY: Final = "audit_pending"
@@ -57,15 +64,17 @@ GATHER_SECONDS: Final = 0.2
 MOST_WAITING: Final = 20_000
 MOST_AT_ONCE: Final = 2_000
 """Rows that wait for the database, and rows that one transaction writes."""
-REFUSALS_A_MINUTE: Final = 60
-"""Rows of one account in a minute about what policy refused it; more are in the log alone."""
+DENIALS_TOLD: Final = 5
+"""Different things of those that one account is denied in a minute that have rows of their own."""
+KINDS_TOLD: Final = 10
+"""Different things that the summary of the rest names."""
 PRUNE_SECONDS: Final = 600.0
 PRUNED_AT_ONCE: Final = 500
 MOST_READ: Final = 500
 
 OWN: Final = ("account", "outcome", "room", "server", "credential_id", "request", "seconds")
 """Columns whose values may be missing, as records name them."""
-COLUMNS: Final = ("at", "action", "actor", "about", "detail", *OWN)
+COLUMNS: Final = ("at", "action", "actor", "about", "detail", "lane", *OWN)
 MARKS: Final = f"({', '.join(['?'] * (len(COLUMNS) + 1))})"
 INSERTS: Final = [
     (
@@ -272,7 +281,7 @@ async def read(tx: Tx, wanted: AuditQuery) -> list[Entry]:
     )
     return [
         Entry(id_, at, action, actor, about, msgspec.json.decode(detail), *own)
-        for id_, at, action, actor, about, detail, *own in rows
+        for id_, at, action, actor, about, detail, _, *own in rows
     ]
 
 
@@ -300,22 +309,47 @@ def like(pattern: str | None) -> str | None:
     return pattern.replace("*", "%")
 
 
-async def prune(tx: Tx, before: float, keep: int) -> int:
-    """Within a unit: remove some rows that are older than a time, or beyond the newest so many.
+async def beyond(tx: Tx, keep: int) -> dict[str, int]:
+    """Within a read: the newest row of each lane that is beyond its newest so many."""
+    found = {}
+    for lane in LANES:
+        row = await tx.fetch_one(
+            "SELECT id FROM audit WHERE lane = ? ORDER BY id DESC LIMIT 1 OFFSET ?", (lane, keep)
+        )
+        if row is not None:
+            found[lane] = row[0]
+    return found
 
-    A time of 0, and keeping 0, remove nothing.
+
+async def prune(tx: Tx, before: float, last: Mapping[str, int]) -> int:
+    """Within a unit: remove some rows that are older than a time, or up to the `last` of a lane.
+
+    A time of 0 removes nothing.
     """
     removed = await tx.execute(
         "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? ORDER BY at LIMIT ?)",
         (before, PRUNED_AT_ONCE),
     )
-    if keep:
+    for lane, id_ in last.items():
         removed += await tx.execute(
-            "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id <= "
-            "(SELECT MAX(id) FROM audit) - ? ORDER BY id LIMIT ?)",
-            (keep, PRUNED_AT_ONCE),
+            "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE lane = ? AND id <= ? "
+            "ORDER BY id LIMIT ?)",
+            (lane, id_, PRUNED_AT_ONCE),
         )
     return removed
+
+
+class Denials(Struct):
+    """What one account was denied since its last summary."""
+
+    by: str
+    since: float
+    told: set[tuple[str, ...]] = set()
+    """What had a row of its own."""
+    more: int = 0
+    kinds: dict[str, int] = {}
+    """Of the rest: how often each, for some."""
+    outcome: str = ""
 
 
 class AuditTable(logging.Handler):
@@ -347,7 +381,7 @@ class AuditTable(logging.Handler):
         self._pruned = float("-inf")
         self._deleted: dict[str, None] = {}
         self._unlisten = store.bus.listen(ACCOUNTS, self._account_changed)
-        self._refusals = TokenBuckets[str](at_once=True)
+        self._denials: dict[str, Denials] = {}
 
     def _account_changed(self, event: Event) -> None:
         if event.data["change"] == "deleted":
@@ -364,6 +398,7 @@ class AuditTable(logging.Handler):
         """Take no more, and write what waits."""
         self._unlisten()
         audit_logger.removeHandler(self)
+        self.summarise(all_of_them=True)
         if not audit_logger.handlers:
             audit_logger.setLevel(logging.NOTSET)
         await self.drain()
@@ -372,27 +407,65 @@ class AuditTable(logging.Handler):
         """Have a record written soon."""
         if getattr(record, STORED, False):
             return
-        refused = record.msg == REFUSED
-        if len(self._waiting) >= MOST_WAITING or (refused and not self._is_within_share(record)):
+        denied = record.msg in (REFUSED, BLOCKED) or getattr(record, DENIED, False)
+        if denied and not self._has_own_row(record):
+            return
+        self._queue(record)
+
+    def _queue(self, record: logging.LogRecord) -> None:
+        calls = lane_of(record.getMessage()) == "calls"
+        # Where calls fill the queue, there is still room for the rest.
+        if len(self._waiting) >= (MOST_WAITING if calls else 2 * MOST_WAITING):
             self._lost += 1
             return
         self._waiting.append(record)
         if len(self._waiting) == 1:
             self._loop.call_soon_threadsafe(self._woken.set)
 
-    def _is_within_share(self, record: logging.LogRecord) -> bool:
-        """Whether an account's refusals are few: many would push everyone's lines out."""
-        account, now = str(getattr(record, "account", "")), self._clock.monotonic()
-        return not self._refusals.take(account, REFUSALS_A_MINUTE, MINUTE, now)
+    def _has_own_row(self, record: logging.LogRecord) -> bool:
+        """Whether what someone is denied is told by itself; else it counts in their summary."""
+        given = vars(record)
+        by, account, about, room = (
+            str(given.get(name) or "") for name in ("by", "account", "about", "room")
+        )
+        now = self._clock.monotonic()
+        self.summarise()
+        denials = self._denials.setdefault(account, Denials(by, now))
+        what = (record.getMessage(), about, room)
+        if what not in denials.told and len(denials.told) < DENIALS_TOLD:
+            denials.told.add(what)
+            return True
+        denials.more += 1
+        denials.outcome = denials.outcome or str(given.get("outcome") or "")
+        if about in denials.kinds or len(denials.kinds) < KINDS_TOLD:
+            denials.kinds[about] = denials.kinds.get(about, 0) + 1
+        return False
+
+    def summarise(self, *, all_of_them: bool = False) -> None:
+        """Have one line for all that an account was denied in a minute beside what was told."""
+        now = self._clock.monotonic()
+        self.acquire()
+        try:
+            # The oldest come first.
+            while self._denials:
+                account, denials = next(iter(self._denials.items()))
+                if not all_of_them and now - denials.since < MINUTE:
+                    return
+                del self._denials[account]
+                if denials.more:
+                    self._queue(_summary(account, denials))
+        finally:
+            self.release()
 
     async def run(self) -> None:
         """Write what comes, and remove what is too old, until cancelled."""
         while True:
             await self.tidy()
             try:
-                async with asyncio.timeout(PRUNE_SECONDS):
+                async with asyncio.timeout(MINUTE):
                     await self._woken.wait()
             except TimeoutError:
+                self.summarise()
                 continue
             self._woken.clear()
             await asyncio.sleep(GATHER_SECONDS)
@@ -429,7 +502,8 @@ class AuditTable(logging.Handler):
         try:
             if self._owners is not None and not await self._owners.is_first():
                 return
-            while await self._store.write(lambda tx: prune(tx, before, self._keep_lines)):
+            last = await self._store.read(lambda tx: beyond(tx, self._keep_lines), long=True)
+            while await self._store.write(lambda tx: prune(tx, before, last)):
                 pass
         except FolkmootError as error:
             # The lines stay a while longer; the next look tries again.
@@ -453,7 +527,7 @@ def row_of(record: logging.LogRecord, deleted: Container[Any] = ()) -> Row:
     own = [told.pop(name, None) for name in OWN]
     if own[0] in deleted:
         by, told = DELETED, {}
-    return (record.created, action, by, about, _json(told), *own)
+    return (record.created, action, by, about, _json(told), lane_of(action), *own)
 
 
 def _clean(detail: str | None) -> str | None:
@@ -464,7 +538,30 @@ def _row(line: Line, now: float) -> Row:
     detail = {} if line.detail is None else {"detail": line.detail}
     at = now if line.at is None else line.at
     missing = [None] * (len(OWN) - 1)
-    return (at, line.action, line.by, line.about, _json(detail), line.account, *missing)
+    lane = "operators"
+    return (at, line.action, line.by, line.about, _json(detail), lane, line.account, *missing)
+
+
+def lane_of(action: str) -> str:
+    """Which lines a line of someone's may push out when there are too many."""
+    if action in CALLS or action.startswith(("proposal.", "participant.")):
+        return "calls"
+    people = action.startswith(("token.", "browser.", "capability.", "room."))
+    return "people" if people else "operators"
+
+
+def _summary(account: str, denials: Denials) -> logging.LogRecord:
+    kinds = sorted(denials.kinds.items(), key=lambda one: -one[1])
+    values: dict[str, Any] = {
+        "by": denials.by,
+        "account": account,
+        "about": kinds[0][0],
+        "outcome": denials.outcome,
+        "denied": denials.more,
+    }
+    if len(kinds) > 1:
+        values["kinds"] = dict(kinds)
+    return PlainRecord(audit_logger.name, logging.INFO, REFUSED, values)
 
 
 def _json(detail: dict[str, Any]) -> str:

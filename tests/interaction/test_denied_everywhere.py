@@ -526,3 +526,27 @@ def test_what_the_hub_allows_widens_no_right_in_a_room(tmp_path: Path) -> None:
                 await seat.said(message("reasoning.thought", {}))
 
     run(main())
+
+
+@both_eras
+def test_what_is_denied_at_the_hub_is_not_listed(era: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            bob = await there.person("bob")
+
+            async def listed() -> set[str]:
+                tools = {tool.name for tool in (await bob.client.list_tools()).tools}
+                uris = {str(each.uri) for each in (await bob.client.list_resources()).resources}
+                return tools | uris
+
+            hidden = {"room_say", "msg_digest", INBOX}
+            assert hidden <= await listed()
+            patterns = [f"!{TOOL}:room/say", f"!{TOOL}:msg/digest"]
+            await there.hub.behind.granting.grant("bob", patterns)
+            left = await listed()
+            assert not hidden & left
+            assert {"room_read", "msg_threads"} <= left
+            found = await bob.call("folkmoot_find_tool", query="say something in a room, digest")
+            assert not hidden & {tool["name"] for tool in found["tools"]}
+
+    run(main())

@@ -13,19 +13,34 @@ from tests.harness import Answer, run
 from tests.interaction.room_client import (
     ROOM,
     Closed,
+    Square,
     call,
     chat,
     grant,
     message,
     notice,
+    proposal,
     say,
     square,
     turned_away,
 )
 from tests.interaction.room_ways import both_ways, mouth
+from tests.transports.rest.support import ROOMS, Asker, done
 
 MOW = "mcp.request.tools/call:mow"
 MEMBER = ["chat.*", "capability.grant"]
+
+
+async def waiting(there: Square, handle: str) -> list[str]:
+    """The proposals that someone is asked to decide on."""
+    found = await Asker(there.port, there.tokens[handle]).get("/v1/asks")
+    return [one["id"].rpartition("/")[2] for one in found["asks"]]
+
+
+async def granted_in(there: Square) -> list[str]:
+    """Who holds something in the room that was granted."""
+    found = await Asker(there.port, there.tokens["ann"]).get(f"{ROOMS}/{ROOM}/grants")
+    return [one["recipient"] for one in found["grants"]]
 
 
 def revocation(recipient: str) -> dict[str, object]:
@@ -67,6 +82,69 @@ def test_who_loses_a_right_takes_it_from_all_who_had_it_from_them(tmp_path: Path
                     by = mouth(there, lost, way)
                     assert (await by.refused(call("ann")))["error"] == "capability_denied"
                     assert (await by.refused(grant("ann", MOW)))["error"] == "grant_exceeds_rights"
+
+    run(main())
+
+
+@pytest.mark.requirement("capability.of-the-absent")
+@pytest.mark.parametrize("how", ["suspended", "deleted", "kicked"])
+def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path: Path, how: str) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as there:
+            await there.people("ann", "bob", "cat", "dan")
+            await there.room("ann", capabilities=[*MEMBER, "mcp.proposal.*"])
+            accounts = there.hub.accounts
+            bobs = await accounts.named("bob")
+            async with (
+                there.seat("ann") as ann,
+                there.seat("bob") as bob,
+                there.seat("cat") as cat,
+                there.seat("dan") as dan,
+            ):
+                await ann.said(grant("bob", MOW))
+                await bob.kind("system.welcome")
+                await bob.said(grant("cat", MOW))
+                await cat.kind("system.welcome")
+                await cat.said(grant("dan", MOW))
+                await dan.kind("system.welcome")
+                await dan.said(call("ann"))
+                proposed = await bob.said(proposal())
+                assert await waiting(there, "ann") == [proposed["id"]]
+                if how == "suspended":
+                    await accounts.suspend(bobs, suspended=True)
+                elif how == "deleted":
+                    leaving = Asker(there.port, there.tokens["bob"])
+                    done(await leaving.ask("DELETE", "/v1/me?confirm=bob"), 200)
+                else:
+                    await ann.said(message("room.kick", {"participant": "bob"}))
+                told = await ann.kind("system.proposal.withdrawn")
+                assert told["payload"] == {
+                    "proposal": proposed["id"],
+                    "state": "withdrawn",
+                    "reason": how,
+                }
+                assert await waiting(there, "ann") == []
+                for lost in (cat, dan):
+                    welcome = await lost.kind("system.welcome")
+                    assert MOW not in welcome["payload"]["you"]["capabilities"]
+                    assert (await lost.refused(call("ann")))["error"] == "proposal_required"
+                assert await granted_in(there) == ([] if how == "deleted" else ["bob"])
+                tokens = there.tokens
+        async with square(tmp_path) as there:
+            there.tokens = tokens
+            # Nor does it come back when the room is loaded again.
+            async with there.seat("cat") as cat, there.seat("dan") as dan:
+                for lost in (cat, dan):
+                    assert (await lost.refused(call("ann")))["error"] == "proposal_required"
+                if how == "suspended":
+                    await there.hub.accounts.suspend(bobs, suspended=False)
+                    for back in (cat, dan):
+                        welcome = await back.kind("system.welcome")
+                        assert MOW in welcome["payload"]["you"]["capabilities"]
+                        refusal = await back.refused(call("ann"))
+                        assert refusal["error"] == "recipient_unknown"
+                    assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
+                assert await waiting(there, "ann") == []
 
     run(main())
 

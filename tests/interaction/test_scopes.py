@@ -13,13 +13,21 @@ import pytest
 from folkmoot.core.capability import Rights
 from folkmoot.core.errors import UserNotFound
 from folkmoot.core.kinds import parse
-from folkmoot.core.scopes import Need, scope
+from folkmoot.core.scopes import ALL, Need, scope
 from folkmoot.gateway.rights import Scoped
 from folkmoot.operations import OPERATIONS, Caller
 from folkmoot.operations.scopes import NAMES
 from folkmoot.operations.table import NEEDS
 from tests.harness import run
-from tests.interaction.room_client import ROOM, chat, grant, joined, proposal, turned_away
+from tests.interaction.room_client import (
+    ROOM,
+    chat,
+    grant,
+    joined,
+    message,
+    proposal,
+    turned_away,
+)
 from tests.mcp_harness import Meeting, both_eras
 from tests.transports.mcp.gateway_support import Demo, Wire, fronted
 from tests.transports.rest.support import ROOMS, Asker, done, refused
@@ -71,8 +79,8 @@ async def missing(wire: Wire, tool: str, **arguments: Any) -> str:
 def test_every_row_of_the_table_is_in_a_scope_that_there_is() -> None:
     for row in OPERATIONS:
         # Of what is followed as events, each is judged by itself.
-        assert row.public or row.events is not None or row.scope in NAMES, row.name
-    assert {need.scope for need in NEEDS.values()} - {""} <= NAMES.keys()
+        assert row.public or row.events is not None or row.scope in {*NAMES, ALL}, row.name
+    assert {need.scope for need in NEEDS.values()} - {"", ALL} <= NAMES.keys()
 
 
 @pytest.mark.requirement("credentials.scope")
@@ -188,6 +196,107 @@ def test_a_token_for_one_room_opens_no_other_on_any_way(tmp_path: Path) -> None:
                 told = await whole.refused(grant("ada", "chat.*"))
                 assert told["error"] == "recipient_invalid", "the room says so: it is in scope"
                 await seat.said(chat("and still here"))
+            await wire.leave()
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_a_copy_of_everything_needs_a_token_that_can_read_everything(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path) as ada:
+            await ada.there.hub.accounts.register("bob")
+            sent = await ada.asker.ask("POST", "/v1/messages", {"to": "bob", "body": "between us"})
+            done(sent, 201)
+            for scope_ in ("account account.read", "account mail.read"):
+                narrow = await ada.program(scope_)
+                answer = await narrow.ask("GET", "/v1/me/export")
+                refused(answer, 403, MISSING)
+                assert "between us" not in answer.text
+            whole = await ada.asker.ask("GET", "/v1/me/export")
+            assert "between us" in whole.text
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_a_token_to_speak_in_a_room_directs_nobody_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path) as ada:
+            port = ada.there.port
+            await ada.asker.create(ROOM, capabilities=["*"])
+            bob = await ada.there.hub.accounts.register("bob")
+            narrow = await ada.token(f"rooms:{ROOM}")
+            manager = await ada.token(f"rooms:{ROOM} rooms.manage:{ROOM}")
+            directing = ("pause", "resume", "forget", "compact", "clear", "restart", "shutdown")
+            async with joined(port, bob.token), joined(port, narrow) as seat:
+                for verb in directing:
+                    wanted = message(f"participant.{verb}", {}, to=["bob"])
+                    told = await seat.refused(wanted)
+                    assert told["error"] == MISSING
+                    assert f"rooms.manage:{ROOM}" in told["message"]
+                    path = f"{ROOMS}/{ROOM}/messages"
+                    refused(await Asker(port, narrow).ask("POST", path, wanted), 403, MISSING)
+                await seat.said(message("participant.status", {"status": "fine"}))
+                async with joined(port, manager) as other:
+                    await other.said(message("participant.pause", {}, to=["bob"]))
+                    await other.said(message("participant.resume", {}, to=["bob"]))
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path) as ada:
+            port = ada.there.port
+            await ada.asker.create(ROOM)
+            tried = {
+                "chat.message": "rooms",
+                "mcp.proposal.tools/call:x": "rooms",
+                "mcpx.withdraw.proposal": "rooms",
+                "mcpx.reject.proposal": "decide",
+                "capability.grant": "rooms.manage",
+                "room.kick": "rooms.manage",
+                "room.invite": "rooms.manage",
+                "participant.pause": "rooms.manage",
+                "participant.status": "rooms",
+            }
+            for more in ((), ("decide",), ("rooms.manage",), ("decide", "rooms.manage")):
+                has = {"rooms", *more}
+                token = await ada.token(" ".join(f"{each}:{ROOM}" for each in sorted(has)))
+                async with joined(port, token) as seat:
+                    held = Rights(seat.welcome["you"]["capabilities"])
+                    assert {kind for kind in tried if held.allows(parse(kind), {})} == {
+                        kind for kind, needs in tried.items() if needs in has
+                    }
+            async with joined(port, ada.asker.token) as whole:
+                assert whole.welcome["you"]["capabilities"] == ["*"]
+
+    run(main())
+
+
+@pytest.mark.requirement("credentials.scope")
+def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with owner(tmp_path) as ada:
+            await ada.asker.create(ROOM)
+            token = await ada.token(f"rooms:{ROOM}")
+            wire = Wire(ada.there, token)
+            async with joined(ada.there.port, token) as seat:
+                mine = await seat.said(proposal())
+                about = {"correlation_id": [mine["id"]]}
+                await seat.said(message("mcpx.withdraw.proposal", {}, **about))
+                mine = await seat.said(proposal())
+                given = {"room": ROOM, "proposal": mine["id"]}
+                listed = await wire.ask("tools/list")
+                assert "room_decide" in {tool["name"] for tool in listed["result"]["tools"]}
+                for decision in ("reject", "fulfil"):
+                    needed = await missing(wire, "room_decide", **given, decision=decision)
+                    assert needed == f"decide:{ROOM}"
+                assert await missing(wire, "room_decide", **given, decision="withdraw") == ""
+                found = await Asker(ada.there.port, token).get(f"{ROOMS}/{ROOM}/proposals")
+                assert {one["state"] for one in found["proposals"]} == {"withdrawn"}
             await wire.leave()
 
     run(main())

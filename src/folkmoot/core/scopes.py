@@ -24,6 +24,8 @@ class Need(NamedTuple):
     scope: str
     """Empty where it needs none."""
     about: str = ""
+    lesser: tuple[str, str, str] | None = None
+    """An argument, one value of it, and the scope that is enough for that."""
 
 
 class Scope(Struct, frozen=True, gc=False):

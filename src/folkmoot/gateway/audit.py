@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from folkmoot.audit import BACKEND_CALL
+from folkmoot.audit import BACKEND_CALL, DENIED
 from folkmoot.core.errors import KindError
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.gateway.limits import MAX_AUDITED_ARGUMENTS
@@ -50,8 +50,13 @@ class CallAudit:
         seconds: float,
         room: str = "",
         action: str = BACKEND_CALL,
+        *,
+        denied: bool = False,
     ) -> None:
-        """Tell of one call; `what` is its effective kind, `room` where it was made if in a room."""
+        """Tell of one call; `what` is its effective kind, `room` where it was made if in a room.
+
+        Of what is `denied` again and again, the audit table has a summary.
+        """
         if not audit_logger.isEnabledFor(logging.INFO):
             return
         account = principal.account_id
@@ -66,7 +71,10 @@ class CallAudit:
             else:
                 digest = blake2b(encoded, key=self._key, digest_size=HASH_BYTES)
                 made["arguments_hash"] = digest.hexdigest()
-        audit_logger.handle(PlainRecord(audit_logger.name, logging.INFO, action, extra, made))
+        record = PlainRecord(audit_logger.name, logging.INFO, action, extra, made)
+        if denied:
+            setattr(record, DENIED, True)
+        audit_logger.handle(record)
 
     def refused(
         self, principal: Principal, request: Request, error: FolkmootError, room: str = ""
@@ -75,7 +83,8 @@ class CallAudit:
         if principal.account_id:
             params = request.params if isinstance(request.params, dict) else {}
             arguments = params.get("arguments", params)
-            self.note(principal, str(kind_of(request)), arguments, error.code, 0.0, room)
+            what = str(kind_of(request))
+            self.note(principal, what, arguments, error.code, 0.0, room, denied=True)
 
     def stopped(
         self, principal: Principal, request: Request, outcome: str, *, own: bool = False
@@ -88,4 +97,5 @@ class CallAudit:
             except KindError:
                 what = f"mcp.request.{request.method}"
             arguments = params.get("arguments", params)
-            self.note(principal, what, arguments, outcome, 0.0, action=OWN if own else BACKEND_CALL)
+            action = OWN if own else BACKEND_CALL
+            self.note(principal, what, arguments, outcome, 0.0, action=action, denied=True)

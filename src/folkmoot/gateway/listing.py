@@ -37,7 +37,7 @@ from folkmoot.gateway.model import (
     What,
 )
 from folkmoot.gateway.part import METHODS, BackendOffer, Entry, kind_of
-from folkmoot.gateway.rights import Scoped
+from folkmoot.gateway.rights import SAME_AS_TOOL, Scoped
 from folkmoot.mcp.wire import SERVER_KEY, UNCACHED
 from folkmoot.names import NameStyle
 from folkmoot.names.safe_names import without_combinators
@@ -191,7 +191,7 @@ class Listings:
         what, rights, style, apps, _ = key
         ours = self._own[what](style, apps) if what in self._own else []
         if isinstance(rights, Scoped):
-            ours = [each for each in ours if rights.in_scope(own_kind(what, each))]
+            ours = [each for each in ours if shows_own(rights, own_kind(what, each))]
         places: list[ListPlace] = [(OURS, f"{at:09d}") for at in range(len(ours))]
         entries: list[Raw | Entry] = [Raw(_encode(each)) for each in ours]
         for part in self._catalogue.present:
@@ -290,6 +290,13 @@ class Listings:
             ):
                 found[namespace] = why
         return found
+
+
+def shows_own(rights: Scoped, kind: Kind) -> bool:
+    """Whether someone is shown an entry of the hub's own: it is in scope, and not denied."""
+    same = SAME_AS_TOOL.get(kind.context or "")
+    denied = rights.denies(kind) or (same is not None and rights.denies(kind_of("tools", same)))
+    return not denied and rights.in_scope(kind)
 
 
 def own_kind(what: What, definition: Definition) -> Kind:

@@ -39,9 +39,11 @@ DECIDE: Final = "room/decide"
 TOOLS: Final = "room/tools"
 CALL_TOOL: Final = "room/call"
 RESPOND: Final = "room/respond"
+CONTROL: Final = "room/control"
+"""To tell other participants what to do: no tool does that, only messages do."""
 POST: Final = "room/post"
 """Any message in a room that no other operation stands for."""
-ALSO_POSTED: Final = frozenset((TOOLS, CALL_TOOL, RESPOND))
+ALSO_POSTED: Final = frozenset((TOOLS, CALL_TOOL, RESPOND, CONTROL))
 """Operations that a deny of `room/post` stops too."""
 
 OPERATIONS: Final[Mapping[str, str]] = {
@@ -58,6 +60,13 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "room.kick": "room/kick",
     "capability.grant": "room/grant",
     "capability.revoke": "room/revoke",
+    "participant.pause": CONTROL,
+    "participant.resume": CONTROL,
+    "participant.forget": CONTROL,
+    "participant.compact": CONTROL,
+    "participant.clear": CONTROL,
+    "participant.restart": CONTROL,
+    "participant.shutdown": CONTROL,
 }
 """The operation that a message in a room is, by its kind or the beginning of it."""
 
@@ -157,6 +166,19 @@ class HubPolicy:
         if principal.type is not _PERSON and principal.type is not _AGENT:
             return None
         return self.check_message if self._rights.of_principal(principal).has_denies else None
+
+    def denied_in(self, principal: Principal, room: str) -> list[str]:
+        """What the hub denies someone to say in a room, as denies of kinds."""
+        if self.message_check(principal) is None:
+            return []
+        return [
+            f"!{kind}" if "." in kind else f"!{kind}.*"
+            for kind, operation in OPERATIONS.items()
+            # Of what is decided, the kind says which.
+            if not self.permits(
+                principal, operation, {"room": room, "decision": kind.partition(".")[2]}
+            )
+        ]
 
     def check_message(
         self, principal: Principal, room: str, kind: Kind, message: McpxMessage

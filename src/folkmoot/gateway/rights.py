@@ -65,8 +65,6 @@ SHOWN: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 # To look a method of a base class up costs more than a part of what it does.
 _allows: Final = Rights.allows
 
-EVERYTHING: Final = Need(ALL)
-"""What an operation needs of which nothing is known."""
 NO_NEEDS: Final[Mapping[str, Need]] = {}
 
 
@@ -355,7 +353,10 @@ class Scoped(Rights):
         if need is None or self.scope.has(*need):
             return True
         known = self._needs.get(kind.context or "")
-        return known is not None and bool(known.about) and self.scope.may_have(known.scope)
+        if known is None or not known.about:
+            return False
+        lesser = known.lesser is not None and self.scope.may_have(known.lesser[2])
+        return lesser or self.scope.may_have(known.scope)
 
     def covers(self, source: Source | Capability) -> bool:
         """Whether all that a capability allows is held; a narrow scope is asked each by each."""
@@ -374,12 +375,15 @@ class Scoped(Rights):
         if need is None:
             namespace, colon, _ = context.partition(":")
             if kind.method == TOOLS_CALL:
-                return (TOOLS, namespace) if colon else EVERYTHING
+                return (TOOLS, namespace) if colon else (ALL, "")
             # What has no namespace is nothing: a server is asked by its canonical names.
             return (TOOLS, namespace) if colon and namespace != PAGES else None
         if not need.scope:
             return None
-        return need.scope, argument(payload, need.about) if need.about else ""
+        name = need.scope
+        if need.lesser is not None and argument(payload, need.lesser[0]) == need.lesser[1]:
+            name = need.lesser[2]
+        return name, argument(payload, need.about) if need.about else ""
 
 
 def argument(payload: Any, name: str) -> str:

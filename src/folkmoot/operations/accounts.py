@@ -17,6 +17,7 @@ from folkmoot.core.errors import (
     PrivacyInvalid,
     TooManyHandleChanges,
 )
+from folkmoot.core.scopes import ALL
 from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.call import FileAnswer
 from folkmoot.operations.rate_limits import (
@@ -285,7 +286,8 @@ ACCOUNTS = (
         takes=Nothing,
         gives=Copy,
         handler=export_me,
-        scope="account",
+        # Whoever may read only some of it may not have all of it.
+        scope=ALL,
         effect="reads",
         limits=(OperationLimit("export", by_user, when_done),),
         errors=(ExportFailed,),

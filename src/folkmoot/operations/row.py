@@ -160,6 +160,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """The part of an account's rights that it belongs to."""
     about: str = ""
     """The argument that a scope may name: `rooms:square` is for calls about one room."""
+    lesser: tuple[str, str, str] | None = None
+    """An argument, one value of it, and the scope that is enough for that."""
     who: Who = "account"
     effect: Effect = "changes"
     others_words: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ def needs_of(operations: Iterable[Operation]) -> dict[str, Need]:
     needs: dict[str, Need] = {}
     for row in operations:
         name = "" if row.public else row.scope
-        needs[row.name] = Need(name, row.about if name else "")
+        needs[row.name] = Need(name, row.about if name else "", row.lesser)
     return needs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.core.scopes import Need
 from folkmoot.names import WireNames
 from folkmoot.names.safe_names import NAME_KEY, without_combinators
 from folkmoot.operations.accounts import ACCOUNTS
@@ -18,7 +19,7 @@ from folkmoot.operations.people import PEOPLE
 from folkmoot.operations.registration import REGISTRATION
 from folkmoot.operations.rooms.membership import ROOMS
 from folkmoot.operations.row import Absent
-from folkmoot.operations.scopes import needs_of
+from folkmoot.operations.scopes import ROOM, needs_of
 from folkmoot.operations.servers import USING
 from folkmoot.operations.sessions import SESSIONS
 from folkmoot.operations.tapes import TAPES
@@ -97,5 +98,8 @@ class ToolCatalogue:
 
 
 CATALOGUE: Final = ToolCatalogue(OPERATIONS)
-NEEDS: Final = needs_of(OPERATIONS)
-"""The scope that each operation needs, whichever way it is asked for."""
+NEEDS: Final = {**needs_of(OPERATIONS), "room/control": Need("rooms.manage", ROOM)}
+"""The scope that each operation needs, whichever way it is asked for.
+
+Only messages in rooms ask for `room/control`: it has no tool and no address.
+"""

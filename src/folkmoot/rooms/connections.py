@@ -96,6 +96,8 @@ class Revocation:
             room.rename(changed.principal)
         if changed.change == "handle":
             self._end_denied(changed.id)
+        if changed.change in ("suspended", "restored", "deleted"):
+            self._rooms.stand(changed.id, changed.change)
 
     def _credential_ended(self, event: Event) -> None:
         """Close the connections opened with an ended credential."""

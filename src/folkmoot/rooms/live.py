@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.audit import record_refusal
+from folkmoot.audit import BLOCKED, record_refusal
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import (
     FolkmootError,
@@ -38,6 +38,7 @@ from folkmoot.rooms.intake import LookUp, Lookups
 from folkmoot.rooms.journal import Barrier, Item, Journal, Spawn
 from folkmoot.rooms.limits import CLOCK_SECONDS
 from folkmoot.rooms.machine import (
+    AccountStanding,
     Append,
     AskBackend,
     Attach,
@@ -63,9 +64,6 @@ from folkmoot.rooms.visits import Visits, VisitTable
 
 logger = logging.getLogger("folkmoot.rooms")
 audit_logger = logging.getLogger("folkmoot.audit")
-
-BLOCKED: Final = "room.blocked"
-"""The action of a message that a rule stopped."""
 
 Answer: TypeAlias = "Callable[[LiveRoom, Invite], Awaitable[dict[str, Any]]]"
 """Makes an invitation, and answers what the inviter is told."""
@@ -411,6 +409,16 @@ class LiveRoom(RoomStream):
     def remove(self, account: str, code: CloseCode) -> None:
         """Put someone out."""
         self.perform(self.machine.remove(account, code, self._now()))
+
+    def stand(self, account: str, standing: AccountStanding) -> None:
+        """An account was suspended, restored or deleted: what it proposed and granted follows."""
+        if self._ended is not None or self._stopping:
+            return
+        effects, changed = self.machine.stand(account, standing, self._now())
+        self.perform(effects)
+        if changed:
+            # No message tells of it.
+            self._around.spawn(self.save())
 
     @property
     def is_stopping(self) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -29,7 +29,7 @@ from folkmoot.rooms.index import Listed, RoomIndex
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.limits import RELEASE_SECONDS
 from folkmoot.rooms.live import LiveRoom, Surroundings
-from folkmoot.rooms.machine import Facts, HubCheck, Lookup, Room
+from folkmoot.rooms.machine import AccountStanding, Facts, HubCheck, HubDenies, Lookup, Room
 from folkmoot.rooms.model import RoomId, RoomRecord, Visitor
 from folkmoot.rooms.nodes import RoomNodes
 from folkmoot.rooms.options import RoomOptions, settings_of
@@ -76,10 +76,13 @@ class LiveRooms:
         """What the rooms that are in memory alone take."""
         self._live: dict[RoomId, LiveRoom] = {}
         self._loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
+        self._stood: dict[str, AccountStanding] = {}
+        """What became of accounts while rooms were being loaded."""
         self._giving_back: set[tuple[RoomId, int]] = set()
         self._stopping = False
         policy = surroundings.policy
         self._hub_check: HubCheck | None = None if policy is None else policy.message_check
+        self._hub_denies: HubDenies | None = None if policy is None else policy.denied_in
 
     def stop(self) -> None:
         """From now on no room is used; whoever is disconnected has not left."""
@@ -133,6 +136,13 @@ class LiveRooms:
             return here
         return here | await self._nodes.statuses([one for one in room_ids if one not in here])
 
+    def stand(self, account: str, standing: AccountStanding) -> None:
+        """An account was suspended, restored or deleted; rooms that are loaded later read it."""
+        for live in self._live.values():
+            live.stand(account, standing)
+        if self._loading:
+            self._stood[account] = standing
+
     def leave(self, room_id: RoomId, error: FolkmootError) -> None:
         """Put everyone here out of a room that is gone, also if another node had it."""
         self.end(room_id, error)
@@ -180,7 +190,7 @@ class LiveRooms:
 
     async def _load(self, record: RoomRecord, loading: asyncio.Future[LiveRoom]) -> None:
         try:
-            live, visits = await self._take(record)
+            visits, live, stood = await self._take(record)
         except Exception as error:  # noqa: BLE001 - raised again by those who wait
             self._not_loaded(record.id, loading, error)
             return
@@ -188,6 +198,11 @@ class LiveRooms:
         self._live[record.id] = live
         loading.set_result(live)
         if not self._stopping:
+            # What changed while it was loaded comes last.
+            for account, standing in {**stood, **self._stood}.items():
+                live.stand(account, standing)
+            if not self._loading:
+                self._stood.clear()
             live.seat(anew=True)
             live.visits.restore([one for one in visits if self._may_join(one.visitor, live.name)])
 
@@ -212,7 +227,9 @@ class LiveRooms:
         # All who waited may have given up.
         loading.exception()
 
-    async def _take(self, record: RoomRecord) -> tuple[LiveRoom, Sequence[StoredVisit]]:
+    async def _take(
+        self, record: RoomRecord
+    ) -> tuple[Sequence[StoredVisit], LiveRoom, Mapping[str, AccountStanding]]:
         if self._nodes is not None and self._nodes.is_alone:
             raise RoomUnavailable("This node does not reach the others. Try again in a moment.")
         # What is read afterwards stays so: whoever had the room can store nothing more of it.
@@ -220,16 +237,18 @@ class LiveRooms:
         try:
             visits = () if self.visits is None else await self.visits.of_room(record.id)
             load = self._stored if record.durable else self._fresh
-            return await load(record.id, fence), visits
+            return visits, *await load(record.id, fence)
         except BaseException:
             if fence is not None:
                 self.give_back(record.id, fence.epoch)
             raise
 
-    async def _fresh(self, room_id: RoomId, fence: Fence | None) -> LiveRoom:
+    async def _fresh(
+        self, room_id: RoomId, fence: Fence | None
+    ) -> tuple[LiveRoom, Mapping[str, AccountStanding]]:
         record, backends = await self._store.read(lambda tx: _record(tx, room_id))
         settings = settings_of(record, self._options, new_id())
-        machine = Room(settings, new_id, hub_check=self._hub_check)
+        machine = Room(settings, new_id, hub_check=self._hub_check, hub_denies=self._hub_denies)
         history = MemoryHistory(
             self._options.kept_messages(record),
             machine.trim,
@@ -245,10 +264,13 @@ class LiveRooms:
             spawn=self._around.spawn,
             fence=fence,
         )
-        return live
+        return live, {}
 
-    async def _stored(self, room_id: RoomId, fence: Fence | None) -> LiveRoom:
+    async def _stored(
+        self, room_id: RoomId, fence: Fence | None
+    ) -> tuple[LiveRoom, Mapping[str, AccountStanding]]:
         options, now = self._options, self._around.clock.now()
+        stood: dict[str, AccountStanding] = {}
 
         async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share, Listed]:
             record, backends = await _record(tx, room_id)
@@ -263,8 +285,12 @@ class LiveRooms:
                 first_seq=record.first_seq,
                 oldest_seq=record.oldest_seq,
                 hub_check=self._hub_check,
+                hub_denies=self._hub_denies,
                 admit=self.budget.check,
             )
+            stood.clear()
+            stood.update(await queries_members.fallen(tx, machine.answerable()))
+            machine.halt(one for one, standing in stood.items() if standing == "suspended")
             stored = await queries_messages.total_of_room(tx, room_id)
             listed = await index.read(tx, room_id)
             return record, backends, machine, snapshot.seq, stored, listed
@@ -290,7 +316,7 @@ class LiveRooms:
             spawn=self._around.spawn,
             fence=fence,
         )
-        return live
+        return live, stood
 
     def _live_room(
         self, record: RoomRecord, backends: Iterable[str], machine: Room, history: History

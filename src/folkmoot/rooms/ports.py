@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.core.capability import Rights
+from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kinds import Kind
@@ -133,6 +133,10 @@ class Policy(Protocol):
 
     def message_check(self, principal: Principal) -> MessageCheck | None:
         """How to check what someone says in rooms; None where nothing can be denied them."""
+        ...
+
+    def denied_in(self, principal: Principal, room: str) -> Sequence[Source]:
+        """What the hub denies someone to say in a room, as denies of kinds."""
         ...
 
     def check_message(

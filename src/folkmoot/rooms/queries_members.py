@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from folkmoot.core.events import MEMBERS, subject
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import queries_guests
-from folkmoot.rooms.machine import Known, Role
+from folkmoot.rooms.machine import AccountStanding, Known, Role
 from folkmoot.rooms.model import Membership, MemberState, RoomId
 from folkmoot.rooms.queries import chunks, marks
 
@@ -32,6 +32,22 @@ async def known_as(tx: Tx, room_id: RoomId, name: str) -> Known | None:
         return Known(row[0], Role(row[1]))
     guest = await queries_guests.named(tx, room_id, name)
     return None if guest is None else Known(guest, Role.GUEST)
+
+
+async def fallen(tx: Tx, accounts: Collection[str]) -> dict[str, AccountStanding]:
+    """Which of some accounts are suspended, or there no more."""
+    found: dict[str, AccountStanding] = dict.fromkeys(accounts, "deleted")
+    for some in chunks(sorted(accounts)):
+        rows = await tx.fetch(
+            f"SELECT id, suspended_at FROM users WHERE id IN ({marks(some)})",  # noqa: S608
+            some,
+        )
+        for account, suspended_at in rows:
+            if suspended_at is None:
+                del found[account]
+            else:
+                found[account] = "suspended"
+    return found
 
 
 async def put_membership(tx: Tx, member: Membership) -> None:

@@ -273,8 +273,9 @@ class AuditSettings(SettingsTable, frozen=True, kw_only=True):
     """Days after which an audit line is removed; 0 keeps them while there are no more than
     `audit.keep_lines`."""
     keep_lines: Annotated[int, Meta(ge=1_000, le=1_000_000_000)] = 1_000_000
-    """Audit lines that are kept; the oldest beyond it are removed. A line takes about 300 bytes,
-    and more where `gateway.audit_arguments` records arguments."""
+    """Audit lines that are kept of each sort: calls, what people do to tokens and rights, and what
+    operators do. The oldest beyond it are removed. A line takes about 300 bytes, and more where
+    `gateway.audit_arguments` records arguments."""
 
 
 class TelemetrySettings(SettingsTable, frozen=True, kw_only=True):

@@ -288,8 +288,8 @@ def _expired(_: Kind, __: Payload) -> Sentence:
     return Sentence(text, "expired", aside=True, words="{about} expired", nameless=True)
 
 
-def _kicked_proposal(_: Kind, __: Payload) -> Sentence:
-    text = "its proposer was kicked"
+def _kicked_proposal(_: Kind, payload: Payload) -> Sentence:
+    text = f"its proposer was {payload.get('reason', 'kicked')}"
     return Sentence(text, "withdrawn", aside=True, words="{about} closed", nameless=True)
 
 

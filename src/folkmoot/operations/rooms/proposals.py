@@ -325,6 +325,7 @@ PROPOSALS = (
         gives=DecidedProposal,
         handler=decide,
         scope="decide",
+        lesser=("decision", "withdraw", "rooms"),
         about="room",
         who="guest",
         effect="acts",

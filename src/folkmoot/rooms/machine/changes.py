@@ -173,8 +173,9 @@ def _held(state: State, append: Append, message: McpxMessage, _sender: str) -> A
 def _kicked(state: State, append: Append, _message: McpxMessage, _sender: str) -> Accounts:
     account = append.about or ""
     state.pauses.drop(account)
+    lost = state.grants.end_of(account)
     # A guest never comes back under the same id, so nobody would hold what it was granted.
-    return state.grants.forget(account) if account.startswith(GUEST) else NOBODY
+    return lost | state.grants.forget(account) if account.startswith(GUEST) else lost
 
 
 @learnt

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -85,6 +85,12 @@ MessageCheck: TypeAlias = Callable[[Principal, str, Kind, McpxMessage], None]
 
 HubCheck: TypeAlias = Callable[[Principal], MessageCheck | None]
 """The check of what someone says; None where the hub denies them nothing."""
+
+AccountStanding: TypeAlias = Literal["suspended", "restored", "deleted"]
+"""What became of an account."""
+
+HubDenies: TypeAlias = Callable[[Principal, str], Sequence[Source]]
+"""What the hub denies someone to say in the room of this name, by the scope they came with too."""
 
 Admit: TypeAlias = Callable[[str, str | None, int], None]
 """Raises where an account may not store so many bytes more in a room of this owner's."""

@@ -32,6 +32,8 @@ from folkmoot.rooms.machine.changes import (
 )
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
+    GATEWAY,
+    AccountStanding,
     Audit,
     Effect,
     Expel,
@@ -63,7 +65,8 @@ def give(state: State, turn: Turn) -> list[Effect]:
     own = state.grants.check(asked, member.rights, member.own, recipient.account, turn.message.id)
     given = list(asked.capabilities or ())
     # Raises when it would be more than anyone can hold.
-    all_rights(recipient.rights, map(capability, given))
+    had = state.grants.given(recipient.account)
+    all_rights(recipient.own, [*had, *map(capability, given)])
     appended = accept(state, turn, about=recipient.account)
     granted = Granted(recipient.name, given, list(own))
     ack = state.append_own(
@@ -123,26 +126,54 @@ def kick(state: State, turn: Turn) -> list[Effect]:
         audit(turn, "room.kick", name),
         Expel(account, name, turn.member.principal),
     ]
-    for proposal in state.proposals.open_of(account):
-        effects += _close_kicked(state, turn, proposal.id)
+    who = turn.member
+    effects += _close_proposals(state, account, "kicked", turn.now, who.name, who.account)
     member = state.members.by_account(account)
     if member is not None:
         effects += put_out(state, member, CloseCode.NOT_ALLOWED, turn.now)
     return [*effects, *state.rewelcome(sorted(lost), turn.now)]
 
 
-def _close_kicked(state: State, turn: Turn, id_: str) -> list[Effect]:
-    """Close a proposal of someone who is kicked, since nobody waits for its outcome."""
-    payload = {"proposal": id_, "state": "withdrawn", "reason": "kicked"}
-    told = state.append_own(
-        "system.proposal.withdrawn",
-        payload,
-        turn.now,
-        correlation_id=(id_,),
-        account=turn.member.account,
-    )
-    take_step(state, "kick", id_, told)
-    return [told, audit(turn, "proposal.withdrawn", id_, reason="kicked")]
+def stand(
+    state: State, account: str, standing: AccountStanding, now: float
+) -> tuple[list[Effect], bool]:
+    """An account changed for good or bad; and whether what others hold changed by it.
+
+    Nobody waits for what someone proposed who is suspended or deleted, and nobody answers for what
+    they granted. What is only suspended comes back.
+    """
+    effects: list[Effect] = []
+    if standing == "restored":
+        changed = state.grants.go_on(account)
+    else:
+        effects = _close_proposals(state, account, standing, now)
+        if standing == "suspended":
+            changed = state.grants.halt(account)
+        else:
+            changed = state.grants.end_of(account) | state.grants.forget(account)
+    return [*effects, *state.rewelcome(sorted(changed), now)], bool(changed)
+
+
+def _close_proposals(
+    state: State,
+    account: str,
+    reason: str,
+    now: float,
+    by: str = GATEWAY,
+    by_account: str | None = None,
+) -> list[Effect]:
+    """Close all that someone proposed, since nobody waits for its outcome."""
+    effects: list[Effect] = []
+    for proposal in state.proposals.open_of(account):
+        id_ = proposal.id
+        payload = {"proposal": id_, "state": "withdrawn", "reason": reason}
+        told = state.append_own(
+            "system.proposal.withdrawn", payload, now, correlation_id=(id_,), account=by_account
+        )
+        take_step(state, "kick", id_, told)
+        entry = Audit(now, "proposal.withdrawn", by, by_account, id_, {"reason": reason})
+        effects += [told, entry]
+    return effects
 
 
 def name_to_look_up(state: State, payload: Any) -> str | None:

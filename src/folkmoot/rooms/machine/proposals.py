@@ -3,7 +3,7 @@
     open ── a request equal to it, by another ──→ fulfilled
          ── rejections, as many as the quorum ──→ rejected
          ── the proposer takes it back ─────────→ withdrawn
-         ── the proposer is kicked ─────────────→ withdrawn
+         ── the proposer is kicked or gone ─────→ withdrawn
          ── its time is over ───────────────────→ expired
 
 A proposal that is no longer open never changes again. What is proposed is kept as a digest: equal

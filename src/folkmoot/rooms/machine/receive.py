@@ -292,7 +292,7 @@ def _refused(
 ) -> list[Effect]:
     """Tell a sender why a message is refused; what policy refuses is also in the audit log."""
     member = sender.member
-    told = Tell(sender.connection, refusal_of(state, member, message, error, now))
+    told = Tell(sender.connection, refusal_of(state, member, sender.scope, message, error, now))
     if not isinstance(error, PolicyError):
         return [told]
     about = error.data.get("attempted_kind")
@@ -304,7 +304,12 @@ def _refused(
 
 
 def refusal_of(
-    state: State, member: Member, message: bytes | McpxMessage, error: FolkmootError, now: float
+    state: State,
+    member: Member,
+    scope: str,
+    message: bytes | McpxMessage,
+    error: FolkmootError,
+    now: float,
 ) -> bytes:
     """The `system.error` that tells a sender why a message is refused."""
     id_: str | None
@@ -313,5 +318,5 @@ def refusal_of(
         id_, kind = message.id, message.kind.text
     else:
         id_, kind = readable(message, state.settings.limits)
-    payload = refusal(error, error.data.get("attempted_kind") or kind, member.told)
+    payload = refusal(error, error.data.get("attempted_kind") or kind, state.told(member, scope))
     return state.say("system.error", payload, now, () if id_ is None else (id_,))

@@ -92,14 +92,66 @@ class Grants:
     def __init__(self, bounds: RoomBounds) -> None:
         self._bounds = bounds
         self._grants: dict[str, Grant] = {}
-        self._held: dict[str, list[Capability]] = {}
+        self._halted: set[str] = set()
+        """Granters who are suspended: what they gave holds again when they are restored."""
+        self._given: dict[str, list[Capability]] = {}
+        """What accounts were granted and was not taken back, halted or not."""
+        self._held = self._given
 
     def __iter__(self) -> Iterator[Grant]:
         return iter(self._grants.values())
 
+    def given(self, account: str) -> list[Capability]:
+        """What was granted to an account and not taken back, also what does not hold now."""
+        return self._given.get(account, [])
+
     def held(self, account: str) -> list[Capability]:
-        """What was granted to an account and not taken back."""
+        """What was granted to an account, and holds now."""
         return self._held.get(account, [])
+
+    def in_force(self) -> Iterator[Grant]:
+        """The grants that hold now, in the order they were made."""
+        if not self._halted:
+            yield from self
+            return
+        held: dict[str, list[Capability]] = {}
+        for grant in self:
+            if grant.granter in self._halted:
+                continue
+            compiled = [capability(source) for source in grant.capabilities]
+            keeps = _hanging(grant, compiled, held)
+            if any(keeps):
+                kept = _only(grant, keeps)
+                held.setdefault(grant.recipient, []).extend(map(capability, kept.capabilities))
+                yield kept
+
+    def halt(self, granter: str) -> set[str]:
+        """What someone who is suspended gave holds no more; the accounts that lost by it."""
+        self._halted.add(granter)
+        return self._hold()
+
+    def go_on(self, granter: str) -> set[str]:
+        """What someone gave who was suspended holds again; the accounts that hold more now."""
+        self._halted.discard(granter)
+        return self._hold()
+
+    def end_of(self, granter: str) -> set[str]:
+        """Drop all that someone gave, and what hung on it; the accounts that lost by it."""
+        gone = [grant for grant in self if grant.granter == granter]
+        for grant in gone:
+            del self._grants[grant.id]
+        self._halted.discard(granter)
+        return {grant.recipient for grant in gone} | self._settle() if gone else set()
+
+    def _hold(self) -> set[str]:
+        before, self._held = self._held, self._given
+        if self._halted:
+            self._held = {}
+            for grant in self.in_force():
+                compiled = map(capability, grant.capabilities)
+                self._held.setdefault(grant.recipient, []).extend(compiled)
+        now = self._held
+        return {one for one in {*before, *now} if _sources(before, one) != _sources(now, one)}
 
     def check(
         self, asked: GrantTerms, held: Rights, own: Rights, recipient: str, id_: str | None = None
@@ -122,8 +174,8 @@ class Grants:
         if (
             len(given) >= bounds.grants
             or sum(grant.recipient == recipient for grant in given) >= bounds.grants_each
-            or len(self.held(recipient)) + len(sources) > bounds.granted_each
-            or sum(map(len, self._held.values())) + len(sources) > bounds.granted
+            or len(self.given(recipient)) + len(sources) > bounds.granted_each
+            or sum(map(len, self._given.values())) + len(sources) > bounds.granted
             or sum(_size(grant.capabilities) for grant in given) + _size(sources)
             > bounds.granted_bytes
         ):
@@ -133,7 +185,9 @@ class Grants:
         """Let a grant that was checked hold."""
         self._grants[grant.id] = grant
         compiled = [capability(source) for source in grant.capabilities]
-        self._held.setdefault(grant.recipient, []).extend(compiled)
+        self._given.setdefault(grant.recipient, []).extend(compiled)
+        if self._halted:
+            self._hold()
 
     def find(self, asked: GrantTerms, recipient: str | None) -> list[Grant]:
         """What a revocation is about: never nothing."""
@@ -176,15 +230,10 @@ class Grants:
         return self._settle()
 
     def _keep(self, grant: Grant, keeps: list[bool]) -> None:
-        if not any(keeps):
+        if any(keeps):
+            self._grants[grant.id] = _only(grant, keeps)
+        else:
             del self._grants[grant.id]
-            return
-        kept = [(s, o) for s, o, k in zip(grant.capabilities, grant.own, keeps, strict=True) if k]
-        self._grants[grant.id] = msgspec.structs.replace(
-            grant,
-            capabilities=tuple(source for source, _ in kept),
-            own=tuple(own for _, own in kept),
-        )
 
     def _settle(self) -> set[str]:
         """Drop what no longer hangs on anything; the accounts that lost by it.
@@ -192,22 +241,44 @@ class Grants:
         Grants are gone through in the order they were made, and each can hang on earlier ones
         alone, so two that were given back and forth cannot hold each other up.
         """
-        self._held = {}
+        given: dict[str, list[Capability]] = {}
+        self._given = given
         lost: set[str] = set()
         for grant in list(self._grants.values()):
-            source_of = self._held.get(grant.granter, [])
             compiled = [capability(source) for source in grant.capabilities]
-            keeps = [
-                own or any(held.covers(given) for held in source_of)
-                for own, given in zip(grant.own, compiled, strict=True)
-            ]
+            keeps = _hanging(grant, compiled, given)
             if not all(keeps):
                 self._keep(grant, keeps)
                 lost.add(grant.recipient)
-            kept = [given for given, keep in zip(compiled, keeps, strict=True) if keep]
+            kept = [each for each, keep in zip(compiled, keeps, strict=True) if keep]
             if kept:
-                self._held.setdefault(grant.recipient, []).extend(kept)
+                given.setdefault(grant.recipient, []).extend(kept)
+        self._hold()
         return lost
+
+
+def _hanging(
+    grant: Grant, compiled: list[Capability], held: Mapping[str, list[Capability]]
+) -> list[bool]:
+    """Which of a grant is its granter's own, or among what the granter was given before."""
+    source_of = held.get(grant.granter, [])
+    return [
+        own or any(each.covers(given) for each in source_of)
+        for own, given in zip(grant.own, compiled, strict=True)
+    ]
+
+
+def _only(grant: Grant, keeps: list[bool]) -> Grant:
+    """Some of a grant."""
+    if all(keeps):
+        return grant
+    kept = [(s, o) for s, o, k in zip(grant.capabilities, grant.own, keeps, strict=True) if k]
+    sources, own = tuple(source for source, _ in kept), tuple(own for _, own in kept)
+    return msgspec.structs.replace(grant, capabilities=sources, own=own)
+
+
+def _sources(held: Mapping[str, list[Capability]], account: str) -> list[Source]:
+    return [each.source for each in held.get(account, [])]
 
 
 def _size(sources: tuple[Source, ...]) -> int:

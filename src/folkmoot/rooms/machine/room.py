@@ -18,23 +18,27 @@ from folkmoot.core.errors import (
 )
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal
+from folkmoot.core.scopes import ALL
 from folkmoot.rooms.machine.expiry import expire
 from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     GATEWAY,
+    GUEST,
     NO_FACTS,
+    AccountStanding,
     Admit,
     Append,
     ConnectionId,
     Effect,
     Facts,
     HubCheck,
+    HubDenies,
     Lookup,
     Role,
     RoomSettings,
     Tell,
 )
-from folkmoot.rooms.machine.moderation import endow, name_to_look_up
+from folkmoot.rooms.machine.moderation import endow, name_to_look_up, stand
 from folkmoot.rooms.machine.pausing import resume
 from folkmoot.rooms.machine.presence import (
     Joining,
@@ -45,7 +49,7 @@ from folkmoot.rooms.machine.presence import (
     rename,
     seat,
 )
-from folkmoot.rooms.machine.proposals import Proposal, decidable_by
+from folkmoot.rooms.machine.proposals import Proposal, ProposalStatus, decidable_by
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
 from folkmoot.rooms.machine.receive import (
     KICK,
@@ -75,9 +79,12 @@ class Room:
         *,
         stored: bool = False,
         hub_check: HubCheck | None = None,
+        hub_denies: HubDenies | None = None,
         admit: Admit | None = None,
     ) -> None:
-        self._state = State(settings, new_id, hub_check, admit, stored=stored)
+        self._state = State(
+            settings, new_id, hub_check, admit, hub_denies=hub_denies, stored=stored
+        )
 
     @classmethod
     def rebuild(
@@ -92,6 +99,7 @@ class Room:
         first_seq: int | None = None,
         oldest_seq: int | None = None,
         hub_check: HubCheck | None = None,
+        hub_denies: HubDenies | None = None,
         admit: Admit | None = None,
     ) -> Room:
         """A room from its stored messages, in order; with a snapshot, from what came after it.
@@ -101,7 +109,9 @@ class Room:
         before it at `oldest_seq`. Ids from before are looked up. Whoever was here counts as here
         for the settings' `return_seconds`, so that a restart disturbs nobody.
         """
-        room = cls(settings, new_id, stored=True, hub_check=hub_check, admit=admit)
+        room = cls(
+            settings, new_id, stored=True, hub_check=hub_check, hub_denies=hub_denies, admit=admit
+        )
         replay(
             room._state,
             messages,
@@ -186,7 +196,7 @@ class Room:
 
     def grants(self) -> Iterator[Grant]:
         """The grants that hold, in the order they were made."""
-        return iter(self._state.grants)
+        return self._state.grants.in_force()
 
     def snapshot(self) -> bytes:
         """All that `rebuild` cannot learn from messages that are no longer kept."""
@@ -222,6 +232,25 @@ class Room:
     def disconnect(self, connection: ConnectionId, now: float) -> list[Effect]:
         """A connection ended; with the last one its participant leaves."""
         return self.tick(now) + disconnect(self._state, connection, now)
+
+    def answerable(self) -> set[str]:
+        """The accounts who granted something, or have an open proposal; guests are none."""
+        open_ = {one.proposer for one in self.proposals() if one.state is ProposalStatus.OPEN}
+        granters = {grant.granter for grant in self._state.grants}
+        return {one for one in open_ | granters if one and not one.startswith(GUEST)}
+
+    def halt(self, granters: Iterable[str]) -> None:
+        """Let grants of those not hold who were suspended before the room was loaded."""
+        for account in granters:
+            self._state.grants.halt(account)
+        for member in self._state.members:
+            self._state.refresh(member)
+
+    def stand(
+        self, account: str, standing: AccountStanding, now: float
+    ) -> tuple[list[Effect], bool]:
+        """An account was suspended, restored or deleted; whether what others hold changed."""
+        return stand(self._state, account, standing, now)
 
     def remove(self, account: str, code: CloseCode, now: float) -> list[Effect]:
         """Put someone out whose account, membership or credential is gone."""
@@ -298,7 +327,8 @@ class Room:
         member = self._state.members.on(connection)
         if member is None:
             return []
-        return [Tell(connection, refusal_of(self._state, member, message, error, now))]
+        scope = member.scopes.get(connection, ALL)
+        return [Tell(connection, refusal_of(self._state, member, scope, message, error, now))]
 
     def answer_invite(
         self, connection: ConnectionId, id_: str, payload: dict[str, Any], now: float
@@ -313,7 +343,7 @@ class Room:
         grants = self._state.grants
         for account in {grant.recipient for grant in grants}:
             all_rights(
-                own_rights(settings, self._role(settings, account), account), grants.held(account)
+                own_rights(settings, self._role(settings, account), account), grants.given(account)
             )
 
     def configure(self, settings: RoomSettings, now: float) -> list[Effect]:

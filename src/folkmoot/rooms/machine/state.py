@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from folkmoot.core.capability import Rights
+from msgspec.structs import replace
+
+from folkmoot.core.capability import Rights, Source
 from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
+from folkmoot.core.scopes import ALL
 from folkmoot.core.uuids import Uuids
 from folkmoot.rooms.machine.chat import ChatRates, SendRates
 from folkmoot.rooms.machine.ids import Ids
@@ -27,6 +30,7 @@ from folkmoot.rooms.machine.model import (
     Append,
     ConnectionId,
     HubCheck,
+    HubDenies,
     Role,
     RoomSettings,
     Tell,
@@ -101,6 +105,7 @@ class State:
         hub_check: HubCheck | None = None,
         admit: Admit | None = None,
         *,
+        hub_denies: HubDenies | None = None,
         stored: bool = False,
     ) -> None:
         bounds = settings.bounds
@@ -125,6 +130,7 @@ class State:
         self.add_made = self.ids.add_made if isinstance(new_id, Uuids) else self.ids.add
         """Remembers ids that the room made."""
         self.hub_check = hub_check
+        self.hub_denies = hub_denies
         self.admit = admit
         self.admitted = 0
         """Bytes of the messages that were accepted of those that are being received."""
@@ -231,11 +237,19 @@ class State:
         """What waits for a participant."""
         return waiting(self.requests, self.proposals, member, self.settings.bounds.waiting)
 
+    def told(self, member: Member, scope: str) -> list[Source]:
+        """What someone is told of their rights, with what the hub and their scope take away."""
+        if self.hub_denies is None:
+            return member.told
+        denies = self.hub_denies(replace(member.principal, scope=scope), self.settings.name)
+        return [*member.told, *denies]
+
     def welcome(self, member: Member, now: float, connection: ConnectionId, **more: Any) -> bytes:
         """What a participant is told first, and whenever its rights change."""
         settings, held = self.settings, len(member.rights.capabilities)
-        you: dict[str, Any] = {**member.shown, "capabilities": member.told}
-        if held > len(you["capabilities"]):
+        capabilities = self.told(member, member.scopes.get(connection, ALL))
+        you: dict[str, Any] = {**member.shown, "capabilities": capabilities}
+        if held > len(capabilities):
             you["capabilities_held"] = held
         paused = self.pauses.get(member.account)
         if paused is not None:
