@@ -72,9 +72,9 @@ FolkmootError
 │   ├── DeviceKeyUnusable, BridgeStateUnusable
 │   └── PeerKeyChanged, PeerKeyInvalid, PeerUnknown
 ├── RequestError            the HTTP request cannot be served
-│   ├── NotFound, MethodNotAllowed, BodyTooLarge, BodyTimeout, MediaTypeUnsupported
+│   ├── NotFound, MethodNotAllowed, BodyTooLarge, HeadTooLarge, BodyTimeout
 │   ├── HostNotAllowed, OriginNotAllowed, HubStopping, NodeDraining, HubFull, ConnectionsExceeded
-│   ├── UpgradeRequired, HandshakeInvalid
+│   ├── UpgradeRequired, HandshakeInvalid, MediaTypeUnsupported
 │   ├── NotAcceptable, VersionUnsupported, VersionMissing, HeaderMismatch, ParamsInvalid
 │   ├── SessionRequired, SessionNotFound, TooManySessions, EventUnknown, StreamExists
 │   └── QueryInvalid, TokensDiffer
