@@ -179,7 +179,8 @@ def parameter(row: Operation, name: str) -> Parameter:
         told["minLength"] = schema.get("minLength", 1)
         told["maxLength"] = schema.get("maxLength", MAX_QUERY_TEXT)
     default = None if required else default_of(row.takes, name)
-    if default is not None and default is not msgspec.UNSET:
+    # Without a text there is no such parameter: an empty one is none that it takes.
+    if default not in (None, "", msgspec.UNSET):
         told["default"] = default
     return Parameter(name, told, schema["description"], required=required)
 

@@ -93,6 +93,24 @@ def test_every_schema_is_one_and_every_example_fits_its_own() -> None:
             Draft202012Validator(schema).validate(operation.route.example)
 
 
+@pytest.mark.requirement("room.rest-openapi")
+def test_every_default_and_example_fits_the_schema_it_stands_in() -> None:
+    made = document(version="x")
+    given = 0
+    for node in nodes(made):
+        schema = {**node.get("schema", node), "components": made["components"]}
+        for member in ("default", "example"):
+            # A member of an object can have this name, too: then a schema stands there.
+            if member in node and not is_schema(node[member]):
+                Draft202012Validator(schema).validate(node[member])
+                given += 1
+    assert given > 10
+
+
+def is_schema(value: Any) -> bool:
+    return isinstance(value, dict) and ("type" in value or "$ref" in value)
+
+
 def test_every_error_is_described_with_its_own_status() -> None:
     for item in document(version="x")["paths"].values():
         for method, operation in item.items():
