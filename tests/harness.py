@@ -6,7 +6,9 @@ A test that needs the whole hub enters `Hub(settings).running()` of `folkmoot.ap
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -49,6 +51,25 @@ async def reached(holds: Callable[[], bool]) -> None:
     """Wait until something holds that nothing announces."""
     while not holds():  # noqa: ASYNC110 - nobody sets an event for it
         await asyncio.sleep(0.001)
+
+
+MAX_STRETCH = 0.03
+"""Seconds of processor time that one turn of the loop may take: ten times what it does."""
+
+
+async def longest_stretch(stop: asyncio.Event) -> float:
+    """The most processor time that passed between two turns of the loop."""
+    # A collection takes long where many tests ran before.
+    gc.disable()
+    try:
+        longest, before = 0.0, time.thread_time()
+        while not stop.is_set():
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            longest, before = max(longest, now - before), now
+        return longest
+    finally:
+        gc.enable()
 
 
 class Answer(NamedTuple):

@@ -98,3 +98,16 @@ def test_a_long_line_in_many_pieces_takes_linear_time() -> None:
 def test_a_message_over_several_lines_says_the_same_on_one() -> None:
     assert one_line(b'{\r\n "a": "b\\n"\n}') == b'{   "a": "b\\n" }'
     assert one_line(b'{"a": 1}') == b'{"a": 1}'
+
+
+@pytest.mark.requirement("edge.cost")
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\n \t\r\n"])
+def test_blank_lines_cost_little(blank: bytes) -> None:
+    lines = LineSplitter(1_000)
+    lines.feed(b"first\n" + blank * 200_000)
+    lines.feed(b"\n  last \n\n")
+    began = time.process_time()
+    assert [lines.take(), lines.take(), lines.take()] == [b"first", b"  last ", None]
+    assert lines.waiting == 0
+    # Each by itself takes a hundred nanoseconds and more.
+    assert time.process_time() - began < 0.02

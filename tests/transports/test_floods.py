@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import time
 from contextlib import suppress
@@ -23,7 +22,15 @@ from folkmoot.transports.limits import (
 )
 from folkmoot.transports.websocket import ConnectionRate, LinkLimits, Refusal, UpgradeRequest
 from folkmoot.transports.websocket.reader import FrameReader
-from tests.harness import ask, reached, read_answer, run, serving
+from tests.harness import (
+    MAX_STRETCH,
+    ask,
+    longest_stretch,
+    reached,
+    read_answer,
+    run,
+    serving,
+)
 from tests.transports.websocket.support import (
     CLOSE,
     CONTINUATION,
@@ -40,23 +47,6 @@ if TYPE_CHECKING:
 
 ENOUGH = 30_000_000
 """More bytes than the system's buffers of a connection hold."""
-MAX_STRETCH = 0.03
-"""Seconds of processor time that one turn of the loop may take: ten times what it does."""
-
-
-async def longest_stretch(stop: asyncio.Event) -> float:
-    """The most processor time that passed between two turns of the loop."""
-    # A collection takes long where many tests ran before.
-    gc.disable()
-    try:
-        longest, before = 0.0, time.thread_time()
-        while not stop.is_set():
-            await asyncio.sleep(0)
-            now = time.thread_time()
-            longest, before = max(longest, now - before), now
-        return longest
-    finally:
-        gc.enable()
 
 
 pytestmark = pytest.mark.requirement("edge.cost")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -12,6 +13,9 @@ from folkmoot.core.errors import MessageTooLarge
 
 KEPT: Final = 512
 """Bytes that are kept of either end of a line that is too long."""
+
+
+_BLANK_LINES: Final = re.compile(rb"\s*\n")
 
 
 class LineSplitter:
@@ -68,6 +72,10 @@ class LineSplitter:
                 line = line[:-1]
             if line and not line.isspace():
                 return line
+            blank = _BLANK_LINES.match(self._chunk, self._at)
+            if blank is not None:
+                self.waiting -= blank.end() - self._at
+                self._at = blank.end()
 
     def _next_chunk(self) -> bool:
         self._at = 0
@@ -146,6 +154,14 @@ class Portions:
         """Take all that is left."""
         rest, self._data, self._at = self._data[self._at :], b"", 0
         return rest
+
+
+def dense_parts(data: bytes) -> Iterator[bytes]:
+    """The same bytes in pieces of a few hundred lines; most are one piece."""
+    ends = data.count(b"\n") + data.count(b"\r")
+    size = len(data) if ends <= MAX_PIECES else len(data) * MAX_PIECES // ends
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
 
 
 ONE_LINE = bytes.maketrans(b"\r\n", b"  ")

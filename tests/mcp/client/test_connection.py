@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -11,8 +12,15 @@ import pytest
 
 from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerUnreachable
 from folkmoot.core.transport import Headers
-from folkmoot.mcp.client.connection import HEAD_BYTES, PIECE, read_whole
+from folkmoot.mcp.client.connection import (
+    HEAD_BYTES,
+    MOST_HEADERS,
+    PIECE,
+    HttpConnection,
+    read_whole,
+)
 from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.framing import EventReader
 from tests.harness import run
 
 PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain; x=y\r\n\r\nhi"
@@ -55,9 +63,11 @@ async def asking(
     raw = Raw(made, hangs_up=hangs_up)
     server = await asyncio.start_server(raw.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with HttpTarget(f"http://127.0.0.1:{port}/mcp") as target:
-        yield raw, target
-    server.close()
+    try:
+        async with HttpTarget(f"http://127.0.0.1:{port}/mcp") as target:
+            yield raw, target
+    finally:
+        server.close()
 
 
 async def body_of(target: HttpTarget, method: str = "POST") -> bytes:
@@ -188,5 +198,82 @@ def test_a_server_that_answers_before_it_has_read_all_is_heard() -> None:
                 assert await read_whole(answer, 10) == b"hi"
             assert await body_of(target) == b"hi"
             assert raw.connections == 2
+
+    run(test())
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.requirement("edge.cost")
+def test_an_answer_of_too_many_headers_is_refused() -> None:
+    def answer(count: int) -> bytes:
+        return PLAIN.replace(b"\r\n\r\n", b"\r\n" + b"x: y\r\n" * count + b"\r\n")
+
+    async def test() -> None:
+        async with asking(answer(MOST_HEADERS - 2)) as (_, target):
+            assert await body_of(target) == b"hi"
+        async with asking(answer(MOST_HEADERS - 1)) as (_, target):
+            with pytest.raises(ServerAnswerInvalid, match="more than 100 headers"):
+                await body_of(target)
+
+    run(test())
+
+
+async def turns(counted: Counter[str]) -> None:
+    """Count the turns of the loop."""
+    while True:
+        counted["turns"] += 1
+        await asyncio.sleep(0)
+
+
+@pytest.mark.requirement("edge.cost")
+@pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
+def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
+    monkeypatch: pytest.MonkeyPatch, kind: bytes
+) -> None:
+    counted: Counter[str] = Counter()
+    in_turn: Counter[int] = Counter()
+    on_body = HttpConnection.on_body
+
+    def counting(self: HttpConnection, body: bytes) -> None:
+        in_turn[counted["turns"]] += 1
+        on_body(self, body)
+
+    monkeypatch.setattr(HttpConnection, "on_body", counting)
+
+    async def test() -> None:
+        said = CHUNKED % kind + b"1\r\nx\r\n" * 40_000 + b"0\r\n\r\n"
+        async with asking(said) as (_, target):
+            counting = asyncio.create_task(turns(counted))
+            for _ in range(2):
+                assert await body_of(target) == b"x" * 40_000
+            counting.cancel()
+
+    run(test())
+    assert in_turn.total() == 80_000
+    assert max(in_turn.values()) < 3_000
+
+
+@pytest.mark.requirement("edge.cost")
+@pytest.mark.parametrize("line", [b":\n", b"\n", b"\r", b"x\n", b": a longer comment\r\n"])
+def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line: bytes) -> None:
+    async def test() -> None:
+        flood = line * 20_000
+        said = CHUNKED % b"text/event-stream" + b"%x\r\n%b\r\n" % (len(flood), flood)
+        said += b"b\r\ndata: last\n\r\n2\r\n\n\n\r\n0\r\n\r\n"
+        reader, events = EventReader(1_000_000), []
+        counted: Counter[str] = Counter()
+        async with asking(said) as (_, target):
+            counting = asyncio.create_task(turns(counted))
+            async with target.ask("POST", NONE, b"x") as answer:
+                before = -1
+                async for chunk in answer.chunks():
+                    events += reader.feed(chunk)
+                    assert len(chunk.splitlines()) < 3_000
+                    assert counted["turns"] > before
+                    before = counted["turns"]
+            counting.cancel()
+        assert [event.data for event in events] == [b"last"]
 
     run(test())

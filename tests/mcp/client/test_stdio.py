@@ -21,7 +21,7 @@ from folkmoot.core.message import Notification, Response, decode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import StdioMetadata
 from folkmoot.mcp.client.stdio import StdioLink
-from tests.harness import run
+from tests.harness import MAX_STRETCH, longest_stretch, run
 from tests.mcp.client.saying import at_rest, failure, notice, python, request
 
 CLOCK = SystemClock()
@@ -127,6 +127,20 @@ def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
         assert run(test()) == 5
     assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
     assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
+
+
+@pytest.mark.requirement("edge.cost")
+def test_many_short_lines_that_are_no_messages_let_others_have_their_turn() -> None:
+    async def test() -> float:
+        async with StdioLink(python(SERVER), CLOCK) as link, asyncio.TaskGroup() as tasks:
+            stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
+            await link.send(request("say", 1, lines=["x\n" * 8_000]))
+            assert isinstance(await link.receive(), Response)
+            stop.set()
+            assert link.strays.count == 8_000
+        return stretch.result()
+
+    assert run(test()) < MAX_STRETCH
 
 
 @pytest.mark.parametrize(

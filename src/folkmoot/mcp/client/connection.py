@@ -17,7 +17,8 @@ from msgspec import Struct
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.transport import ConnectionInfo, Headers
 from folkmoot.mcp.client.headers import TOKEN, text_of
-from folkmoot.mcp.wire import JSON
+from folkmoot.mcp.framing import MAX_PIECES, Portions, dense_parts
+from folkmoot.mcp.wire import EVENT_STREAM, JSON
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 HEAD_BYTES: Final = 65_536
 """Of a head, and of whatever else is no body."""
+MOST_HEADERS: Final = 100
+PAUSE_SECONDS: Final = 0.002
+"""How long nothing is read of a server that sends many tiny pieces at once."""
 MOST_HELD: Final = 262_144
 """Bytes of an answer that wait to be read before the server has to wait."""
 PIECE: Final = 262_144
@@ -47,7 +51,7 @@ class HttpFailure(Exception):
 
 
 class NotHttp(HttpFailure):
-    """The server speaks something else."""
+    """The server speaks something else, or more than is read; the words say what of the answer."""
 
 
 class ServerSilent(HttpFailure):
@@ -101,9 +105,15 @@ class HttpAnswer(Struct, eq=False):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Its body, piece by piece."""
+        """Its body, piece by piece; those of a stream have few lines each."""
         while part := await self.read():
-            yield part
+            if self.content_type != EVENT_STREAM:
+                yield part
+                continue
+            for piece in dense_parts(part):
+                yield piece
+                if len(piece) < len(part):
+                    await asyncio.sleep(PAUSE_SECONDS)
 
     def close(self) -> None:
         """Want no more of it; a connection on which more would come is closed."""
@@ -142,6 +152,9 @@ class HttpConnection(asyncio.Protocol):
         self._unread = 0
         """Bytes of the answer that came since it was read last."""
         self._held = False
+        self._unparsed = Portions()
+        self._pieces = 0
+        """Pieces of bodies that were parsed in this turn."""
         self._heard = 0.0
         self._patience: float | None = None
         self._silence: asyncio.TimerHandle | None = None
@@ -192,7 +205,12 @@ class HttpConnection(asyncio.Protocol):
         if held is not self._held and not self.transport.is_closing():
             self._held = held
             self._heard = self._loop.time()
-            (self.transport.pause_reading if held else self.transport.resume_reading)()
+            if held:
+                self.transport.pause_reading()
+            elif self._unparsed:
+                self._loop.call_soon(self._parse_on)
+            else:
+                self.transport.resume_reading()
 
     def close(self) -> None:
         """Close the connection, and end the exchange on it."""
@@ -209,14 +227,41 @@ class HttpConnection(asyncio.Protocol):
             self.close()
             return
         self._heard = self._loop.time()
+        if len(data) <= self._unparsed.size and not self._unparsed:
+            self._parse(data)
+        else:
+            self._unparsed.add(data)
+            self._parse_on()
+
+    def _parse_on(self) -> None:
+        """Parse what came, until it is time for others or the reader of the answer is behind."""
+        self._pieces, unparsed = 0, self._unparsed
+        while unparsed and not self._held and not self.transport.is_closing():
+            if self._asked is None and self._answer is None:
+                self.close()
+            elif self._pieces > MAX_PIECES:
+                self._heard = self._loop.time()
+                self.transport.pause_reading()
+                self._loop.call_later(PAUSE_SECONDS, self._parse_on)
+                return
+            else:
+                before = self._pieces
+                self._parse(unparsed.take())
+                unparsed.fit(self._pieces - before)
+        if self.transport.is_closing():
+            unparsed.drop()
+        elif not unparsed and not self._held:
+            self.transport.resume_reading()
+
+    def _parse(self, data: bytes) -> None:
         self._no_body += len(data)
         try:
             self._parser.feed_data(data)
         except HttpParserError:
-            self._fail(NotHttp("it does not speak HTTP"))
+            self._fail(NotHttp("it is not HTTP"))
             return
         if self._no_body > HEAD_BYTES:
-            self._fail(NotHttp("its answer has too long a head"))
+            self._fail(NotHttp(f"its head is larger than {HEAD_BYTES:,} bytes"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the waiting exchange: complete if its body ends with the connection, else failed."""
@@ -260,6 +305,9 @@ class HttpConnection(asyncio.Protocol):
             self._pairs = []
             return
         self._no_body = 0
+        if len(self._pairs) > MOST_HEADERS:
+            self._fail(NotHttp(f"it has more than {MOST_HEADERS} headers"))
+            return
         names = frozenset([name for name, _ in self._pairs])
         self._to_the_end = names.isdisjoint((b"content-length", b"transfer-encoding"))
         kinds = [value for name, value in self._pairs if name == b"content-type"]
@@ -274,6 +322,7 @@ class HttpConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._no_body = 0
+        self._pieces += 1
         answer = self._answer
         if answer is None:
             return

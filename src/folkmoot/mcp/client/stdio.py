@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 ENDED: Final = "The server has ended."
 GRACE_SECONDS: Final = 2.0
-LITTLE_JUNK: Final = 128 * 1024
+LITTLE_JUNK: Final = 32 * 1024
+JUNK_LINE: Final = 64
+"""A line that is no message costs as much as so many bytes, however short it is."""
 REST_SECONDS: Final = 0.5
 """How long the last words of a server that has ended may be on their way."""
 FATE_SECONDS: Final = 0.2
@@ -168,6 +170,8 @@ class StdioLink(ServerLink):
             envelope, self._ahead = self._ahead or self._next(), None
             if envelope is not None:
                 return envelope
+            if self._junk > LITTLE_JUNK:
+                continue
             if self._reader is None or self._reader.ended:
                 if not self.fate:
                     self.fate = await self._learn_fate()
@@ -185,8 +189,8 @@ class StdioLink(ServerLink):
         return f"The server was ended by {name}."
 
     def _next(self) -> MessageEnvelope[Any] | None:
-        """The next message already read."""
-        while True:
+        """The next message already read, unless there is much before it that is none."""
+        while self._junk <= LITTLE_JUNK:
             try:
                 line = self._lines.take()
             except MessageTooLarge as error:
@@ -206,7 +210,7 @@ class StdioLink(ServerLink):
                 message = decode_message(line, self.limits)
             except MessageError as error:
                 self.strays.note(error)
-                self._junk += len(line)
+                self._junk += len(line) + JUNK_LINE
                 answer = self._unreadable(answered_id(line), error)
                 if answer is not None:
                     return self.envelope_of(answer)
@@ -214,6 +218,7 @@ class StdioLink(ServerLink):
             if type(message) is Response:
                 self._open_requests.answered(message.id)
             return self.envelope_of(message)
+        return None
 
     def _unreadable(self, message_id: MessageId | None, error: FolkmootError) -> Response | None:
         """The answer to a request whose own answer cannot be passed on."""

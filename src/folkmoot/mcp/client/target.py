@@ -126,7 +126,8 @@ class HttpTarget:
         if isinstance(error, ServerSilent):
             return ServerTimeout(f"The server at {self.shown} did not answer in time.")
         if isinstance(error, NotHttp):
-            return ServerAnswerInvalid(f"What the server at {self.shown} answers is not HTTP.")
+            words = f"The answer of the server at {self.shown} cannot be read: {error.words}."
+            return ServerAnswerInvalid(words)
         failure = ServerUnreachable(f"The server at {self.shown} cannot be reached: {error.words}.")
         failure.unsent = error.unsent
         return failure
