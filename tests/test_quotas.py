@@ -208,7 +208,7 @@ def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_websock
                 assert told["payload"]["error"] == "quota_exceeded"
                 assert told["payload"]["limit"] == 100_000
             async with there.joined(ann.token) as seat:
-                assert "of your quota (room_bytes_per_account)" in seat.welcome["quota_warning"]
+                assert "of what you can store in rooms" in seat.welcome["quota_warning"]
 
     run(main())
 
@@ -398,7 +398,7 @@ def test_a_quota_of_0_is_none(tmp_path: Path) -> None:
 def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent() -> None:
     assert warning("mail_bytes_per_account", QuotaUse(799, 1_000)) is None
     assert warning("mail_bytes_per_account", QuotaUse(900, 0)) is None
-    told = "You have used 80% of your quota (mail_bytes_per_account): 800 bytes of 1000 bytes."
+    told = "You have used 80% of what you can store as mail: 800 bytes of 1000 bytes."
     assert warning("mail_bytes_per_account", QuotaUse(800, 1_000)) == told
     urgent = warning("mail_bytes_per_account", QuotaUse(900, 1_000))
     assert urgent is not None

@@ -39,7 +39,7 @@ MAIL_SIZE: Final = f"{MAIL_BYTES} + LENGTH(ciphertext)"
 DISK_SECONDS: Final = 1.0
 """How long a look at the free space of the disk is good for."""
 
-_ASK: Final = "ask the operator to raise quotas.{quota}."
+_ASK: Final = "ask the operator for more."
 SENTENCES: Final = {
     "mail_bytes_per_account": "The mail you sent takes {used}, and one account may store {limit}. "
     "Delete some of it, or " + _ASK,
@@ -48,8 +48,7 @@ SENTENCES: Final = {
     "room_bytes_per_account": "Your messages in rooms take {used}, and one account may store "
     "{limit}. Delete rooms you no longer need, or " + _ASK,
     "owned_bytes": "The rooms of this room's owner take {used}, and those of one account may take "
-    "{limit}. The owner can delete rooms, or ask the operator to raise "
-    "quotas.room_bytes_per_account.",
+    "{limit}. The owner can delete rooms, or " + _ASK,
     "all_rooms_bytes": "The hub stores {used} of room messages, and may store {limit}. Delete "
     "rooms you no longer need, or " + _ASK,
     "invites_per_account": "{used} of your invites are not claimed yet, and one account may have "
@@ -59,11 +58,14 @@ SENTENCES: Final = {
     "tokens_per_account": "You would have {used} tokens, and one account may have {limit}. Revoke "
     "some, or " + _ASK,
     "min_free_disk_bytes": "The disk of the hub has {used} free, and {limit} must stay free, so "
-    "nothing new is stored. Delete what you no longer need, and tell the operator. Setting: "
-    "quotas.{quota}.",
+    "nothing new is stored. Delete what you no longer need, and tell the operator.",
 }
 """What happened and what to do, by the quota; amounts are filled in."""
 
+WHAT: Final = {
+    "mail_bytes_per_account": " as mail",
+    "room_bytes_per_account": " in rooms",
+}
 COUNTED: Final = frozenset({"invites_per_account", "guests_per_account", "tokens_per_account"})
 """The quotas that are no bytes."""
 
@@ -140,7 +142,7 @@ def warning(quota: str, use: QuotaUse) -> str | None:
     if use.part < NEAR:
         return None
     told = f"{shown(quota, use.used)} of {shown(quota, use.limit)}"
-    sentence = f"You have used {use.part:.0%} of your quota ({quota}): {told}."
+    sentence = f"You have used {use.part:.0%} of what you can store{WHAT.get(quota, '')}: {told}."
     if use.part < URGENT:
         return sentence
     return f"{sentence} Delete what you no longer need, or ask the operator to raise it."
@@ -177,9 +179,7 @@ class Quotas:
         """The error that says which quota is used up, and what to do."""
         setting = "room_bytes_per_account" if quota == "owned_bytes" else quota
         self.refused[setting] += 1
-        sentence = SENTENCES[quota].format(
-            quota=setting, used=shown(quota, used), limit=shown(quota, limit)
-        )
+        sentence = SENTENCES[quota].format(used=shown(quota, used), limit=shown(quota, limit))
         return QuotaExceeded(sentence, quota=setting, limit=limit, used=used)
 
     def check_disk(self) -> None:

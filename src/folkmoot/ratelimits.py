@@ -253,10 +253,11 @@ def hashed(key: str) -> str:
 
 
 def rate_limited(sentence: str, wait: float, setting: str = "") -> RateLimited:
-    """The error that says what is too much, when to try again, and which setting can be raised."""
+    """The error that says what is too much and when to try again; its data names the setting."""
     seconds = max(1, math.ceil(wait - ROUNDING))
-    named = f" Setting: {setting}." if setting else ""
-    return RateLimited(f"{sentence} Try again in {in_words(seconds)}.{named}", retry_after=seconds)
+    named = {"setting": setting} if setting else {}
+    told = f"{sentence} Try again in {in_words(seconds)}."
+    return RateLimited(told, retry_after=seconds, **named)
 
 
 def in_words(seconds: int) -> str:

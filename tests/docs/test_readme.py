@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
+
+from folkmoot.cli.credentials import hub_at
 from tests.cli.terminal import Terminal
+from tests.conformance.node import node_or_skip
 from tests.docs.pages import pages
 from tests.forge import forked
 from tests.process import Process, environment
@@ -93,3 +99,90 @@ def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path: Path
                     ada.wait_for("1 proposal: Tab").type("\t").wait_for("a approve").type("a")
                     ada.wait_for(ANSWER)
                     bob.wait_for(ANSWER)
+
+
+@pytest.mark.long
+def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path: Path) -> None:
+    node = node_or_skip()
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "npx").write_text(NPX.format(node=node.binary, modules=node.modules))
+    (programs / "npx").chmod(0o755)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/activate").touch()
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environ = environment(
+        PATH=path, HOME=str(tmp_path), FOLKMOOT_CREDENTIALS=str(tmp_path / "keys.json")
+    )
+    environ.pop("GITHUB_TOKEN", None)
+
+    def paste(beginning: str, **changes: str) -> subprocess.Popen[str]:
+        (text,) = (
+            block.text
+            for block in pages()[PAGE].blocks
+            if block.language == "sh" and beginning in block.text
+        )
+        for old, new in {"127.0.0.1:8400": f"127.0.0.1:{port}", **changes}.items():
+            text = text.replace(old, new)
+        return subprocess.Popen(
+            ["/bin/bash", "-ec", text], cwd=tmp_path, env=environ, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    with Process(tmp_path / ".folkmoot") as hub:
+        hub_at(f"http://127.0.0.1:{hub.port}").create_account("bob")
+        adding = paste("backends add files")
+        out, _ = adding.communicate(timeout=60)
+        assert adding.returncode == 0, out
+        assert (tmp_path / "notes").is_dir()
+        proxy = paste("folkmoot proxy")
+        try:
+            assert proxy.stdout is not None
+            while f":{port}" not in (line := proxy.stdout.readline()):
+                assert line, "the proxy ended"
+            calling = paste("folkmoot tape show")
+            out, _ = calling.communicate(timeout=60)
+            assert calling.returncode == 0, out
+            assert "Echo: hello" in out
+            assert "tools/call echo" in out
+            # The page says that this one needs a token; without it, nothing is half done.
+            url = f"http://127.0.0.1:{port}/mcp"
+            refused = paste("backends add github", **{"https://api.githubcopilot.com/mcp/": url})
+            out, _ = refused.communicate(timeout=60)
+            assert refused.returncode != 0
+            assert "the variable GITHUB_TOKEN is not set" in out
+            environ["GITHUB_TOKEN"] = "ghp_of_a_test"
+            adding = paste(
+                "backends add github",
+                **{"https://api.githubcopilot.com/mcp/": f"{url} --no-test"},
+            )
+            out, _ = adding.communicate(timeout=60)
+            assert adding.returncode == 0, out
+        finally:
+            proxy.terminate()
+            proxy.communicate(timeout=60)
+
+
+NPX = """#!/bin/sh
+# As npx does with packages that are there already.
+shift
+package=$1
+shift
+exec {node} {modules}/$package/dist/index.js "$@"
+"""
+
+
+def test_every_block_of_the_readme_for_a_new_terminal_finds_the_command() -> None:
+    blocks = [block.text for block in pages()[PAGE].blocks if block.language == "sh"]
+    first = {text.splitlines()[0] for text in blocks if "folkmoot " in text}
+    # Those without it go on in a terminal that another block opened.
+    assert first == {
+        ". .venv/bin/activate",
+        "folkmoot room create square",
+        "mkdir -p ~/notes",
+        "folkmoot backends add github --url https://api.githubcopilot.com/mcp/ \\",
+    }
+    assert {"1 proposal: Tab", "export GITHUB_TOKEN=…"} <= set(pages()[PAGE].code)

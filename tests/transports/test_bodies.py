@@ -106,9 +106,9 @@ def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
             assert answer.status == 413
             assert answer.json()["error"] == {
                 "code": "body_too_large",
-                "message": "Without a valid token a request's body may have at most 65,536 bytes. "
-                "Setting: http.max_anonymous_body_bytes.",
+                "message": "Without a valid token a request's body may have at most 65,536 bytes.",
                 "limit": 65_536,
+                "setting": "http.max_anonymous_body_bytes",
             }
             assert (await post(hub.port, b"x" * 64 * KIB, headers)).text == "65536"
             assert (await post(hub.port, b"x" * 900 * KIB, ME)).text == str(900 * KIB)

@@ -24,8 +24,8 @@ def check_pending(message: str, most: int) -> bytes:
     """The bytes of a message that is to wait for whoever is invited."""
     if len(message) > most:
         raise ArgumentInvalid(
-            f"message has {len(message):,} characters; at most {most:,} are allowed. Setting: "
-            "mail.max_body_characters.",
+            f"message has {len(message):,} characters; at most {most:,} are allowed.",
+            setting="mail.max_body_characters",
             field="message",
         )
     try:

@@ -47,7 +47,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     as many as the bytes hold.
     """
     settings: tuple[str, str, str] = ("", "", "")
-    """The settings that the three come from, which errors name; empty where they come from none."""
+    """The settings that the three come from, for the data of errors; empty if from none."""
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -95,7 +95,8 @@ def check_amount(raw: bytes, limits: Limits) -> None:
     if looked_at and is_too_much(raw, limits.values):
         raise MessageTooLarge(
             f"The message has more than {limits.values:,} values, or a number with hundreds "
-            "of digits." + _named(limits.settings[2])
+            "of digits.",
+            **_setting(limits.settings[2]),
         )
 
 
@@ -128,8 +129,8 @@ def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS, *, counted: bool = False
     """Decode one strict JSON value: valid UTF-8, no duplicate names, within the limits."""
     if len(raw) > limits.message_bytes:
         raise MessageTooLarge(
-            f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted."
-            + _named(limits.settings[0])
+            f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted.",
+            **_setting(limits.settings[0]),
         )
     if not counted:
         check_amount(raw, limits)
@@ -206,14 +207,14 @@ def _depth(value: Any) -> int:
 
 def _too_deep(limits: Limits) -> NestingTooDeep:
     return NestingTooDeep(
-        f"Objects and arrays are nested more than {limits.nesting} levels deep."
-        + _named(limits.settings[1]),
+        f"Objects and arrays are nested more than {limits.nesting} levels deep.",
         nesting=limits.nesting,
+        **_setting(limits.settings[1]),
     )
 
 
-def _named(setting: str) -> str:
-    return f" Setting: {setting}." if setting else ""
+def _setting(name: str) -> dict[str, str]:
+    return {"setting": name} if name else {}
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

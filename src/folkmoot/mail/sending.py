@@ -41,7 +41,7 @@ from folkmoot.quotas import MAIL_BYTES, Quotas
 TAG_BYTES = 16
 LONGEST_CHARACTER = 4
 """Bytes that one character of a body takes at most."""
-SETTING = "Setting: mail.max_body_characters."
+SETTING = "mail.max_body_characters"
 MAILBOX: Final = "mail."
 """Begins the subject of a mailbox; see `waiting.subject_of_mailbox`."""
 SENT_BY: Final = SENT.removesuffix("*")
@@ -239,8 +239,9 @@ def check_body(body: str, longest: int) -> str:
         raise ArgumentInvalid("body must not be empty.", field="body")
     if len(body) > longest:
         raise ArgumentInvalid(
-            f"body has {len(body):,} characters; at most {longest:,} are allowed. {SETTING}",
+            f"body has {len(body):,} characters; at most {longest:,} are allowed.",
             field="body",
+            setting=SETTING,
         )
     try:
         body.encode()
@@ -258,8 +259,9 @@ def check_payload(payload: GivenPayload, longest: int) -> EncryptedPayload:
     if not TAG_BYTES <= len(ciphertext) <= most:
         raise ArgumentInvalid(
             f"encrypted_payload.ciphertext must have {TAG_BYTES} to {most:,} bytes: no box is "
-            f"shorter. {SETTING}",
+            "shorter.",
             field="encrypted_payload.ciphertext",
+            setting=SETTING,
         )
     if len(decode("encrypted_payload.nonce", payload.nonce)) != NONCE_BYTES:
         raise ArgumentInvalid(

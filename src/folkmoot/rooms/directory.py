@@ -166,7 +166,7 @@ class Directory:
         async def unit(tx: Tx) -> RoomRecord:
             most = self.options.max_rooms_each
             if not await may_own_another(tx, account.id, most):
-                raise TooManyRooms(f"You already own {most} rooms. Setting: rooms.max_rooms_each.")
+                raise TooManyRooms(f"You already own {most} rooms.", setting="rooms.max_rooms_each")
             grants = await self._resolve(tx, account.id, spec.grants)
             record = RoomRecord(
                 id=0,

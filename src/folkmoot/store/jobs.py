@@ -95,7 +95,7 @@ class JobQueue:
             self.require_open()
         if self._jobs.qsize() >= self._limit:
             raise StoreOverloaded(
-                f"More than {self._limit:,} {self._noun} are waiting. Setting: store.queue."
+                f"More than {self._limit:,} {self._noun} are waiting.", setting="store.queue"
             )
         caller: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(Job(unit, caller))

@@ -303,11 +303,11 @@ class _Body(Struct, eq=False):
         else:
             key = "account " + (self._caller or "")
         if limit.bounds.arriving and limit.arriving[key] >= limit.bounds.arriving:
-            why = (
-                "Too many requests from you are half received; finish them first. Setting: "
-                "http.max_connections_per_address."
+            error = ConnectionsExceeded(
+                "Too many requests from you are half received; finish them first.",
+                setting="http.max_connections_per_address",
+                retry_after=BODY_RETRY_SECONDS,
             )
-            error = ConnectionsExceeded(why, retry_after=BODY_RETRY_SECONDS)
             raise limit.refused("arriving", error)
         if limit.bounds.total_bytes and limit.announced[key] + announced > limit.account_bytes:
             raise self._account_is_full()
@@ -320,11 +320,11 @@ class _Body(Struct, eq=False):
             _subtract(limit.announced, key, announced)
 
     def _account_is_full(self) -> FolkmootError:
-        why = (
-            "Your requests in progress have too many bytes; wait until some are answered. "
-            "Setting: http.max_bodies_bytes."
+        error = ConnectionsExceeded(
+            "Your requests in progress have too many bytes; wait until some are answered.",
+            setting="http.max_bodies_bytes",
+            retry_after=BODY_RETRY_SECONDS,
         )
-        error = ConnectionsExceeded(why, retry_after=BODY_RETRY_SECONDS)
         return self._limit.refused("account", error)
 
     async def _hold(self, fresh: int) -> None:
@@ -336,11 +336,12 @@ class _Body(Struct, eq=False):
             await self._check_size(self._held)
         crowded = self._held > SMALL_BODY_BYTES and limit.is_full_for_strangers
         if limit.total > limit.most or (crowded and await self._is_stranger()):
-            why = (
-                "The hub is reading as many requests as it can; try again in a moment. Setting: "
-                "http.max_bodies_bytes."
+            error = HubFull(
+                "The hub is reading as many requests as it can; try again in a moment.",
+                setting="http.max_bodies_bytes",
+                retry_after=BODY_RETRY_SECONDS,
             )
-            raise limit.refused("total", HubFull(why, retry_after=BODY_RETRY_SECONDS))
+            raise limit.refused("total", error)
         if self._caller and limit.is_full_for(self._caller):
             raise self._account_is_full()
 
@@ -350,11 +351,9 @@ class _Body(Struct, eq=False):
             raise self._limit.refused("bytes", too_large(bounds.body_bytes))
         if bounds.anonymous_bytes and await self._is_stranger():
             most = self._limit.anonymous_bytes
-            why = (
-                f"Without a valid token a request's body may have at most {most:,} bytes. Setting: "
-                "http.max_anonymous_body_bytes."
-            )
-            raise self._limit.refused("anonymous_bytes", BodyTooLarge(why, limit=most))
+            why = f"Without a valid token a request's body may have at most {most:,} bytes."
+            error = BodyTooLarge(why, limit=most, setting="http.max_anonymous_body_bytes")
+            raise self._limit.refused("anonymous_bytes", error)
         if bounds.rate is not None and size > self._taken and not await self._is_stranger():
             now, fresh = asyncio.get_running_loop().time(), size - self._taken
             try:
@@ -382,9 +381,9 @@ class _Body(Struct, eq=False):
             setting = "http.max_anonymous_body_values" if anonymous else "http.max_body_values"
             why = (
                 f"{who} request's body may hold at most {most:,} JSON values, and no number of "
-                f"hundreds of digits. Setting: {setting}."
+                "hundreds of digits."
             )
-            raise self._limit.refused("values", BodyTooLarge(why, limit=most))
+            raise self._limit.refused("values", BodyTooLarge(why, limit=most, setting=setting))
 
 
 def _subtract(counts: Counter[str], key: str, number: int) -> None:
@@ -395,8 +394,8 @@ def _subtract(counts: Counter[str], key: str, number: int) -> None:
 
 def too_large(most: int) -> BodyTooLarge:
     """The refusal of a body that is larger than any may be."""
-    why = f"The request's body is larger than {most:,} bytes. Setting: http.max_body_bytes."
-    return BodyTooLarge(why, limit=most)
+    why = f"The request's body is larger than {most:,} bytes."
+    return BodyTooLarge(why, limit=most, setting="http.max_body_bytes")
 
 
 def body_at_once(receive: Receive) -> bytes | None:

@@ -261,8 +261,8 @@ class OpenConnections:
             return
         if self._per_account and self._of_account[account] >= self._per_account:
             raise ConnectionsExceeded(
-                f"You have {self._per_account} connections open; close some. Setting: "
-                "http.max_connections_per_account.",
+                f"You have {self._per_account} connections open; close some.",
+                setting="http.max_connections_per_account",
                 retry_after=BODY_RETRY_SECONDS,
             )
         self._count(peer, -1)
@@ -316,8 +316,8 @@ class OpenConnections:
         """What answers a request for which there is no room, because of a setting."""
         what = "your address" if setting == PER_ADDRESS else "the hub"
         error = HubFull(
-            f"There are as many connections as {what} may have; try again in a moment. Setting: "
-            f"{setting}.",
+            f"There are as many connections as {what} may have; try again in a moment.",
+            setting=setting,
             retry_after=BODY_RETRY_SECONDS,
         )
         headers = {"connection": "close", **retry_after(error)}

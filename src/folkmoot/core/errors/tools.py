@@ -64,8 +64,8 @@ class UnknownTool(ToolError, code="unknown_tool", http=404):
 class ArgumentInvalid(ToolError, code="argument_invalid"):
     """An argument has a value the tool does not take; the message names it."""
 
-    def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(message, field=field)
+    def __init__(self, message: str, *, field: str, **data: Any) -> None:
+        super().__init__(message, field=field, **data)
 
 
 class RateLimited(ToolError, code="rate_limited", http=429, close=CloseCode.OVER_RATE):

@@ -250,7 +250,6 @@ def is_listening(event_id: str) -> bool:
     return named is not None and named[2] == LISTENING
 
 
-LOST: Final = f"{UNKNOWN} Settings: mcp.resume_seconds, mcp.max_stream_bytes."
 GONE: Final = (
     "This stream cannot be resumed: the process that had it has ended. Its call may or may not "
     "have been done. Open a new session with initialize."
@@ -322,7 +321,7 @@ class SessionStreams:
         named, streams = EVENT.fullmatch(event_id), self._server.streams
         if named is not None and streams is not None and named[1] != streams.boot_id:
             return SessionNotFound(GONE)
-        return EventUnknown(LOST)
+        return EventUnknown(UNKNOWN, setting="mcp.max_stream_bytes")
 
     def _can_resume(self, session: HandshakeSession) -> bool:
         return self._server.streams is not None and session.version >= FIRST_VERSION

@@ -38,7 +38,7 @@ class Gatherer(Generic[K, V]):
         """What is answered to a question by a statement that begins after this call."""
         if len(self._waiting) >= self._most_waiting:
             raise StoreOverloaded(
-                f"More than {self._most_waiting:,} reads are waiting. Setting: store.queue."
+                f"More than {self._most_waiting:,} reads are waiting.", setting="store.queue"
             )
         answer: asyncio.Future[V] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, answer))

@@ -243,7 +243,7 @@ class PostgresStore(Transactions):
         self._require_open()
         if self._writes >= self._queue:
             raise StoreOverloaded(
-                f"More than {self._queue:,} writes are waiting. Setting: store.queue."
+                f"More than {self._queue:,} writes are waiting.", setting="store.queue"
             )
         self._writes += 1
         commit = self._run_single if single else partial(self._commit, any_order=any_order)
@@ -254,7 +254,7 @@ class PostgresStore(Transactions):
         self._require_open()
         if self._reads >= self._queue:
             raise StoreOverloaded(
-                f"More than {self._queue:,} reads are waiting. Setting: store.queue."
+                f"More than {self._queue:,} reads are waiting.", setting="store.queue"
             )
         self._reads += 1
         return await self._start(self._until_read(query))

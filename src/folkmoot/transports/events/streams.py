@@ -250,14 +250,14 @@ class EventStreams:
         each = 0 if own is None else len(own.followers)
         if own is not None and each >= self._most_each and not self._drop_unread(own):
             raise ConnectionsExceeded(
-                f"You follow events on {each} connections; close some. Setting: "
-                "events.max_streams_per_account.",
+                f"You follow events on {each} connections; close some.",
+                setting="events.max_streams_per_account",
                 retry_after=EVENTS_RETRY_SECONDS,
             )
         if self._count >= self._most and not any(map(self._drop_unread, [*self._own.values()])):
             raise HubFull(
-                "Events are followed on as many connections as the hub may have. Setting: "
-                "events.max_streams.",
+                "Events are followed on as many connections as the hub may have.",
+                setting="events.max_streams",
                 retry_after=EVENTS_RETRY_SECONDS,
             )
 

@@ -133,7 +133,8 @@ class Sessions:
         if self._nobodys[address] + elsewhere >= self._most_nobodys:
             raise TooManySessions(
                 f"{self._most_nobodys} sessions without an account are open from your address; "
-                "close some, or connect with a token. Setting: mcp.max_anonymous_sessions."
+                "close some, or connect with a token.",
+                setting="mcp.max_anonymous_sessions",
             )
 
     def to_make_room(self, *, stranger: bool, elsewhere: int = 0) -> McpSession | None:
@@ -143,8 +144,8 @@ class Sessions:
         """
         if len(self._sessions) + elsewhere >= self._most:
             raise HubFull(
-                "The hub has as many sessions open as it may; try again in a moment. Setting: "
-                "mcp.max_sessions.",
+                "The hub has as many sessions open as it may; try again in a moment.",
+                setting="mcp.max_sessions",
                 retry_after=SESSION_RETRY_SECONDS,
             )
         full = len(self._sessions) >= self._most_in_memory
@@ -153,8 +154,8 @@ class Sessions:
         idle = [session for session in self._strangers.values() if not session.in_flight]
         if not idle:
             raise HubFull(
-                "The hub has as many sessions open as it can; try again in a moment. Setting: "
-                "mcp.max_session_bytes.",
+                "The hub has as many sessions open as it can; try again in a moment.",
+                setting="mcp.max_session_bytes",
                 retry_after=SESSION_RETRY_SECONDS,
             )
         return max(idle, key=lambda session: self._nobodys[session.address])
@@ -182,8 +183,8 @@ class Sessions:
     def too_many(self) -> TooManySessions:
         """What a user is told who uses as many sessions as they may have."""
         return TooManySessions(
-            f"You have {self._most_of_one} sessions in use; close some. Setting: "
-            "quotas.sessions_per_account."
+            f"You have {self._most_of_one} sessions in use; close some.",
+            setting="quotas.sessions_per_account",
         )
 
     def open(

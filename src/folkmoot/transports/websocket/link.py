@@ -43,12 +43,8 @@ class ConnectionState(Enum):
     LOST = auto()
 
 
-UNREAD: Final = (
-    f"{CLOSE_REASONS[CloseCode.TOO_SLOW]} Settings: limits.unsent_bytes, limits.unsent_frames."
-)
-UNFINISHED: Final = (
-    "A message came in part, and its memory is needed; resume. Setting: limits.unfinished_bytes."
-)
+UNREAD: Final = CLOSE_REASONS[CloseCode.TOO_SLOW]
+UNFINISHED: Final = "A message came in part, and its memory is needed; resume."
 
 OPEN: Final = ConnectionState.OPEN
 """Asked for with every message, and to look up a member of an enum is slow."""
