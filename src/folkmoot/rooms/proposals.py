@@ -50,7 +50,8 @@ _OPEN: Final = (
     "SELECT p.room_id, p.id, p.seq, p.kind, p.proposer, p.recipients, p.rejected_by, p.at, p.until "
     "FROM room_members m CROSS JOIN room_proposals p "
     "WHERE p.room_id = m.room_id AND m.account_id = ? AND m.state IN ('member', 'invited') "
-    "AND p.until > ? AND p.proposer <> ? ORDER BY p.until LIMIT ?"
+    "AND p.until > ? AND p.proposer <> ? AND EXISTS (SELECT 1 FROM room_messages s "
+    "WHERE s.room_id = p.room_id AND s.seq = p.seq) ORDER BY p.until LIMIT ?"
 )
 _ROOMS: Final = (
     "SELECT r.id, r.name, r.capabilities, r.grants, m.role, g.capabilities FROM rooms r "
