@@ -31,6 +31,7 @@ ROOM = {
         "mcpx.withdraw.proposal",
         "reasoning.*",
         "participant.status",
+        "participant.compact-done",
     ],
     "policy": {
         "quorum": 1,

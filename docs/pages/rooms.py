@@ -78,6 +78,8 @@ DOES: Final = {
     "participant.resume": "Ends the pauses of those in `to`, or all of them.",
     "chat.message": "Counts towards the chat rate and the loop guard.",
     f"mcp.notification.{chat.METHOD}": "The same.",
+    "chat.acknowledge": "Must name one message of the room in `correlation_id`.",
+    "chat.cancel": "The same; the message must be the sender's own.",
     f"mcp.notification.{CANCELLED}": "Closes the request without an answer.",
     f"mcp.notification.{PROGRESS}": "Goes to whoever asked, and keeps the request open longer.",
 }

@@ -344,3 +344,27 @@ def test_run_serves_until_cancelled_and_keeps_nothing() -> None:
                 serving.cancel()
 
     run(main())
+
+
+@pytest.mark.requirement("participant.pause-enforced")
+def test_a_call_to_an_agent_that_is_paused_runs_when_it_is_resumed() -> None:
+    async def main() -> None:
+        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
+            ran: list[int] = []
+
+            @bob.tool
+            def act(n: int) -> int:
+                ran.append(n)
+                return n
+
+            assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+            await alice.pause("bob")
+            async with asyncio.TaskGroup() as tasks:
+                call = tasks.create_task(alice.call("bob", "act", {"n": 2}))
+                await eventually(lambda: bool(bob._service._waiting))
+                assert ran == [1]
+                await alice.resume("bob")
+                assert (await call).text == "2"
+            assert ran == [1, 2]
+
+    run(main())

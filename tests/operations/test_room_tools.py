@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import TokenInvalid
+from folkmoot.core.errors import RoomNotFound, TokenInvalid
 from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.operations import CATALOGUE, Caller, Services
 from folkmoot.operations.dispatch import Dispatcher
@@ -22,6 +23,7 @@ from folkmoot.operations.rooms import messages
 from folkmoot.operations.rooms.messages import GROUP_NAMES, group_of
 from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import RoomOptions, visitor_of
+from tests.client.support import eventually
 from tests.harness import run
 from tests.rooms.gathering import QUIET, Gathering, chat, gathering
 
@@ -337,6 +339,44 @@ def test_whoever_is_put_out_while_waiting_reads_no_more(tmp_path: Path) -> None:
     at_work(tmp_path, body)
 
 
+@pytest.mark.requirement("room.read-waits")
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
+    tmp_path: Path, durable: bool
+) -> None:
+    async def body(office: Office) -> None:
+        ann, bob = await office.people("ann", "bob")
+        await ann.call("room/create", name="square", durable=durable)
+        await bob.call("room/join", room="square")
+        here, writing, gone = office.here, threading.Event(), threading.Event()
+
+        async def busy(_: Any) -> None:
+            # In the writer's thread.
+            writing.set()
+            gone.wait(30)
+
+        live = next(iter(here.rooms._live))
+        async with asyncio.TaskGroup() as tasks:
+            reading = here.rooms.messages(visitor_of(bob.account), "square", wait=LONG)
+            read = asyncio.gather(reading, return_exceptions=True)
+            told = tasks.create_task(bob.result("room/read", {"room": "square", "wait": LONG}))
+            await eventually(lambda: len(live._waiters) == 2)
+            # The room's record is still there when its readers are woken.
+            tasks.create_task(here.store.write(busy))
+            await asyncio.to_thread(writing.wait, 30)
+            tasks.create_task(here.rooms.delete(visitor_of(ann.account), "square"))
+            try:
+                (found,) = await read
+                assert isinstance(found, RoomNotFound), found
+                payload, is_error = await told
+            finally:
+                gone.set()
+        assert is_error, payload
+        assert payload["code"] == "room_not_found"
+
+    at_work(tmp_path, body)
+
+
 @pytest.mark.requirement("room.tools")
 def test_a_fulfilment_asks_for_exactly_what_was_proposed(tmp_path: Path) -> None:
     async def body(office: Office) -> None:
@@ -488,12 +528,33 @@ def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(tmp_path:
     at_work(tmp_path, body)
 
 
-def test_an_older_proposal_is_found_when_it_is_no_longer_in_the_history(tmp_path: Path) -> None:
+@pytest.mark.requirement("asks.reason")
+@pytest.mark.parametrize("durable", [True, False])
+def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_not_offered(
+    tmp_path: Path, durable: bool
+) -> None:
     async def body(office: Office) -> None:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square", durable=False)
+        ann, bob, cid = await office.people("ann", "bob", "cid")
+        rooms, owner = office.here.rooms, visitor_of(ann.account)
+
+        async def offered() -> list[int]:
+            waiting = await rooms.waiting(owner, "square")
+            ear, live = await office.here.join(owner)
+            live.left(ear)
+            told = ear.heard[0]["payload"]["waiting"]["proposals"]
+            asked = (await rooms.asks.open_for(owner)).proposals
+            return [len(waiting.proposals), len(told), len(asked)]
+
+        await ann.call("room/create", name="square", durable=durable)
+        await cid.say("first")
         made = await bob.call("room/propose", room="square", method="ping", to="gateway")
+        assert await offered() == [1, 1, 1]
         await bob.say(*"abcdefgh")
+        await rooms._upkeep.round()
+        # It went though an older message is kept: Bob has most of them.
+        page = await rooms.messages(owner, "square", after=0, limit=1)
+        assert msgspec.json.decode(page.messages[0])["seq"] == 1
+        assert await offered() == [0, 0, 0]
         (shown,) = (await ann.call("room/proposals", room="square"))["proposals"]
         assert (shown["proposal"], shown["state"]) == (made["proposal"], "open")
         assert "params" not in shown
@@ -502,7 +563,7 @@ def test_an_older_proposal_is_found_when_it_is_no_longer_in_the_history(tmp_path
         assert told["error"].startswith("The room no longer keeps this proposal")
         await ann.call("room/decide", **decide, decision="reject", reason="Too late.")
 
-    at_work(tmp_path, body, RoomOptions(chat={}, memory_messages=5))
+    at_work(tmp_path, body, RoomOptions(chat={}, memory_messages=5, keep_messages=5))
 
 
 def test_proposals_are_listed_in_parts(tmp_path: Path) -> None:

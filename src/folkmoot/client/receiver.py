@@ -26,6 +26,8 @@ from folkmoot.client.service import ToolServer
 from folkmoot.core.errors import AnswerLost, FolkmootError
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
 
+RESUMED: Final = "system.participant.resumed"
+
 
 class MessageReceiver:
     """Routes each message to its readers, and keeps the state of the room."""
@@ -164,6 +166,10 @@ class MessageReceiver:
         else:
             self._proposals.hear_expired(message)
 
+    def _held(self, message: Message) -> None:
+        if message.kind == RESUMED and message.payload.get("participant") == self.me.id:
+            self._service.hear_resumed()
+
     def _presence(self, message: Message) -> None:
         with suppress(msgspec.ValidationError):
             who = msgspec.convert(message.payload.get("participant"), Participant)
@@ -183,6 +189,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "mcpx.reject": MessageReceiver._rejected,
     "mcpx.withdraw": MessageReceiver._withdrawn,
     "system.proposal": MessageReceiver._ended,
+    "system.participant": MessageReceiver._held,
     "system.presence": MessageReceiver._presence,
 }
 """The kinds the client itself listens for; of every other one only the author hears."""

@@ -24,6 +24,7 @@ from folkmoot.core.errors import (
     ArgumentInvalid,
     FolkmootError,
     NotServing,
+    ParticipantPaused,
     RateLimited,
     RequestBegun,
     RequestNotOpen,
@@ -93,6 +94,7 @@ class ToolServer:
         self._serving = False
         self._begins = False
         self._live = False
+        self._resumes = 0
 
     def told_serving(self, serving: ServingState | None, listed: Waiting | ServingNotice) -> None:
         """Whether this connection serves, and what is open; a hub that says nothing lets all."""
@@ -173,6 +175,11 @@ class ToolServer:
                 self._others[id_] = request
             self._cancel(id_)
 
+    def hear_resumed(self) -> None:
+        """We were paused, and may begin something again."""
+        self._resumes += 1
+        self._go_on()
+
     def hear_ended(self, message: Message) -> None:
         """A request was answered for us, or cancelled: nobody waits for our answer."""
         for id_ in message.correlation_id:
@@ -225,12 +232,17 @@ class ToolServer:
         if not self._begins or request.payload.get("method") != TOOLS_CALL:
             return True
         while True:
+            resumes = self._resumes
             id_ = self._begun[request.id] = uuid4().hex
             try:
                 await self._begin(id_, request)
             except NotServing:
                 if self._serving:
                     # It is ours again since.
+                    continue
+                self._waiting[request.id] = request
+            except ParticipantPaused:
+                if self._resumes != resumes:
                     continue
                 self._waiting[request.id] = request
             except RequestBegun:

@@ -257,6 +257,12 @@ def _carry(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[st
     return kind
 
 
+def _mark(kind: Kind, payload: Payload, to: Sequence[str], about: Sequence[str]) -> Kind:
+    if len(about) != 1:
+        raise CorrelationRequired("Exactly one chat message must be named in 'correlation_id'.")
+    return _carry(kind, payload, to, about)
+
+
 def _disguised(kind: Kind) -> PayloadInvalid:
     return PayloadInvalid(f"An MCP message cannot travel as {kind.base}.")
 
@@ -301,6 +307,8 @@ _MADE_FOR: Final[dict[str, Rule]] = {
     "mcpx.withdraw": _withdraw,
     "mcpx.reject": _reject,
     "chat.message": _chat,
+    "chat.acknowledge": _mark,
+    "chat.cancel": _mark,
 }
 
 _RULES: Final[dict[str, Rule]] = {
@@ -309,5 +317,5 @@ _RULES: Final[dict[str, Rule]] = {
     if known.sender == "participant"
     for root in [".".join(known.kind.split(".")[:2])]
 }
-_WITHOUT_PAYLOAD: Final = (_carry, _begin, _withdraw)
+_WITHOUT_PAYLOAD: Final = (_carry, _mark, _begin, _withdraw)
 _INTERPRETED: Final = frozenset(root.split(".")[0] for root in _RULES) - OPEN_PROTOCOLS

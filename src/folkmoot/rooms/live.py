@@ -371,12 +371,18 @@ class LiveRoom(RoomStream):
             present = self.serving.present()
             self.perform(self.machine.seat(present, self._now(), anew=anew))
 
-    async def trim(self, first_seq: int, oldest_seq: int | None = None) -> None:
-        """Let the history begin later, but for some messages from `oldest_seq` on."""
+    async def trim(
+        self, first_seq: int, oldest_seq: int | None = None, removed: Collection[int] = ()
+    ) -> None:
+        """Let the history begin later, but for some messages from `oldest_seq` on.
+
+        `removed` are those between the two that are not kept.
+        """
         self._require(None)
 
         def change() -> Sequence[Item]:
-            self.machine.trim(first_seq, oldest_seq)
+            ids = [one.id for one in self.machine.proposals() if one.seq in removed]
+            self.machine.trim(first_seq, oldest_seq, ids)
             self.history.drop_before(first_seq)
             return ()
 

@@ -54,6 +54,7 @@ _OPEN: Final = (
     "AND p.until > ? AND p.proposer <> ? "
     "AND (EXISTS (SELECT 1 FROM users u WHERE u.id = p.proposer AND u.suspended_at IS NULL) "
     "OR EXISTS (SELECT 1 FROM room_guests g WHERE g.id = p.proposer)) "
+    "AND EXISTS (SELECT 1 FROM room_messages s WHERE s.room_id = p.room_id AND s.seq = p.seq) "
     "ORDER BY p.until LIMIT ?"
 )
 _ROOMS: Final = (

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core.errors import FolkmootError, RoomNotFound
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.history import History
@@ -83,6 +83,7 @@ class RoomStream(ABC):
     async def wait(self, after: int, seconds: float) -> None:
         """Wait until there is something after a `seq`, for so long at most."""
         if self.delivered > after or self._ended is not None:
+            self._check_there()
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
@@ -92,6 +93,12 @@ class RoomStream(ABC):
                     await waiter
         finally:
             self._waiters.discard(waiter)
+        self._check_there()
+
+    def _check_there(self) -> None:
+        """Raise if the room was deleted; where it goes on elsewhere, reading does too."""
+        if isinstance(self._ended, RoomNotFound):
+            raise self._ended
 
     def _deliver(self, said: Sequence[Append]) -> None:
         self.delivered = said[-1].seq

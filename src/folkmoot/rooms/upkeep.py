@@ -120,7 +120,7 @@ class Upkeep:
         if not trimmed.removed:
             return
         first_seq = trimmed.removed[-1] + 1
-        await live.trim(first_seq, trimmed.oldest_seq or first_seq)
+        await live.trim(first_seq, trimmed.oldest_seq or first_seq, frozenset(trimmed.removed))
         for start in range(0, len(trimmed.removed), REMOVED_AT_ONCE):
             some = trimmed.removed[start : start + REMOVED_AT_ONCE]
 

@@ -9,6 +9,7 @@ import pytest
 
 from folkmoot.core.policy import PrincipalType
 from folkmoot.ratelimits import Limit
+from folkmoot.rooms.machine import Role
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -72,14 +73,43 @@ def test_empty_chat_is_refused_in_every_spelling(play: Play, text: str) -> None:
     for envelope in (chat(text), chat_notice(text), {**chat(text), "kind": "chat.message.text"}):
         play >> says("bob", envelope) << refused("bob", "payload_invalid")
     play >> says("alice", say(text)) << stored(REQUEST, "alice")
-    play << stored(ANSWER, payload={"error": {"data": {"code": "payload_invalid"}}})
+    play << stored(ANSWER, payload={"error": {"data": {"code": "params_invalid"}}})
 
 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
-@pytest.mark.parametrize("kind", ["chat.acknowledge", "chat.cancel"])
-def test_chat_is_acknowledged_and_cancelled(play: Play, kind: str) -> None:
-    about = {"kind": kind, "correlation_id": ["m1"]}
-    play >> says("bob", about) << stored(kind, "bob", correlation_id=["m1"])
+def test_chat_is_acknowledged_by_others_and_cancelled_by_its_sender(play: Play) -> None:
+    def about(kind: str, *ids: str) -> dict[str, Any]:
+        return {"kind": f"chat.{kind}", "correlation_id": [*ids]}
+
+    play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
+    for kind in ("acknowledge", "cancel"):
+        for ids in ((), ("m1", "m1")):
+            play >> says("bob", about(kind, *ids)) << refused("bob", "correlation_required")
+        play >> says("bob", about(kind, "m2")) << refused("bob", "message_unknown")
+    play >> says("files", about("acknowledge", "m1")) << stored("chat.acknowledge", "files")
+    play >> says("files", about("cancel", "m1")) << refused("files", "not_requester")
+    play >> says("bob", about("cancel", "m1")) << stored("chat.cancel", "bob")
+
+
+@pytest.mark.requirement("chat.acknowledge-and-cancel")
+def test_acknowledging_chat_needs_the_right_to_it(stage: Any) -> None:
+    rights = {**SETTINGS.rights, Role.MEMBER: ("chat.message",)}
+    play = stage(msgspec.structs.replace(SETTINGS, rights=rights), "alice", "bob")
+    play >> says("alice", chat(), id="m1") << stored("chat.message", "alice")
+    seen = {"kind": "chat.acknowledge", "correlation_id": ["m1"]}
+    play >> says("bob", seen) << refused("bob", "capability_denied")
+
+
+@pytest.mark.requirement("chat.acknowledge-and-cancel")
+def test_whether_a_message_of_before_a_restart_is_there_is_looked_up(play: Play) -> None:
+    play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
+    play.room = play.rebuilt(last_seq=len(play.stored))
+    play >> joins("files") << attached("files")
+    seen = {"kind": "chat.acknowledge", "correlation_id": ["m1"]}
+    play >> says("files", seen) << stored("chat.acknowledge", "files")
+    missing = {"kind": "chat.acknowledge", "correlation_id": ["m9"]}
+    play >> says("files", missing) << refused("files", "message_unknown")
+    assert play.looked_up == ["m1", "m9"]
 
 
 @pytest.mark.requirement("chat.say", "chat.say-answer")
@@ -115,7 +145,7 @@ def test_the_tool_broadcasts_on_the_callers_behalf_and_answers(play: Play) -> No
     ],
 )
 def test_the_tool_refuses_bad_arguments_with_an_error(play: Play, arguments: Any) -> None:
-    error = {"error": {"code": -32600, "data": {"code": "payload_invalid"}}}
+    error = {"error": {"code": -32602, "data": {"code": "params_invalid"}}}
     play >> says("alice", call("gateway", "chat.say", arguments)) << stored(REQUEST, "alice")
     play << stored(ANSWER, payload=error)
 

@@ -36,6 +36,7 @@ from tests.rooms.machine.playbook import (
 PAUSE, RESUME = "participant.pause", "participant.resume"
 PAUSED, RESUMED = "system.participant.paused", "system.participant.resumed"
 CHAT = "chat.message"
+COMPACTED = "participant.compact-done"
 REQUEST = "mcp.request.tools/call"
 
 
@@ -62,7 +63,8 @@ def test_who_is_paused_finishes_and_begins_nothing(play: Play) -> None:
     play >> says("files", proposal(), id="p1") << stored("mcp.proposal.tools/call", "files")
     play << logged("proposal.open", "files")
     stops(play, "alice", "files", reason="It is late.")
-    for begun in (chat(), chat_notice(), proposal(), {"kind": "reasoning.thought"}):
+    begin = {"kind": "mcpx.begin.request", "correlation_id": ["q1"]}
+    for begun in (chat(), chat_notice(), proposal(), {"kind": "reasoning.thought"}, begin):
         play >> says("files", begun) << refused("files", "participant_paused", by="alice")
     assert "alice paused you: It is late." in refusal(play, "files", chat())
     progress = notice("notifications/progress", {"progress": 1}, "q1")
@@ -72,6 +74,7 @@ def test_who_is_paused_finishes_and_begins_nothing(play: Play) -> None:
     play << logged("proposal.withdrawn", "files")
     status = {"kind": "participant.status", "payload": {"status": "paused"}}
     play >> says("files", status) << stored("participant.status", "files")
+    play >> says("files", {"kind": COMPACTED}) << stored(COMPACTED, "files")
     play >> says("bob", chat()) << stored(CHAT, "bob")
 
 

@@ -53,6 +53,7 @@ THOUGHT = strict.encode({"protocol": "mcpx/v1", **KINDS["reasoning"]})
 def test_a_burst_of_any_kind_passes_and_a_flood_does_not(kind: str) -> None:
     play = Play(FEW, "alice", "bob")
     name = KINDS[kind]["kind"]
+    play >> says("alice", KINDS["status"], id="m1") << stored("participant.status", "alice")
     for _ in range(9):
         play >> says("bob", KINDS[kind]) << stored(name, "bob")
     play >> says("bob", KINDS[kind]) << refused("bob", "rate_limited")

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.core.policy import Principal
-from folkmoot.rooms.machine import DEFAULT_RIGHTS, Role, Room
+from folkmoot.core.policy import Principal, PrincipalType
+from folkmoot.rooms.machine import DEFAULT_RIGHTS, Attach, Known, Role, Room
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -104,7 +104,7 @@ def test_an_owner_holds_everything_but_what_is_the_gateways(play: Play) -> None:
 def test_a_member_chats_proposes_thinks_aloud_and_says_how_it_is(play: Play) -> None:
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play >> says("bob", chat_notice()) << stored(chat_notice()["kind"], "bob")
-    for kind in ("reasoning.thought", "participant.status", "chat.acknowledge"):
+    for kind in ("reasoning.thought", "participant.status", "participant.compact-done"):
         play >> says("bob", {"kind": kind, "payload": {}}) << stored(kind, "bob")
     for kind in ("participant.pause", "room.invite", "capability.revoke", "other.thing"):
         play >> says("bob", {"kind": kind, "payload": {"recipient": "x", "grant_id": "x"}})
@@ -169,12 +169,32 @@ def test_a_grant_that_says_too_little_or_too_much_is_refused(play: Play, payload
     )
 
 
-def test_a_grant_is_to_someone_else_who_is_here(play: Play) -> None:
+def test_a_grant_is_to_someone_else_who_is_known_here(play: Play) -> None:
     play >> says("alice", grant("carol", READ)) << refused("alice", "recipient_unknown")
     play >> says("alice", grant("gateway", READ)) << refused("alice", "recipient_unknown")
     play >> says("alice", grant("alice", READ)) << refused("alice", "recipient_invalid")
     play >> says("alice", grant("bob", "a b")) << refused("alice", "pattern_syntax")
     play >> says("bob", grant("files", "chat.*")) << refused("bob", "capability_denied")
+
+
+@pytest.mark.requirement("capability.grant-absent")
+def test_someone_who_is_away_is_granted_rights_and_holds_them_on_coming(play: Play) -> None:
+    play.absent = {
+        "kim": Known("guest:kim", Role.GUEST),
+        "dee": Known("account-dee", Role.MEMBER),
+    }
+    kim = Principal("guest:kim", "kim", PrincipalType.GUEST)
+    for name, who in (("kim", {"who": kim, "role": Role.GUEST}), ("dee", {})):
+        play >> says("alice", grant(name, READ), id=f"g-{name}") << stored(GRANT, "alice")
+        play << stored("capability.grant-ack", to=["alice", name]) << logged(GRANT, "alice", name)
+        play >> joins(name, **who)
+        welcome = play.waiting[0]
+        assert isinstance(welcome, Attach)
+        assert READ in msgspec.json.decode(welcome.welcome)["payload"]["you"]["capabilities"]
+        play.waiting.clear()
+        play >> says(name, call("files"), id=f"c-{name}") << stored(REQUEST, name)
+    play >> says("alice", grant("nobody", READ)) << refused("alice", "recipient_unknown")
+    assert play.looked_up == ["kim", "dee", "nobody"]
 
 
 def test_a_grant_may_constrain_the_payload(play: Play) -> None:

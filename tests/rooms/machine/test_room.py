@@ -21,6 +21,7 @@ from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.strict import encode
 from folkmoot.rooms.machine import Append, Attach, Close, Expel, Facts, Role, Room, Tell
+from folkmoot.rooms.machine.acts import ACTS
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -213,6 +214,41 @@ def test_control_characters_in_a_context_are_refused(play: Play, context: str) -
     play >> says("bob", chat(), context="draft 2 — é\u2028") << stored("chat.message", "bob")
 
 
+WRONG = (None, True, 7, 0.5, "", "nobody", [], ["bob"], {}, {"id": "bob"}, [[]], "x" * 2000)
+ACTED_ON = sorted(
+    {
+        *(kind for kind in ACTS if not kind.startswith("mcp.notification.")),
+        "mcp.notification.notifications/cancelled",
+        "chat.acknowledge",
+    }
+)
+
+
+@pytest.mark.parametrize("value", WRONG, ids=str)
+@pytest.mark.parametrize("root", ACTED_ON)
+def test_a_payload_of_the_wrong_type_is_refused_or_kept_and_never_breaks_the_room(
+    play: Play, root: str, value: Any
+) -> None:
+    names = "participant handle guest recipient grant_id capabilities reason timeout_seconds "
+    names += "expires_in method params id result text"
+    play.rebuilds = False
+    method = {"mcp": ".ping", "mcpx": ".proposal"}.get(root.partition(".")[0], "")
+    for name in names.split():
+        for base in ({}, {"jsonrpc": "2.0", "method": "ping", "id": 1, "reason": "x"}):
+            kind = root if root.count(".") > 1 else root + method
+            envelope = {"kind": kind, "payload": {**base, name: value}, "to": ["files"]}
+            play >> says("alice", envelope)
+            play.waiting.clear()
+
+
+@pytest.mark.parametrize("wrong", [None, 7, ["bob"], {"id": "bob"}, ""])
+def test_a_kick_that_names_nobody_is_refused(play: Play, wrong: Any) -> None:
+    envelope = {"kind": "room.kick", "payload": {"participant": wrong}}
+    play >> says("alice", envelope) << refused("alice", "payload_invalid")
+    envelope = {"kind": "room.kick", "payload": {"participant": "bob", "reason": ["x"]}}
+    play >> says("alice", envelope) << refused("alice", "payload_invalid")
+
+
 def test_an_owner_is_not_kicked_nor_is_oneself(stage: Any) -> None:
     rights = {"account-bob": ("*",)}
     play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob")
@@ -274,7 +310,7 @@ def test_who_lost_their_account_is_put_out(play: Play) -> None:
 def test_kinds_that_are_only_carried_need_the_capability(play: Play, kind: str) -> None:
     envelope = {"kind": kind, "payload": {"n": 1}}
     play >> says("alice", envelope) << stored(kind, "alice", payload={"n": 1})
-    if not kind.startswith(("reasoning", "participant.status")):
+    if not kind.startswith(("reasoning", "participant.status", "participant.compact-done")):
         play >> says("bob", envelope) << refused("bob", "capability_denied")
 
 

@@ -154,6 +154,7 @@ def test_a_refusal_says_what_was_attempted_and_what_is_allowed(play: Play) -> No
                 "mcpx.withdraw.proposal",
                 "reasoning.*",
                 "participant.status",
+                "participant.compact-done",
             ],
         )
     )

@@ -41,10 +41,9 @@ def grant(
     who: given.ParticipantArgument,
     patterns: given.PatternsArgument,
 ) -> Output:
-    """Give someone in the room more rights.
+    """Give a member or guest of the room more rights.
 
-    Takes effect with their next message. Nobody can grant rights they do not have. For someone who
-    is away, owners use 'change --grant'.
+    Takes effect with their next message. Nobody can grant rights they do not have.
     """
     held = [given.capability(text) for text in patterns]
     answer = hub.grant_in_room(name, who, held)

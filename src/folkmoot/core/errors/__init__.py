@@ -23,7 +23,7 @@ FolkmootError
 │   ├── CapabilityDenied, below it ScopeMissing, ProposalRequired
 │   └── BlockedByInterceptor, RewriteRefused, MessageDropped
 ├── RoomError               the message does not fit what is so in the room
-│   ├── SenderForged, IdUsed, RecipientUnknown, RecipientInvalid
+│   ├── SenderForged, IdUsed, MessageUnknown, RecipientUnknown, RecipientInvalid
 │   ├── RequestIdOpen, RequestNotOpen, NotAsked, NotRequester, ResponseMismatch
 │   ├── NotServing, RequestBegun
 │   ├── TargetLeft, RequestTimedOut, ParticipantPaused, MethodUnknown

@@ -30,6 +30,10 @@ class RecipientInvalid(RoomError, code="recipient_invalid", http=400):
     """The recipients are not those the message must have, or one is named twice."""
 
 
+class MessageUnknown(RoomError, code="message_unknown", http=404):
+    """The room's history has no message with the id that is named."""
+
+
 class RequestIdOpen(RoomError, code="request_id_open"):
     """The requester has an open request to the same participant with the same `payload.id`."""
 
@@ -43,7 +47,7 @@ class NotAsked(RoomError, code="not_asked", http=403, close=CloseCode.NOT_ALLOWE
 
 
 class NotRequester(RoomError, code="not_requester", http=403, close=CloseCode.NOT_ALLOWED):
-    """Only the participant who made a request may cancel it."""
+    """Only the participant who made a request, or sent a chat message, may cancel it."""
 
 
 class NotServing(RoomError, code="not_serving"):

@@ -10,7 +10,9 @@ from typing import Any, Final
 from folkmoot.core.chat import METHOD as CHAT_METHOD
 from folkmoot.core.errors import (
     FolkmootError,
+    MessageUnknown,
     MethodUnknown,
+    NotRequester,
     ProposalAltered,
     RecipientInvalid,
     RecipientUnknown,
@@ -46,6 +48,17 @@ def say(state: State, turn: Turn) -> list[Effect]:
     if member.chat_limit is not None:
         state.rates.take(member.account, member.chat_limit, now)
     return [state.append(member, message, kind, now), *watch_chat(state, member, now)]
+
+
+def mark(state: State, turn: Turn) -> list[Effect]:
+    """Chat that was seen, or that its sender wants no answer to any more."""
+    member, message = turn.member, turn.message
+    used = state.ids.find(message.correlation_id[0], turn.facts.ids)
+    if used is None:
+        raise MessageUnknown("The room has no message with the id in 'correlation_id'.")
+    if turn.kind.operation == "cancel" and used[1] != member.account:
+        raise NotRequester("Only its sender can cancel a chat message.")
+    return [state.append(member, message, turn.kind, turn.now)]
 
 
 def request(state: State, turn: Turn) -> list[Effect]:
@@ -196,6 +209,8 @@ ACTS: Final[dict[str, Act]] = {
     "participant.resume": let_go_on,
     "chat.message": say,
     f"mcp.notification.{CHAT_METHOD}": say,
+    "chat.acknowledge": mark,
+    "chat.cancel": mark,
     f"mcp.notification.{CANCELLED}": about_request,
     f"mcp.notification.{PROGRESS}": about_request,
 }

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from folkmoot.core import chat, strict
-from folkmoot.core.errors import PayloadInvalid
+from folkmoot.core.errors import KindError, ParamsInvalid, PayloadInvalid
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import Identifier
 from folkmoot.core.message import JSONRPC
@@ -110,11 +110,14 @@ def check_body(body: dict[str, Any]) -> None:
 
 def check_arguments(arguments: Any) -> dict[str, Any]:
     """The arguments of `chat.say`, which takes no others than it says."""
-    chat.check_body(arguments)
-    check_body(arguments)
+    try:
+        chat.check_body(arguments)
+        check_body(arguments)
+    except KindError as error:
+        raise ParamsInvalid(error.message) from None
     unknown = arguments.keys() - SAY["inputSchema"]["properties"].keys()
     if unknown:
-        raise PayloadInvalid(f"{chat.TOOL} takes no argument {min(unknown)[:64]}.")
+        raise ParamsInvalid(f"{chat.TOOL} takes no argument {min(unknown)[:64]}.")
     return dict(arguments)
 
 

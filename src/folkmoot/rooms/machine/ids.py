@@ -74,21 +74,24 @@ class Ids:
         """Whether an id must be looked up in the store."""
         return self._forgot and self._stored and self._find(id_) is None
 
-    def check(self, id_: str, account: str, found: Mapping[str, Used | None]) -> None:
-        """Refuse an id that was used; its first sender is told for which message.
+    def find(self, id_: str, found: Mapping[str, Used | None]) -> Used | None:
+        """The message that has an id, if any.
 
         `found` are the ids that were looked up; raises `LookupNeeded` for one that must be.
         """
         used = self._find(id_)
+        if used is not None or not (self._forgot and self._stored):
+            return used
+        try:
+            return found[id_]
+        except KeyError:
+            raise LookupNeeded from None
+
+    def check(self, id_: str, account: str, found: Mapping[str, Used | None]) -> None:
+        """Refuse an id that was used; its first sender is told for which message."""
+        used = self.find(id_, found)
         if used is None:
-            if not (self._forgot and self._stored):
-                return
-            try:
-                used = found[id_]
-            except KeyError:
-                raise LookupNeeded from None
-            if used is None:
-                return
+            return
         if used[1] == account:
             raise IdUsed("You used this id before; that message was accepted.", seq=used[0])
         raise IdUsed("Another message of the room has this id.")

@@ -60,7 +60,7 @@ class Facts(Struct, frozen=True):
     ids: Mapping[str, Used | None] = {}
     """By id the message that has it, None where none has."""
     names: Mapping[str, Known | None] = {}
-    """By name who may come in and is not here: also they can be put out."""
+    """By name who may come in and is not here: they too can be put out and granted rights."""
 
 
 NO_FACTS: Final = Facts()
@@ -107,6 +107,7 @@ DEFAULT_RIGHTS: Final[Mapping[Role, tuple[Source, ...]]] = MappingProxyType(
             "mcpx.withdraw.proposal",
             "reasoning.*",
             "participant.status",
+            "participant.compact-done",
         ),
         Role.GUEST: CHAT_RIGHTS,
         Role.BACKEND: (),

@@ -6,7 +6,7 @@ Each act raises before it changes anything, so a refused message leaves no trace
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Final
 
 from folkmoot.core.capability import Rights, Source, capability
 from folkmoot.core.closecodes import CloseCode
@@ -18,6 +18,7 @@ from folkmoot.core.errors import (
     RecipientUnknown,
     TooManyOpen,
 )
+from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.limits import MAX_HANDLE
 from folkmoot.rooms.machine.changes import (
@@ -30,7 +31,6 @@ from folkmoot.rooms.machine.changes import (
     grant,
     take_step,
 )
-from folkmoot.rooms.machine.members import Member
 from folkmoot.rooms.machine.model import (
     GATEWAY,
     AccountStanding,
@@ -45,6 +45,7 @@ from folkmoot.rooms.machine.presence import put_out
 from folkmoot.rooms.machine.rights import (
     GrantTerms,
     all_rights,
+    own_rights,
     read_grant,
     read_promise,
     read_revoke,
@@ -55,31 +56,34 @@ from folkmoot.rooms.machine.state import State
 def give(state: State, turn: Turn) -> list[Effect]:
     """A grant: never more than the granter holds, refused as a whole."""
     member, asked = turn.member, read_grant(turn.payload)
-    recipient = _present(state, asked.recipient)
-    if recipient is member:
+    name = asked.recipient or ""
+    account, role = _known(state, turn, name)
+    if account == member.account:
         raise RecipientInvalid("You cannot grant rights to yourself.")
-    if recipient.role is Role.BACKEND:
+    if role is Role.BACKEND:
         raise RecipientInvalid(
             "A backend has no rights of its own. Grant them to those who call it."
         )
-    own = state.grants.check(asked, member.rights, member.own, recipient.account, turn.message.id)
+    own = state.grants.check(asked, member.rights, member.own, account, turn.message.id)
     given = list(asked.capabilities or ())
     # Raises when it would be more than anyone can hold.
-    had = state.grants.given(recipient.account)
-    all_rights(recipient.own, [*had, *map(capability, given)])
-    appended = accept(state, turn, about=recipient.account)
-    granted = Granted(recipient.name, given, list(own))
+    all_rights(
+        own_rights(state.settings, role, account),
+        [*state.grants.given(account), *map(capability, given)],
+    )
+    appended = accept(state, turn, about=account)
+    granted = Granted(name, given, list(own))
     ack = state.append_own(
         "capability.grant-ack",
         granted,
         turn.now,
-        to=(member.name, recipient.name),
+        to=(member.name, name),
         correlation_id=(appended.id,),
         account=member.account,
-        about=recipient.account,
+        about=account,
     )
     changed = grant(state, ack, appended.id, granted)
-    entry = audit(turn, "capability.grant", recipient.name, capabilities=given, grant=appended.id)
+    entry = audit(turn, "capability.grant", name, capabilities=given, grant=appended.id)
     return [appended, ack, entry, *state.rewelcome(changed, turn.now)]
 
 
@@ -111,7 +115,11 @@ def _granted_to(state: State, name: str) -> str:
 
 def kick(state: State, turn: Turn) -> list[Effect]:
     """Someone is put out, whether here or not, and is to stay out."""
-    name: Any = turn.payload.get("participant")
+    name, reason = turn.payload.get("participant"), turn.payload.get("reason")
+    if type(name) is not str or not name:
+        raise PayloadInvalid('"payload.participant" must be a name.')
+    if reason is not None and type(reason) is not str:
+        raise PayloadInvalid('"payload.reason" must be a string.')
     account, role = _known(state, turn, name)
     if account == turn.member.account:
         raise RecipientInvalid("You cannot kick yourself; leave instead.")
@@ -176,17 +184,22 @@ def _close_proposals(
     return effects
 
 
-def name_to_look_up(state: State, payload: Any) -> str | None:
-    """The absent handle a kick names; the store knows whether it may enter."""
-    name = payload.get("participant") if type(payload) is dict else None
+NAMING: Final = {"room.kick": "participant", "capability.grant": "recipient"}
+"""Where messages name someone who need not be here."""
+
+
+def name_to_look_up(state: State, message: McpxMessage) -> str | None:
+    """The absent participant a message names; the store knows whether they may enter."""
+    member, payload = NAMING.get(message.kind.root), message.payload
+    name = payload.get(member) if member is not None and type(payload) is dict else None
     if type(name) is not str or not 0 < len(name) <= MAX_HANDLE:
         return None
     return name if state.members.named(name) is None else None
 
 
-def _known(state: State, turn: Turn, name: Any) -> Known:
+def _known(state: State, turn: Turn, name: str) -> Known:
     """Someone who is here, or may enter."""
-    member = state.members.named(name) if type(name) is str else None
+    member = state.members.named(name)
     known = turn.facts.names.get(name) if member is None else Known(member.account, member.role)
     if known is not None:
         return known
@@ -250,10 +263,3 @@ def endow(
     grant(state, ack, id_, granted)
     name, detail = by if inviter is None else inviter.name, {"capabilities": given, "grant": id_}
     return [ack, Audit(now, "capability.grant", name, by, guest.name, detail)]
-
-
-def _present(state: State, name: Any) -> Member:
-    member = state.members.named(name) if type(name) is str else None
-    if member is None:
-        raise RecipientUnknown("The participant who is named is not in the room.")
-    return member

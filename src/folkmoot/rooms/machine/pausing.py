@@ -35,7 +35,6 @@ WHILE_PAUSED: Final = frozenset(
         "mcp.response",
         f"mcp.notification.{PROGRESS}",
         f"mcp.notification.{CANCELLED}",
-        "mcpx.begin",
         "mcpx.withdraw",
         "reasoning.cancel",
         "participant.status",

@@ -91,6 +91,8 @@ class Proposal(msgspec.Struct):
     """The accounts that rejected it."""
     closed_by: str | None = None
     closed_at: float | None = None
+    is_trimmed: bool = False
+    """Whether the history no longer has its message, so that nobody can see what it asks for."""
 
 
 class Proposals:
@@ -115,6 +117,11 @@ class Proposals:
     def get(self, id_: str) -> Proposal | None:
         """The proposal with an id, open or closed."""
         return self._open.get(id_) or self._closed.get(id_)
+
+    def trim(self, oldest_seq: int, ids: Collection[str]) -> None:
+        """Messages before the oldest, and those with these ids, are gone."""
+        for one in self._open.values():
+            one.is_trimmed = one.is_trimmed or one.seq < oldest_seq or one.id in ids
 
     def check_new(self, proposer: str, id_: str | None = None) -> None:
         """Refuse one proposal too many, or one that would stand in place of another."""
@@ -260,11 +267,11 @@ def shown_proposal(proposal: Proposal) -> dict[str, Any]:
 
 
 def decidable_by(proposals: Proposals, member: Member) -> Iterator[Proposal]:
-    """The open proposals of others that someone may fulfil or reject."""
+    """The open proposals of others that someone may fulfil or reject, and can read."""
     for one in takewhile(lambda each: each.state is ProposalStatus.OPEN, proposals):
-        if one.proposer != member.account and decidable(
-            member.rights, member.account, one.kind, one.to, one.rejected_by
-        ):
+        if one.proposer == member.account or one.is_trimmed:
+            continue
+        if decidable(member.rights, member.account, one.kind, one.to, one.rejected_by):
             yield one
 
 

@@ -40,14 +40,15 @@ from folkmoot.rooms.machine.model import (
     MessageCheck,
     Tell,
 )
-from folkmoot.rooms.machine.moderation import name_to_look_up
+from folkmoot.rooms.machine.moderation import NAMING, name_to_look_up
 from folkmoot.rooms.machine.pausing import check_not_paused
 from folkmoot.rooms.machine.wire import LARGE, join_large, readable, refusal
 
 if TYPE_CHECKING:
     from folkmoot.rooms.machine.state import State
 
-KICK: Final = "room.kick"
+MARKS: Final = ("chat.acknowledge", "chat.cancel")
+"""Kinds that are about a message which must be there."""
 _AGENT: Final = PrincipalType.AGENT
 
 
@@ -257,10 +258,14 @@ def accept_from(
         raise SenderForged(f"You are {member.name}; a message is from its sender.")
     if message.id is not None:
         state.ids.check(message.id, member.account, facts.ids)
-    if message.kind.root == KICK:
-        name = name_to_look_up(state, payload)
+    root = message.kind.root
+    if root in NAMING:
+        name = name_to_look_up(state, message)
         if name is not None and name not in facts.names:
             raise LookupNeeded
+    elif root in MARKS:
+        for about in message.correlation_id[:1]:
+            state.ids.find(about, facts.ids)
     if message.context is not None and CONTROL.search(message.context):
         # Not where messages are decoded: those that are stored already must stay readable.
         raise InvalidEnvelope("context: Expected no control characters.", member="context")

@@ -52,7 +52,7 @@ from folkmoot.rooms.machine.presence import (
 from folkmoot.rooms.machine.proposals import Proposal, ProposalStatus, decidable_by
 from folkmoot.rooms.machine.rebuild import replay, take_snapshot
 from folkmoot.rooms.machine.receive import (
-    KICK,
+    MARKS,
     Received,
     accept_from,
     receive,
@@ -277,14 +277,14 @@ class Room:
     def lookup(self, messages: Iterable[McpxMessage]) -> Lookup:
         """What must be looked up in the store for some messages."""
         state = self._state
-        ids, names = [], []
+        ids: list[str] = []
+        names: list[str] = []
         for message in messages:
-            if message.id is not None and state.ids.is_unknown(message.id):
-                ids.append(message.id)
-            if message.kind.root == KICK:
-                name = name_to_look_up(state, message.payload)
-                if name is not None:
-                    names.append(name)
+            about = message.correlation_id[:1] if message.kind.root in MARKS else ()
+            ids += [id_ for id_ in (message.id, *about) if id_ and state.ids.is_unknown(id_)]
+            name = name_to_look_up(state, message)
+            if name is not None:
+                names.append(name)
         return Lookup(ids, names)
 
     def decode(self, raw: bytes) -> McpxMessage:
@@ -406,6 +406,7 @@ class Room:
         if ids:
             state.ids.drop(ids)
         state.ids.drop_before(state.oldest_seq)
+        state.proposals.trim(state.oldest_seq, frozenset(ids))
 
     def tick(self, now: float) -> list[Effect]:
         """Let happen what is due: requests time out, proposals expire, some never came back."""

@@ -76,6 +76,7 @@ const WORDS: readonly (readonly [string, string])[] = [
   ["reasoning.*", "think aloud"],
   ["participant.*", "pause and direct participants"],
   ["participant.status", "report their status"],
+  ["participant.compact-done", "report that they compacted their memory"],
   ["participant.pause", "pause others"],
   ["participant.resume", "end pauses"],
   ["capability.*", "grant and revoke rights"],
