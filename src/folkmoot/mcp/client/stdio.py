@@ -69,8 +69,8 @@ class StdioLink(ServerLink):
 
     `env` is its whole environment; without one it has ours. Its log goes to our standard error,
     or line by line to `stderr`. With `until` it is killed at a time, however this process does, on
-    the clock that also runs while the machine sleeps; see `extend`.
-    or line by line to `stderr`. Without `starting` it is waited for without end and a word.
+    the clock that also runs while the machine sleeps; see `extend`. Without `starting` it is waited
+    for without end and a word.
     """
 
     def __init__(
