@@ -140,6 +140,33 @@ def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(
     assert sorted(it.name for it in remembered) == ["t.2.jsonl", "t.3.jsonl", "t.jsonl"]
 
 
+@pytest.mark.requirement("proxy.own-answers")
+def test_an_answer_of_the_proxys_own_is_on_the_tape_as_such_and_not_compared(
+    proxied: Run, folkmoot: Run, tmp_path: Path
+) -> None:
+    ran = proxied("--record", "t.jsonl", "--", *ECHO, given=asks(1, "one") + asks(2, "leave"))
+    told = json.loads(ran.out.splitlines()[1])["error"]
+    assert told["message"] == "The server ended before it answered."
+    last = read_tape(tmp_path / "t.jsonl").entries[-1]
+    assert (last.verdict, last.by, last.error) == ("block", "proxy", told)
+    assert "[answered by the proxy]" in folkmoot("tape", "show", "t.jsonl").out
+    # Another time it does not leave, and that is no difference.
+    played = folkmoot("tape", "play", "t.jsonl", "--", *ECHO[:-1], SERVER.replace("leave", "go"))
+    assert played.code == 0, played
+    assert "2 calls, 1 the same, 1 not compared" in played.out + played.err
+
+
+@pytest.mark.requirement("proxy.slow-start")
+def test_a_server_that_says_nothing_is_given_up_after_the_time_it_has_to_start(
+    proxied: Run,
+) -> None:
+    silent = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
+    ran = proxied("--start-timeout", "1", "--", *silent, given=asks(1, "one"))
+    assert json.loads(ran.out)["error"]["message"] == (
+        "The server said nothing in 1 s and was ended."
+    )
+
+
 def test_what_is_no_file_is_not_recorded_beside(proxied: Run, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").mkdir()
     ran = proxied("--record", "t.jsonl", "--", *ECHO, given=asks(1, "one"))

@@ -10,7 +10,15 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from tests.conformance.node import Unavailable, install
-from tests.conformance.suite import REVISIONS, Outcome, hub, run_suite
+from tests.conformance.suite import (
+    REVISIONS,
+    WAYS,
+    Outcome,
+    client_runs,
+    hub,
+    run_client,
+    run_suite,
+)
 
 
 def shown(outcome: Outcome) -> Iterator[str]:
@@ -37,6 +45,14 @@ def main() -> int:
         outcomes = [
             run_suite(node, url, revision, Path(folder, revision)) for revision in REVISIONS
         ]
+    failed = 0
+    for way in WAYS:
+        console.print(f"As a client: {way}")
+        for revision, scenario in client_runs(way):
+            passed = run_client(node, way, revision, scenario).returncode == 0
+            failed += not passed
+            told = "passed" if passed else "failed"
+            console.print(f"  {revision}  {scenario:<40}{told}", markup=False)
     for outcome in outcomes:
         console.print(*shown(outcome), sep="\n", markup=False, soft_wrap=True)
     for outcome in outcomes:
@@ -46,7 +62,7 @@ def main() -> int:
             f"MCP {outcome.revision}: {passed} of {REVISIONS[outcome.revision]} scored scenarios "
             f"passed; the hub {verdict}."
         )
-    return 0 if all(outcome.conforms for outcome in outcomes) else 1
+    return 0 if all(outcome.conforms for outcome in outcomes) and not failed else 1
 
 
 if __name__ == "__main__":

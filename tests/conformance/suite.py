@@ -19,6 +19,31 @@ REVISIONS = {"2025-11-25": 30, "2026-07-28": 37}
 TASK_CHECKS = {"2025-11-25": 0, "2026-07-28": 44}
 """How many checks hold in the scenarios of tasks, which are not scored."""
 
+CLIENT_SCENARIOS = {
+    "2025-11-25": (
+        "initialize",
+        "tools_call",
+        "elicitation-sep1034-client-defaults",
+        "sse-retry",
+        "json-schema-2020-12-preservation",
+    ),
+    "2026-07-28": (
+        "tools_call",
+        "request-metadata",
+        "sep-2322-client-request-state",
+        "http-standard-headers",
+        "http-custom-headers",
+        "http-invalid-tool-headers",
+        "json-schema-ref-no-deref",
+        "json-schema-2020-12-preservation",
+    ),
+}
+"""The scenarios for clients that are not about authorization, by revision."""
+NEED_ANSWERS = frozenset({"elicitation-sep1034-client-defaults", "sep-2322-client-request-state"})
+"""Scenarios whose server asks its client something, which `folkmoot call` has nobody to ask."""
+WAYS = ("gateway", "call")
+"""How the suite's server is used: behind a hub, and with `folkmoot call`."""
+
 PROGRAM = Path("@modelcontextprotocol/conformance/dist/index.js")
 RUN_SECONDS = 180
 ROOT = Path(__file__).parents[2]
@@ -121,6 +146,33 @@ def run_suite(node: Node, url: str, revision: str, results: Path) -> Outcome:
         for each in SUMMARY.finditer(output)
     )
     return Outcome(revision, done.returncode, scenarios, output)
+
+
+def client_runs(way: str) -> list[tuple[str, str]]:
+    """The revision and name of each scenario that is tried in one way."""
+    return [
+        (revision, name)
+        for revision, names in CLIENT_SCENARIOS.items()
+        for name in names
+        if way == "gateway" or name not in NEED_ANSWERS
+    ]
+
+
+def run_client(
+    node: Node, way: str, revision: str, scenario: str
+) -> subprocess.CompletedProcess[str]:
+    """One scenario of the suite for clients; its exit code is 0 if all of it passed."""
+    drive = f"{sys.executable} -m tests.conformance.drive {way}"
+    command = [node.binary, str(node.modules / PROGRAM), "client", "--command", drive]
+    return subprocess.run(
+        [*command, "--scenario", scenario, "--spec-version", revision, "--timeout", "170000"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+        check=False,
+    )
 
 
 def complaints(results: Path, scenario: str) -> Iterator[str]:

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.node import HERE, node_or_skip
-from tests.conformance.suite import REVISIONS, TASK_CHECKS, hub, run_suite
+from tests.conformance.suite import (
+    REVISIONS,
+    TASK_CHECKS,
+    WAYS,
+    client_runs,
+    hub,
+    run_client,
+    run_suite,
+)
 from tests.docs.pages import pages
 
 PAGE = "docs/reference/compatibility.md"
@@ -45,11 +53,25 @@ def test_no_scored_scenario_fails(revision: str, tmp_path: Path) -> None:
     assert {each.name for each in outcome.scenarios} == documented(revision)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.requirement("mcp.both-eras")
+@pytest.mark.parametrize(
+    ("way", "revision", "scenario"), [(way, *each) for way in WAYS for each in client_runs(way)]
+)
+def test_a_server_is_used_as_a_client_must(way: str, revision: str, scenario: str) -> None:
+    ran = run_client(node_or_skip(), way, revision, scenario)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_the_page_names_the_versions_that_are_tried() -> None:
     page = pages()[PAGE].text
     packages = json.loads((HERE / "package.json").read_text())["dependencies"]
     for name, exact in {**packages, "mcp": version("mcp")}.items():
         assert f"`{name}` {exact}" in page
+    for way, count in (("through a hub", len(client_runs("gateway"))), ("`folkmoot call`", 11)):
+        assert re.search(rf"{way}[^.|]*\| {count} of {count}", page)
+    assert len(client_runs("call")) == 11
     for revision, scored in REVISIONS.items():
         assert re.search(rf"`{revision}`.*{scored} of {scored} scored", page)
 

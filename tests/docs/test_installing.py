@@ -92,6 +92,28 @@ def test_pip_installs_the_wheel_as_the_page_says(wheel: Path, tmp_path: Path) ->
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
+def test_the_example_of_testing_with_tapes_runs_in_a_new_environment(
+    wheel: Path, tmp_path: Path
+) -> None:
+    page = pages()["docs/testing-with-tapes.md"]
+    install, run = (block.text for block in page.blocks[:4] if block.language == "sh")
+    server, test = (block.text for block in page.blocks[:4] if block.language == "python")
+    shutil.copy(wheel, tmp_path)
+    (tmp_path / "weather_server.py").write_text(server)
+    (tmp_path / "test_weather.py").write_text(test)
+    assert all(f"`{name}`" in page.text for name in ("weather_server.py", "test_weather.py"))
+    installed(shell(install.replace("python3 -m", f"{sys.executable} -m"), tmp_path))
+    for times in range(2):
+        done = shell(run, tmp_path)
+        assert "1 passed" in done.stdout, done.stdout + done.stderr
+        assert (tmp_path / "tapes/weather.jsonl").is_file()
+        if not times:
+            # From now on the tape answers.
+            (tmp_path / "weather_server.py").unlink()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "command",
     [

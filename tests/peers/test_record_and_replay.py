@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import shlex
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from folkmoot.clock import SystemClock
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.transport import StdioMetadata
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.relay.proxy import ProxiedServer, Proxy, Upstream, assembled
@@ -18,6 +26,7 @@ from folkmoot.relay.steps import Steps
 from folkmoot.relay.tape_server import Replay
 from tests.forge import forked
 from tests.harness import run
+from tests.mcp_harness import until
 from tests.peers.clients import Ears, client_of, command_of
 from tests.peers.script import everything_done
 from tests.peers.servers import Place, everything, everything_command
@@ -32,6 +41,8 @@ pytestmark = [
 SECONDS = 250
 CLOCK = "$.result.contents[*].text"
 """Where server-everything says what time it is."""
+
+LONG = "trigger-long-running-operation"
 
 CHANGED = (
     "data:text/javascript,const write=process.stdout.write;"
@@ -78,6 +89,43 @@ def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_p
     assert difference["path"] == "$.result.content[0].text"
     assert "is 5" in str(difference)
     assert "is 6" in str(difference)
+
+
+@pytest.mark.requirement("proxy.own-answers", "proxy.slow-start")
+def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself(
+    tmp_path: Path,
+) -> None:
+    tape, server = tmp_path / "tape.jsonl", everything_command()
+    slowly = ("sh", "-c", f"sleep 6; exec {shlex.join(server)}")
+
+    async def asked() -> bool:
+        return f'"name":"{LONG}","arguments"' in tape.read_text().replace(" ", "")
+
+    async def record() -> None:
+        ours = (sys.executable, "-m", "folkmoot", "proxy", "--record", str(tape), "--", *slowly)
+        async with client_of(Place("stdio", command=ours)) as client:
+            await client.call_tool("echo", {"message": "hi"})
+            long = client.call_tool(LONG, {"duration": 60, "steps": 2})
+            waiting = asyncio.ensure_future(long)
+            await until(asked)
+            said = [
+                each.context.transport.metadata
+                for each in read_tape(tape).entries
+                if each.context.direction is MessageDirection.SERVER_TO_CLIENT
+            ]
+            assert isinstance(said[-1], StdioMetadata)
+            assert said[-1].process_id
+            os.kill(said[-1].process_id, signal.SIGKILL)
+            with pytest.raises(MCPError, match="The server ended before it answered"):
+                await waiting
+
+    run(record())
+    assert read_tape(tape).entries[-1].by == "proxy"
+    code, report = played(tape, server=server)
+    assert (code, report["same"]) == (0, True), report
+    outcomes = [call["outcome"] for call in report["calls"]]
+    assert outcomes.count("not_compared") == 1
+    assert outcomes.count("same") == len(outcomes) - 1
 
 
 @pytest.mark.requirement("proxy.record", "proxy.replay", "proxy.record-no-secrets")

@@ -252,6 +252,14 @@ def test_a_request_without_an_answer_on_the_tape_is_not_compared() -> None:
     assert report.same
 
 
+def test_a_request_that_its_client_cancelled_is_not_compared() -> None:
+    cancel = tells("notifications/cancelled", {"requestId": 2}, side="client")
+    recorded = (*SESSION[:-1], cancel, fails(2, 0, "Request cancelled"))
+    report = played(recorded, SESSION)
+    assert report.same
+    assert [call.why for call in report.calls if call.why] == ["it was cancelled"]
+
+
 def test_a_server_that_ends_leaves_the_rest_unanswered() -> None:
     replay = Replay(tape(*SESSION), SystemClock())
 

@@ -112,6 +112,21 @@ TimeoutOption = Annotated[
 ]
 
 
+StartTimeoutOption = Annotated[
+    int,
+    number(
+        "--start-timeout", 1, 3600,
+        "Wait up to N seconds for the first word of a COMMAND, which may have to download its "
+        "server.  [default: 300]",
+    ),
+]  # fmt: skip
+
+
+def note_start(message: str) -> None:
+    """Say that a server is waited for."""
+    complain(message, kind="note")
+
+
 class CallCommand(ServerCommand):
     """Shows in its usage what the words stand for."""
 
@@ -152,6 +167,7 @@ def call(
     transport: TransportOption = "auto",
     header: HeaderOption = None,
     timeout: TimeoutOption = 60,
+    start_timeout: StartTimeoutOption = 300,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -183,7 +199,8 @@ def call(
         from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
         server = ProxiedServer(tuple(command), url, transport, headers)  # type: ignore[arg-type]
-        async with server.upstream(SystemClock(), ProxyOptions()) as there:
+        options = ProxyOptions(start_seconds=float(start_timeout), notify=note_start)
+        async with server.upstream(SystemClock(), options) as there:
             return await perform(there.connect, wanted)
 
     finish(run_until_stopped(run()))

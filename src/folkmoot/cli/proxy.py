@@ -9,7 +9,12 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from folkmoot.cli.call import UpstreamOption, UpstreamTransportOption
+from folkmoot.cli.call import (
+    StartTimeoutOption,
+    UpstreamOption,
+    UpstreamTransportOption,
+    note_start,
+)
 from folkmoot.cli.credentials import checked_handle, checked_url, read_keyring
 from folkmoot.cli.options import (
     HeaderOption,
@@ -225,6 +230,7 @@ def proxy(
     handle: RoomAsOption = None,
     eras: ErasOption = "bridge",
     max_message_bytes: BytesOption = None,
+    start_timeout: StartTimeoutOption = 300,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
 ) -> None:
@@ -299,6 +305,8 @@ def proxy(
                 discoverable=eras == "always",
                 headers=tuple(pass_header or ()),
                 allowed_hosts=tuple(allow_host or ()),
+                start_seconds=float(start_timeout),
+                notify=note_start,
             ),
             on_held=show_held,
         ) as made:

@@ -37,6 +37,8 @@ class Carrier(ABC):
 
     shared = False
     """Whether several clients speak through it, under ids that differ."""
+    start_seconds = 0.0
+    """How long its other side may still say nothing, while it has said nothing yet."""
 
     def __init__(
         self, receives: MessageDirection, clock: Clock, limits: Limits = PROXY_LIMITS

@@ -65,8 +65,15 @@ class PlainClient:
         """Agree on a version; raises what keeps the two from it."""
         if wish != "handshake" and await self._discover(only=wish == "stateless"):
             return
+        starting = self._server.start_seconds > 0
         params = {"protocolVersion": wire.HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": INFO}
-        found = await self.result(wire.INITIALIZE, params)
+        try:
+            found = await self.result(wire.INITIALIZE, params)
+        except ServerRefused:
+            # It was not there yet when it was asked which eras it speaks.
+            if wish == "auto" and starting and await self._discover(only=True):
+                return
+            raise
         self.version = str(found.get("protocolVersion", ""))
         self._know(found, found.get("serverInfo"))
         await self._say(Notification(method=wire.INITIALIZED))
@@ -96,7 +103,8 @@ class PlainClient:
         self, method: str, params: dict[str, Any], seconds: float | None = None
     ) -> Response:
         """Send a request and return its response, an error response too."""
-        limit = self._seconds if seconds is None else seconds
+        # A server that was just started may have to be downloaded first.
+        limit = max(self._seconds, self._server.start_seconds) if seconds is None else seconds
         request = Request(id=next(self._ids), method=method, params=params)
         request = self._dressed(request)
         try:
@@ -128,7 +136,7 @@ class PlainClient:
     async def _discover(self, *, only: bool) -> bool:
         """Whether the server speaks the stateless era; it must, where that is the only one."""
         self.era, self.version = Era.STATELESS, wire.STATELESS_VERSION
-        seconds = self._seconds if only else min(PROBE_SECONDS, self._seconds)
+        seconds = None if only else min(PROBE_SECONDS, self._seconds)
         try:
             answer = await self.ask(wire.DISCOVER, {}, seconds)
         except ServerTimeout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from folkmoot.core.errors import CarryError, TransportClosed
@@ -101,9 +101,12 @@ class _Player:
         shakes = any(getattr(step.message, "method", "") == INITIALIZE for step in part.steps)
         self._eras = EraBridge(one_client=True, discoverable=not shakes)
         self.unexpected: list[str] = []
+        self._start_seconds: Callable[[], float] = float
+        """How long the server may take that was just started."""
 
     async def run(self, server: Carrier) -> None:
         """Say everything, and hear what the server says to it."""
+        self._start_seconds = lambda: server.start_seconds
         async with self._tasks as tasks:
             hearing = tasks.create_task(self._hear(server))
             for step in self._part.steps:
@@ -131,7 +134,9 @@ class _Player:
             return
         if isinstance(message, Request):
             self._open[type(message.id), message.id] = step
-            if step.answer is None:
+            if step.cancelled:
+                self._note(step, PlayOutcome.NOT_COMPARED, why="it was cancelled")
+            elif step.answer is None:
                 self._note(step, PlayOutcome.NOT_COMPARED, why="the tape holds no answer to it")
             else:
                 self._answers[step.seq] = asyncio.get_running_loop().create_future()
@@ -141,7 +146,7 @@ class _Player:
             async with asyncio.timeout(self._answer_seconds):
                 await self._say(server, message)
         except (CarryError, TimeoutError) as error:
-            if step.answer is not None:
+            if step.answer is not None and not step.cancelled:
                 why = getattr(error, "message", "the server does not take it")
                 self._note(step, PlayOutcome.UNANSWERED, why=why)
 
@@ -150,11 +155,12 @@ class _Player:
         step, answer = self._steps[seq], self._answers.get(seq)
         if answer is None or seq in self._played:
             return
+        seconds = max(self._answer_seconds, self._start_seconds())
         try:
-            async with asyncio.timeout(self._answer_seconds):
+            async with asyncio.timeout(seconds):
                 live = await answer
         except TimeoutError:
-            why = f"no answer came within {self._answer_seconds:g} s"
+            why = f"no answer came within {seconds:g} s"
             self._note(step, PlayOutcome.UNANSWERED, why=why)
             return
         if isinstance(live, CarryError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shlex
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -17,7 +18,7 @@ from contextlib import (
 )
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -38,12 +39,19 @@ from folkmoot.proxy.tape import TapeRecorder, TapeSide
 from folkmoot.relay.pump import carry
 from folkmoot.relay.recording import Recording, Rotation
 from folkmoot.relay.steps import Steps
+from folkmoot.settings.fields import masked_arguments
 from folkmoot.taskgroups import aside
+from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:
     from folkmoot.core.errors import TapeUnwritable
     from folkmoot.core.ports import Clock, Event, Interceptor
     from folkmoot.mcp.client.target import HttpTarget
+
+
+START_SECONDS: Final = 300.0
+"""A command such as `npx` may have to download its server first."""
+LONGEST_COMMAND: Final = 200
 
 
 class Upstream(msgspec.Struct, frozen=True):
@@ -66,6 +74,10 @@ class ProxyOptions(msgspec.Struct, frozen=True):
     """Whether `server/discover` is answered in the place of a server that does not know it."""
     headers: tuple[str, ...] = ()
     """Headers of clients that are passed on besides the usual ones."""
+    start_seconds: float = START_SECONDS
+    """How long a command may take from its first request until it says anything."""
+    notify: Callable[[str], None] = lambda _: None
+    """Told when a command is waited for that was just started."""
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
 
@@ -183,9 +195,17 @@ class ProxiedServer(msgspec.Struct, frozen=True):
         limits = options.limits
         # An HTTP client takes its time to import, which a command need not wait for.
         if self.command:
-            from folkmoot.mcp.client.stdio import StdioLink
+            from folkmoot.mcp.client.stdio import Starting, StdioLink
 
-            yield Upstream(partial(StdioLink, self.command, clock, limits=limits))
+            shown = clean(shlex.join(masked_arguments(self.command)), LONGEST_COMMAND)
+            starting = Starting(
+                options.start_seconds,
+                lambda: options.notify(f"Waiting for {shown}. Its first start may download it."),
+                lambda waited: options.notify(f"The server answered after {waited:.0f} s."),
+            )
+            yield Upstream(
+                partial(StdioLink, self.command, clock, limits=limits, starting=starting)
+            )
             return
         from folkmoot.mcp.client.connect import detect
         from folkmoot.mcp.client.http import HttpLink

@@ -22,10 +22,11 @@ from folkmoot.core.errors import (
     TooManyInFlight,
     TransportClosed,
 )
-from folkmoot.core.message import MessageId, ProtocolMessage, Request
+from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.carrier import ABOUT, Carrier, Connect
-from folkmoot.mcp.eras import EraBridge, Step, ToServer
+from folkmoot.mcp.client.link import ServerLink
+from folkmoot.mcp.eras import EraBridge, Step, ToClient, ToServer
 from folkmoot.proxy.sessions import SessionManager
 from folkmoot.relay.conversation import ProxyConversation
 from folkmoot.relay.steps import TO_CLIENT, TO_SERVER, Envelope, Passed, Steps, answer_of
@@ -70,6 +71,10 @@ class Pump:
         """What the transport of the client's last message says of the client."""
         self.deserted = False
         """Whether the server ended while the client was still there."""
+        self._own: dict[MessageId, FolkmootError] = {}
+        """Requests whose next answer is made by the link, since the server gives none."""
+        if isinstance(server, ServerLink):
+            server.failing = self._own.__setitem__
 
     def end(self) -> None:
         """End the conversation, whatever is still to be said in it."""
@@ -129,10 +134,27 @@ class Pump:
         self, envelope: Envelope, about: MessageId | None, leaving: list[Envelope]
     ) -> None:
         """What is to leave because a message came; `about` is the request it was said during."""
+        message = envelope.message
+        if self._own and type(message) is Response and message.id is not None:
+            error = self._own.pop(message.id, None)
+            if error is not None:
+                self._answer(envelope, error, leaving)
+                return
         if envelope.context.direction is TO_CLIENT and self._bridging:
             await self._bridge_to_client(envelope, about, leaving)
         else:
             await self._admit(envelope, leaving)
+
+    def _answer(self, envelope: Envelope, error: FolkmootError, leaving: list[Envelope]) -> None:
+        """Answer in the place of the server, which is told apart from its answers on the tape."""
+        steps: list[Step] = [ToClient(envelope.message)]
+        if self._bridging:
+            steps = self._eras.from_server(envelope.message)
+        for step in steps:
+            if isinstance(step, ToServer):
+                self._say_to_server(envelope, step, leaving)
+            elif isinstance(step.message, Response):
+                leaving.append(self._steps.answer(step.message, error, self._conversation))
 
     async def _admit(self, envelope: Envelope, leaving: list[Envelope]) -> None:
         self._put(await self._steps.carry(envelope, self._conversation, self._aside), leaving)
@@ -184,10 +206,15 @@ class Pump:
         """One message could not be carried, and the conversation goes on."""
         message, direction = envelope.message, envelope.context.direction
         logger.warning("a message was not carried", extra={"error": error.message})
-        if isinstance(message, Request):
+        if not isinstance(message, Request):
+            return
+        answer = answer_of(Block(error), message.id)
+        if direction is TO_SERVER:
+            await self._tell_client(answer, error)
+        else:
             self._conversation.close(direction, message.id)
             with suppress(TransportClosed):
-                await self._ends[direction.reverse()].send(answer_of(Block(error), message.id))
+                await self._ends[TO_SERVER].send(answer)
 
     @property
     def _bridging(self) -> bool:
@@ -283,11 +310,19 @@ class Pump:
 
     async def _give_up(self, error: FolkmootError) -> None:
         """Leave nothing without an answer."""
-        client = self._ends[TO_CLIENT]
         for message_id in self._conversation.open_requests(TO_SERVER):
-            self._conversation.close(TO_SERVER, message_id)
-            with suppress(TransportClosed):
-                await client.send(answer_of(Block(error), message_id))
+            await self._tell_client(answer_of(Block(error), message_id), error)
+
+    async def _tell_client(self, answer: Response, error: FolkmootError) -> None:
+        """Answer the client ourselves, whatever becomes of the tape."""
+        try:
+            told = self._steps.answer(answer, error, self._conversation)
+            self._steps.commit()
+        except TapeUnwritable:
+            self._conversation.answered(TO_CLIENT, answer)
+            told = self._ends[TO_SERVER].envelope_of(answer)
+        with suppress(TransportClosed):
+            await self._ends[TO_CLIENT].send_envelope(told)
 
 
 class _Over(Exception):

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
+from folkmoot.core.errors import FolkmootError
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -27,6 +28,8 @@ from folkmoot.pipeline import Aside, Pipeline
 from folkmoot.proxy.chain import Chain, Ruling
 from folkmoot.relay.conversation import ProxyConversation
 
+PROXY: Final = "proxy"
+"""Who answers on a tape where the proxy itself does, since the server cannot."""
 TO_SERVER: Final = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT: Final = MessageDirection.SERVER_TO_CLIENT
 
@@ -117,6 +120,19 @@ class Steps(msgspec.Struct, frozen=True):
             conversation.answered(direction, message)
             return Passed(self._made(envelope, verdict, by, direction), stopped=verdict)
         return Passed(stopped=verdict)
+
+    def answer(
+        self, message: Response, error: FolkmootError, conversation: ProxyConversation
+    ) -> Envelope:
+        """An answer of our own to a request that the server got and does not answer."""
+        now = self.clock.monotonic()
+        timing = TimingContext(now, self.clock.now(), now, now, now)
+        context = MessageContext(timing, TO_CLIENT, conversation.session.context)
+        made = conversation.enter(MessageEnvelope(message, context))
+        if self.recorder is not None:
+            self.recorder.note(Carried(made, verdict=Block(error), by=PROXY))
+        conversation.answered(TO_CLIENT, message)
+        return made
 
     def commit(self) -> None:
         """Have everything noted so far on the tape."""

@@ -20,7 +20,8 @@ from folkmoot.core.errors import Misrouted, ServerUnreachable, TransportClosed
 from folkmoot.core.message import Notification, Response, decode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import StdioMetadata
-from folkmoot.mcp.client.stdio import StdioLink
+from folkmoot.mcp.client import stdio
+from folkmoot.mcp.client.stdio import Starting, StdioLink
 from tests.harness import MAX_STRETCH, longest_stretch, run
 from tests.mcp.client.saying import at_rest, failure, notice, python, request
 
@@ -49,6 +50,44 @@ for line in sys.stdin:
     if "id" in asked and not params.get("silent"):
         say(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"pid": os.getpid()}}))
 """
+
+
+@pytest.mark.requirement("proxy.slow-start")
+def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stdio, "SLOW_SECONDS", 0.05)
+    told: list[str] = []
+
+    async def test() -> None:
+        slow = asyncio.Event()
+        starting = Starting(60, slow.set, lambda _: told.append("there"))
+        async with StdioLink(python(f"input(){ECHO}"), CLOCK, starting=starting) as link:
+            # It takes the first line and says nothing.
+            await link.send(request("tools/call", 1))
+            async with asyncio.timeout(30):
+                await slow.wait()
+            assert link.start_seconds == 60
+            await link.send(request("tools/call", 2))
+            await link.receive()
+            assert link.start_seconds == 0
+            await link.send(request("tools/call", 3))
+            await link.receive()
+        assert told == ["there"]
+
+    run(test())
+
+
+@pytest.mark.requirement("proxy.slow-start")
+def test_a_server_that_dies_before_it_says_anything_is_not_waited_for() -> None:
+    starting = Starting(3600, lambda: None, lambda _: None)
+
+    async def test() -> None:
+        async with StdioLink(python("input()"), CLOCK, starting=starting) as link:
+            await link.send(request("tools/call", 1))
+            assert failure(await link.receive())[2] == {"code": "server_unreachable"}
+
+    run(test())
 
 
 @pytest.mark.requirement("proxy.stdio", "proxy.connection-info")

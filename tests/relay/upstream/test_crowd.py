@@ -144,8 +144,9 @@ class Caller:
 
 
 def words(heard: Told) -> list[str]:
-    """What was heard, in order."""
-    return [each.params.get("data") or each.params["message"] for each in heard.things]
+    """What was heard of the server, in order; that something was lost is said by ours."""
+    said = [each.params for each in heard.things if each.params.get("logger") != "folkmoot"]
+    return [each.get("data") or each["message"] for each in said]
 
 
 async def crowd(

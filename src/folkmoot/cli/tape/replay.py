@@ -12,7 +12,12 @@ import msgspec
 import typer
 from msgspec import UNSET
 
-from folkmoot.cli.call import UpstreamOption, UpstreamTransportOption
+from folkmoot.cli.call import (
+    StartTimeoutOption,
+    UpstreamOption,
+    UpstreamTransportOption,
+    note_start,
+)
 from folkmoot.cli.options import (
     HeaderOption,
     JsonOption,
@@ -257,6 +262,7 @@ def play(
     secret: SecretOption = None,
     timing: TimingOption = 0.0,
     patience: PatienceOption = 30,
+    start_timeout: StartTimeoutOption = 300,
     *,
     as_json: JsonOption = False,
 ) -> None:
@@ -278,7 +284,8 @@ def play(
     server = ProxiedServer(tuple(command or ()), upstream or "", transport, headers)  # type: ignore[arg-type]
 
     async def run() -> PlayReport:
-        async with server.upstream(SystemClock(), ProxyOptions()) as there:
+        options = ProxyOptions(start_seconds=float(start_timeout), notify=note_start)
+        async with server.upstream(SystemClock(), options) as there:
             return await play_tape(
                 recorded,
                 there.connect,

@@ -121,6 +121,8 @@ DONE: Final = {
     "hold": "held",
 }
 """What an interceptor did, by its verdict."""
+OWN: Final = "proxy"
+"""Who answered, where the proxy did since its server did not."""
 
 
 def rows(moment: Moment, paper: Paper, *, full: bool) -> Iterator[str]:
@@ -181,7 +183,9 @@ def _id(moment: Moment) -> str:
 def _marks(moment: Moment) -> Iterator[tuple[str, str]]:
     """The marks of interceptors and of redaction on a message."""
     line = moment.line
-    if line.verdict is not None:
+    if line.by == OWN:
+        yield "[answered by the proxy]", "magenta"
+    elif line.verdict is not None:
         by = f" by {one_line(line.by)}" if line.by else ""
         yield f"[{DONE.get(line.verdict, one_line(line.verdict))}{by}]", "magenta"
     if moment.redacted:

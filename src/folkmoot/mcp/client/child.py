@@ -141,6 +141,10 @@ class Child(asyncio.SubprocessProtocol):
         await waited(self._exited, seconds)
         return self.returncode
 
+    def kill(self) -> None:
+        """End the process and everything it started, without asking."""
+        self._signal(signal.SIGKILL)
+
     async def end(self, grace: float) -> None:
         """Wait for the process to end; then ask it to, then kill the whole group."""
         gone = False

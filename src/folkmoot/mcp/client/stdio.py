@@ -9,13 +9,14 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from folkmoot.core.errors import (
     FolkmootError,
     MessageError,
     MessageTooLarge,
     ServerAnswerInvalid,
+    ServerTimeout,
     ServerUnreachable,
     TransportClosed,
 )
@@ -50,6 +51,19 @@ REST_SECONDS: Final = 0.5
 """How long the last words of a server that has ended may be on their way."""
 FATE_SECONDS: Final = 0.2
 """How long it may take until one that says nothing more is known to have ended, and how."""
+SLOW_SECONDS: Final = 5.0
+"""After how long of saying nothing at all a server is said to be waited for."""
+
+
+class Starting(NamedTuple):
+    """How a server is waited for that was just started, such as one that is still downloaded."""
+
+    seconds: float
+    """How long it may take from what it is asked first until it says anything."""
+    slow: Callable[[], None]
+    """Told when it is waited for."""
+    answered: Callable[[float], None]
+    """Told afterwards for how long it was."""
 
 
 class StdioLink(ServerLink):
@@ -57,7 +71,8 @@ class StdioLink(ServerLink):
 
     `env` is its whole environment; without one it has ours. Its log goes to our standard error,
     or line by line to `stderr`. With `until` it is killed at a time, however this process does, on
-    the clock that also runs while the machine sleeps; see `extend`.
+    the clock that also runs while the machine sleeps; see `extend`. Without `starting` it is waited
+    for without end and a word.
     """
 
     def __init__(
@@ -71,8 +86,15 @@ class StdioLink(ServerLink):
         grace: float = GRACE_SECONDS,
         stderr: Callable[[bytes], None] | None = None,
         until: float | None = None,
+        starting: Starting | None = None,
     ) -> None:
         super().__init__(clock, limits)
+        self._starting = starting
+        """None also from when the server has said something."""
+        self.start_seconds = 0.0 if starting is None else starting.seconds
+        self._asked_at: float | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._too_slow = False
         self._command = tuple(command)
         self._env, self._cwd, self._grace, self._log = env, cwd, grace, stderr
         self._lines = LineSplitter(limits.message_bytes)
@@ -139,6 +161,39 @@ class StdioLink(ServerLink):
         if self._guard is not None:
             with suppress(OSError):
                 os.write(self._guard, struct.pack("d", until))
+
+    def _wait_for_start(self) -> None:
+        if self._starting is not None and self._asked_at is None:
+            loop = asyncio.get_running_loop()
+            self._asked_at = loop.time()
+            self._timers = [
+                loop.call_later(SLOW_SECONDS, self._tell_slow),
+                loop.call_later(self._starting.seconds, self._give_up_start),
+            ]
+
+    def _tell_slow(self) -> None:
+        if self._starting is not None:
+            self._starting.slow()
+
+    def _give_up_start(self) -> None:
+        if self._starting is not None and self._child is not None:
+            self._too_slow = True
+            self.fate = f"The server said nothing in {self._starting.seconds:g} s and was ended."
+            self._child.kill()
+
+    def _has_started(self) -> None:
+        starting, self._starting = self._starting, None
+        self.start_seconds = 0.0
+        if starting is None or self._asked_at is None:
+            return
+        waited = asyncio.get_running_loop().time() - self._asked_at
+        self._cancel_timers()
+        if waited > SLOW_SECONDS:
+            starting.answered(waited)
+
+    def _cancel_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
 
     @property
     def process_id(self) -> int | None:
@@ -215,6 +270,8 @@ class StdioLink(ServerLink):
                 if answer is not None:
                     return self.envelope_of(answer)
                 continue
+            if self._starting is not None:
+                self._has_started()
             if type(message) is Response:
                 self._open_requests.answered(message.id)
             return self.envelope_of(message)
@@ -233,7 +290,9 @@ class StdioLink(ServerLink):
         lost = self._open_requests.lost()
         if lost is None:
             raise TransportClosed(self.fate)
-        error = ServerUnreachable("The server ended before it answered.")
+        error: FolkmootError = ServerUnreachable("The server ended before it answered.")
+        if self._too_slow:
+            error = ServerTimeout(self.fate)
         return self.envelope_of(self.answer_for(error, lost))
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
@@ -244,6 +303,7 @@ class StdioLink(ServerLink):
             raise TransportClosed(self.fate or ENDED)
         if type(message) is Request:
             self._open_requests.add(message)
+            self._wait_for_start()
         elif type(message) is Notification:
             # A server need not answer what was cancelled.
             self._open_requests.answered(cancelled_id(message))
@@ -253,6 +313,7 @@ class StdioLink(ServerLink):
 
     async def close(self) -> None:
         """End the server: first by closing its input, then by asking, then by force."""
+        self._cancel_timers()
         child = self._child
         if child is None or self._reader is None or self._writer is None:
             return

@@ -22,7 +22,7 @@ from folkmoot.core.message import (
     members,
     replace,
 )
-from folkmoot.mcp.wire import INITIALIZE, PROGRESS
+from folkmoot.mcp.wire import INITIALIZE, PROGRESS, cancelled_id
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER
 from folkmoot.proxy.replay.script import at_server, passed_server
 from folkmoot.proxy.tape.diff import Difference, differences
@@ -44,6 +44,8 @@ class ClientStep(msgspec.Struct):
     """The requests that were answered since the step before."""
     answer: Response | None = None
     """What the server said to it."""
+    cancelled: bool = False
+    """Whether the client gave it up, so that how far the server came is a matter of time."""
 
 
 class RecordedReply(msgspec.Struct, frozen=True):
@@ -99,6 +101,10 @@ class _Talk:
             self.part.steps.append(step)
             if isinstance(message, Request):
                 self.open[_key(message.id)] = step
+            elif (given_up := cancelled_id(message)) is not None:
+                asked = self.open.get(_key(given_up))
+                if asked is not None:
+                    asked.cancelled = True
 
     def _from_server(self, message: Any) -> None:
         if isinstance(message, Request):

@@ -263,7 +263,11 @@ class LinkReader:
             await self._asked(effect.question, effect.call, envelope)
         elif isinstance(effect, PassEffect):
             await self._translate(effect.notice, None, envelope)
-        elif effect.why is DropReason.UNTIED and isinstance(effect.message, Notification):
+        elif (
+            tag is None
+            and effect.why is DropReason.UNTIED
+            and isinstance(effect.message, Notification)
+        ):
             level = params_of(effect.message).get("level")
             lost = Notification(method=wire.LOGGED, params={**LOST, "level": level})
             for call in self.peer.bereft(effect.message):
