@@ -44,6 +44,7 @@ WITHOUT_ERROR = {
     "quotas.memory_bytes_per_account": "trims a room",
     "quotas.memory_bytes": "trims a room",
     "events.max_bytes": "has a client told to read anew",
+    "mcp.max_stream_bytes": "has a client told that a stream cannot be resumed",
 }
 """Limits that nobody is told of, and what they do instead."""
 
@@ -204,13 +205,6 @@ async def sessions(there: Meeting, _: str) -> str:
     return (await there.post(INITIALIZE)).text
 
 
-async def stream(there: Meeting, _: str) -> str:
-    opened = await there.post(INITIALIZE)
-    named = {"mcp-session-id": opened.headers["mcp-session-id"]}
-    dropped = f"{'0' * 16}-c{'0' * 12}-1"
-    return (await there.ask("GET", headers={**named, "last-event-id": dropped})).text
-
-
 async def followed(there: Meeting, token: str) -> str:
     asked = f"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
     reader, first = await asyncio.open_connection("127.0.0.1", there.port)
@@ -270,7 +264,6 @@ PROVOKED: dict[str, Provoke] = {
     "mcp.max_sessions": at_a_hub(1, sessions),
     "mcp.max_anonymous_sessions": at_a_hub(1, sessions),
     "mcp.max_session_bytes": session,
-    "mcp.max_stream_bytes": at_a_hub(1_048_576, stream),
     "rooms.max_rooms_each": at_a_hub(0, room),
     "mail.max_body_characters": at_a_hub(1, letter),
     "store.queue": queue,

@@ -322,7 +322,7 @@ class SessionStreams:
         named, streams = EVENT.fullmatch(event_id), self._server.streams
         if named is not None and streams is not None and named[1] != streams.boot_id:
             return SessionNotFound(GONE)
-        return EventUnknown(UNKNOWN, setting="mcp.max_stream_bytes")
+        return EventUnknown(UNKNOWN)
 
     def _can_resume(self, session: HandshakeSession) -> bool:
         return self._server.streams is not None and session.version >= FIRST_VERSION
