@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from folkmoot.cli.output import ExitCode
-from folkmoot.client import Room
+from folkmoot.client import Context, Room
 from tests.cli.conftest import Hub, Person
 from tests.cli.roomers import post, token_of
 from tests.cli.terminal import Terminal
@@ -31,8 +33,10 @@ class Harbour(NamedTuple):
 
 
 @contextmanager
-def agent(hub: str, token: str, called: list[dict[str, Any]]) -> Iterator[None]:
-    """An agent in the room until the end."""
+def agent(
+    hub: str, token: str, called: list[dict[str, Any]], *, slow: bool = False
+) -> Iterator[None]:
+    """An agent in the room until the end; a slow one has a tool that takes long."""
     ready: Future[Callable[[], None]] = Future()
 
     async def serve() -> None:
@@ -50,6 +54,16 @@ def agent(hub: str, token: str, called: list[dict[str, Any]]) -> Iterator[None]:
                     raise ValueError
                 return "six o'clock"
 
+            async def ebb(ctx: Context) -> None:
+                """Wait for low water."""
+                await ctx.progress(1, total=2, message="falling")
+                try:
+                    await asyncio.sleep(600)
+                finally:
+                    called.append({"ebb": "ended"})
+
+            if slow:
+                room.tool(ebb)
             loop = asyncio.get_running_loop()
             ready.set_result(lambda: loop.call_soon_threadsafe(done.set))
             await done.wait()
@@ -118,6 +132,23 @@ def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(
 
 
 @pytest.mark.requirement("room.call-tools")
+def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour: Harbour) -> None:
+    ada, called, robot = harbour.ada, harbour.called, harbour.robot()
+    with (
+        agent(ada.hub, token_of(robot), called, slow=True),
+        ada.begin("room", "call", "planning", "ebb") as calling,
+    ):
+        assert calling.stderr
+        assert calling.stderr.readline() == "1 of 2 falling\n"
+        calling.send_signal(signal.SIGINT)
+        assert calling.wait(60) == ExitCode.INTERRUPTED
+        for _ in range(3000):
+            if called:
+                break
+            time.sleep(0.01)
+    assert called == [{"ebb": "ended"}]
+
+
 def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour) -> None:
     ada, robot = harbour.ada, harbour.robot()
     ada("room", "create", "study")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.client import Message, OpenProposal, OpenRequest, RequestFailed, Room, ToolResult
+from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, RequestFailed, Room, ToolResult
 from folkmoot.core.errors import FolkmootError
 from tests.client.hub import SETTINGS, Envelope, hub
 from tests.client.support import SOON, enter, eventually
@@ -322,5 +322,69 @@ def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Pat
                 with pytest.raises(FolkmootError) as refused:
                     await alice.approve("none")
                 assert refused.value.code == "proposal_unknown"
+
+    run(main())
+
+
+@pytest.mark.requirement("client.history")
+def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as here:
+            async with here.enter(here.owner) as alice:
+                first = await alice.say("one", mentions=["rob"], thread_id="t", reply_to="m")
+                await alice.say("two")
+                epoch = alice.epoch
+                assert (first.mentions, first.thread_id, first.reply_to) == (("rob",), "t", "m")
+            assert await texts(here, after=0, count=2) == ["one", "two"]
+            assert await texts(here, after=first.seq, count=1, epoch=epoch) == ["two"]
+            async with here.enter(here.account) as rob:
+                page = await rob.history(limit=10)
+                assert [m.text for m in page if m.text] == ["one", "two"]
+                assert page[0].mentions == ()
+                (one,) = await rob.history(after=first.seq, limit=1)
+                assert one.text == "two"
+            async with here.enter(here.account, after=0, epoch="another") as rob:
+                gap = await anext(rob)
+                assert isinstance(gap, Gap)
+                assert gap.reason == "epoch_changed"
+
+    async def texts(here: Any, *, count: int, **where: Any) -> list[str]:
+        found: list[str] = []
+        async with here.enter(here.account, **where) as rob:
+            async for message in rob:
+                if message.text:
+                    found.append(message.text)
+                if len(found) == count:
+                    break
+        return found
+
+    run(main())
+
+
+@pytest.mark.requirement("client.history")
+def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with square(tmp_path) as here, here.enter(here.owner) as alice:
+            agent = here.enter(here.account)
+
+            @agent.tool(title="Look", read_only=True, open_world=False)
+            def look() -> None:
+                """See."""
+
+            @agent.tool(destructive=True, idempotent=True)
+            def wipe() -> None:
+                """Remove all."""
+
+            async with agent:
+                listed = await alice.list_tools()
+                assert listed == await alice.list_tools("rob")
+                assert {tool.name: tool.definition["annotations"] for tool in listed} == {
+                    "look": {"title": "Look", "readOnlyHint": True, "openWorldHint": False},
+                    "wipe": {"destructiveHint": True, "idempotentHint": True},
+                }
+                assert {tool.by for tool in listed} == {"rob"}
+                assert await agent.list_tools() == []
 
     run(main())

@@ -25,4 +25,4 @@ def test_every_step_prints_what_the_page_shows(
             elif block.language == "text":
                 assert printed == block.text, f"line {block.line}"
                 compared += 1
-    assert compared == 7
+    assert compared == 8

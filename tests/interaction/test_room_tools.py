@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.client import Context
+from folkmoot.client import Room as ServingRoom
 from tests.harness import ask, run
 from tests.mcp_harness import INVALID, Meeting, Person, both_eras, meeting, modern, one_era
 from tests.transports.rooms.support import Seat, Town
@@ -274,6 +276,51 @@ def test_one_who_leaves_while_waiting_is_waited_for_no_longer(era: str, tmp_path
             await bob.leave()
             while not live.is_idle:  # noqa: ASYNC110 - nobody sets an event for it
                 await asyncio.sleep(0.005)
+
+    run(main())
+
+
+@pytest.mark.requirement("room.call-cancelled")
+@both_eras
+def test_a_call_that_is_cancelled_ends_at_the_agent_and_its_progress_is_relayed(
+    era: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with meeting(tmp_path, era) as there:
+            ann, rob = await there.people("ann", "rob")
+            await ann.call("room/create", name="tea")
+            ended = asyncio.Event()
+            agent = ServingRoom(there.hub.base_url, room="tea", token=rob.token)
+
+            @agent.tool
+            async def steep(minutes: int, ctx: Context) -> str:
+                try:
+                    await ctx.progress(1, total=minutes, message="It is hot.")
+                    await asyncio.sleep(minutes)
+                finally:
+                    ended.set()
+                return "done"
+
+            told: asyncio.Queue[tuple[float, float | None, str | None]] = asyncio.Queue()
+
+            async def heard(progress: float, total: float | None, message: str | None) -> None:
+                told.put_nowait((progress, total, message))
+
+            call = {"room": "tea", "tool": "steep", "to": "rob", "wait": LONG}
+            async with agent:
+                arguments = {**call, "arguments": {"minutes": 0}}
+                done = await ann.client.call_tool("room_call", arguments, progress_callback=heard)
+                assert json.loads(done.content[0].text)["state"] == "answered"
+                assert await told.get() == (1, 0, "It is hot.")
+                ended.clear()
+                arguments = {**call, "arguments": {"minutes": 600}}
+                calling = asyncio.create_task(
+                    ann.client.call_tool("room_call", arguments, progress_callback=heard)
+                )
+                assert await told.get() == (1, 600, "It is hot.")
+                calling.cancel()
+                await asyncio.gather(calling, return_exceptions=True)
+                await asyncio.wait_for(ended.wait(), 30)
 
     run(main())
 

@@ -216,6 +216,11 @@ def show_notice(notice: Notification) -> None:
         text = data if isinstance(data, str) else msgspec.json.encode(data).decode()
         say(f"{word(params.get('level'))}: {one_line(text)}", err=True)
     elif notice.method == PROGRESS:
-        of = f" of {word(params['total'])}" if params.get("total") is not None else ""
-        told = f" {word(params['message'])}" if params.get("message") else ""
-        say(f"{word(params.get('progress'))}{of}{told}", err=True)
+        show_progress(params)
+
+
+def show_progress(params: dict[str, Any]) -> None:
+    """How far a call is, on standard error."""
+    of = f" of {word(params['total'])}" if params.get("total") is not None else ""
+    told = f" {word(params['message'])}" if params.get("message") else ""
+    say(f"{word(params.get('progress'))}{of}{told}", err=True)

@@ -6,7 +6,8 @@ answer, nothing to open or to close.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
 from folkmoot.cli.limits import MAX_REASON
@@ -25,6 +26,9 @@ from folkmoot.mcp.wire import EVENT_STREAM
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
+OnProgress: TypeAlias = Callable[[dict[str, Any]], None]
+"""Told what the hub says of the progress of a call."""
+
 NO_ACCOUNT = "Authentication required."
 UNAUTHORISED = 401
 SUSPENDED = "This account is suspended. Ask the operator of the hub."
@@ -36,14 +40,25 @@ class HubClient(Hub):
     def __init__(self, url: str, token: str = "", *, guest: bool = False) -> None:
         super().__init__(url, token)
         self._guest = guest
+        self._on_progress: OnProgress | None = None
 
-    def call(self, tool: str, arguments: dict[str, Any], *, wait: float = 0) -> dict[str, Any]:
+    def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        wait: float = 0,
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
         """The result of a tool; arguments that are None are left out.
 
         `wait` is how long the hub was asked to wait before it answers.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        body, headers = tool_request("folkmoot-cli", tool, given, self.token)
+        self._on_progress = on_progress
+        body, headers = tool_request(
+            "folkmoot-cli", tool, given, self.token, progress=on_progress is not None
+        )
         status, answer = self.exchange("POST", "/mcp", body, headers, ANSWER_SECONDS + wait)
         try:
             payload, reason = tool_result(answer)
@@ -72,6 +87,9 @@ class HubClient(Hub):
                 message = self.decode(b"\n".join(data), response.status)
                 if isinstance(message, dict) and message.get("id") == REQUEST_ID:
                     return message
+                params = message.get("params") if isinstance(message, dict) else None
+                if self._on_progress is not None and isinstance(params, dict):
+                    self._on_progress(params)
                 data.clear()
         raise self.broke()
 

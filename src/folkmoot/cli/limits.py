@@ -60,8 +60,6 @@ MAX_TOLD: Final = 64
 """Capabilities that a hub tells; of someone who holds more, nothing can be said."""
 MAX_PROPOSALS: Final = 1_000
 """Proposals of a room that are remembered while one looks at it."""
-MAX_PAGES: Final = 5
-"""Pages of a participant's tools that are read."""
 MAX_ASKED: Final = 32
 """Participants who are asked for their tools at once."""
 MAX_TOKEN_DAYS: Final = 3650

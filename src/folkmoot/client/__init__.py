@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Invitation,
         Me,
         Message,
+        OfferedTool,
         OpenProposal,
         OpenRequest,
         Participant,
@@ -56,8 +57,8 @@ else:
         {
             "link": "Backoff",
             "methods": "Hub",
-            "model": "Gap Invitation Me Message OpenProposal OpenRequest Participant Progress "
-            "ToolResult Waiting",
+            "model": "Gap Invitation Me Message OfferedTool OpenProposal OpenRequest Participant "
+            "Progress ToolResult Waiting",
             "pending": "Outcome Proposal",
             "room": "Room",
             "tools": "Context Tool",
@@ -78,6 +79,7 @@ __all__ = [
     "Invitation",
     "Me",
     "Message",
+    "OfferedTool",
     "OpenProposal",
     "OpenRequest",
     "Outcome",

@@ -27,6 +27,7 @@ from folkmoot.mcp.wire import (
     CLIENT_KEY,
     METHOD_HEADER,
     NAME_HEADER,
+    TOKEN_KEY,
     TOOLS_CALL,
     VERSION_HEADER,
     VERSION_KEY,
@@ -266,14 +267,16 @@ REQUEST_ID: Final = 1
 
 
 def tool_request(
-    program: str, tool: str, arguments: dict[str, Any], token: str
+    program: str, tool: str, arguments: dict[str, Any], token: str, *, progress: bool = False
 ) -> tuple[bytes, dict[str, str]]:
     """The body and the headers of a call to a tool on the stateless wire, one request each."""
-    meta = {
+    meta: dict[str, Any] = {
         VERSION_KEY: PROTOCOL,
         CLIENT_KEY: {"name": program, "version": __version__},
         CAPABILITIES_KEY: {},
     }
+    if progress:
+        meta[TOKEN_KEY] = REQUEST_ID
     params = {"name": tool, "arguments": arguments, "_meta": meta}
     headers = {
         "accept": ACCEPT_BOTH,

@@ -41,13 +41,37 @@ class Message(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str | None:
         """What is said in chat, in either spelling; None if this is no chat."""
+        return self._said("text")
+
+    @property
+    def mentions(self) -> tuple[str, ...]:
+        """Who is mentioned in chat, by name."""
+        named = self._chat.get("mentions")
+        return tuple(name for name in named if isinstance(name, str)) if named else ()
+
+    @property
+    def reply_to(self) -> str | None:
+        """The id of the message that this chat answers, if it says so."""
+        return self._said("reply_to")
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread that this chat belongs to, if it says so."""
+        return self._said("thread_id")
+
+    @property
+    def _chat(self) -> dict[str, Any]:
+        """The body of chat, in either spelling; empty if this is no chat."""
         base = self.base
         body: Any = None
         if base == "chat.message" or base.startswith("chat.message."):
             body = self.payload
         elif base == CHAT_NOTICE:
             body = self.payload.get("params")
-        said = body.get("text") if isinstance(body, dict) else None
+        return body if isinstance(body, dict) else {}
+
+    def _said(self, name: str) -> str | None:
+        said = self._chat.get(name)
         return said if isinstance(said, str) else None
 
     def __repr__(self) -> str:
@@ -97,6 +121,26 @@ class ParticipantPage(Struct, frozen=True):
 
     participants: list[Participant]
     next_cursor: str | None = None
+
+
+class OfferedTool(Struct, frozen=True):
+    """A tool that a participant offers."""
+
+    by: str
+    """Whose it is: whom to call."""
+    definition: dict[str, Any]
+    """As the participant lists it: `name`, `description`, `inputSchema` and so on."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.definition["name"])
+
+
+class HistoryPage(Struct, frozen=True):
+    """Some messages of the history, as they are fetched."""
+
+    messages: list[dict[str, Any]]
 
 
 class Me(Struct, frozen=True):

@@ -12,11 +12,13 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from folkmoot.client.http import Http, rooms_url
-from folkmoot.client.limits import CALLS_AT_ONCE
+from folkmoot.client.limits import CALLS_AT_ONCE, LIST_SECONDS, MAX_ASKED, MAX_TOOL_PAGES
 from folkmoot.client.link import Backoff
 from folkmoot.client.model import (
+    HistoryPage,
     Me,
     Message,
+    OfferedTool,
     OpenProposal,
     OpenRequest,
     Participant,
@@ -29,10 +31,11 @@ from folkmoot.client.model import (
 from folkmoot.client.pending import Outcome
 from folkmoot.client.receiver import MessageReceiver
 from folkmoot.client.service import Decide, ToolServer
-from folkmoot.client.session import RoomPlace, Session
+from folkmoot.client.session import Position, RoomPlace, Session
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
-from folkmoot.core.errors import AnswerInvalid, RequestFailed, RoomLeft
+from folkmoot.core.errors import AnswerInvalid, RecipientUnknown, RequestFailed, RoomLeft
+from folkmoot.mcp.wire import TOOLS_LIST
 
 F = TypeVar("F", bound=Function)
 
@@ -43,6 +46,9 @@ class Room(Verbs):
     `url` is the hub's address. `token` is an account's token, or a guest's invitation or
     credential; it is sent in a header, and shown nowhere. A lost connection comes back by itself,
     for ever or for `patience` seconds. `calls_at_once` bounds how many tool calls run together.
+    With `after`, iteration begins after the message with this `seq`, such as `last_seq` of an
+    earlier run, and 0 for the whole history; give its `epoch` too, to hear of it if the room began
+    anew since.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class Room(Verbs):
         backoff: Backoff | None = None,
         patience: float | None = None,
         calls_at_once: int = CALLS_AT_ONCE,
+        after: int | None = None,
+        epoch: str | None = None,
     ) -> None:
         super().__init__()
         address = rooms_url(url)
@@ -64,6 +72,7 @@ class Room(Verbs):
         self.name = room
         self._place = RoomPlace(address, room, ssl, backoff or Backoff(), patience)
         self._token = token
+        self._start = Position(after, None if after is None else epoch)
         self._service = ToolServer(
             self._respond,
             self._post_response,
@@ -128,6 +137,10 @@ class Room(Verbs):
         name: str | None = None,
         description: str | None = None,
         idempotent: bool = False,
+        title: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        open_world: bool | None = None,
     ) -> Callable[[F], F]: ...
 
     def tool(
@@ -138,16 +151,31 @@ class Room(Verbs):
         name: str | None = None,
         description: str | None = None,
         idempotent: bool = False,
+        title: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        open_world: bool | None = None,
     ) -> Any:
         """Offer a function to the room, before or after entering it.
 
         Its parameters become the input schema, its docstring the description. A parameter of the
         type `Context` tells of the caller, and takes no part in the schema. A call of one that is
-        `idempotent` is run again where it was interrupted.
+        `idempotent` is run again where it was interrupted. What it says of itself is listed as the
+        annotations of MCP: `title`, whether it is `read_only` or `destructive`, and whether it
+        reaches an `open_world` beyond the agent.
         """
 
         def offer(offered: F) -> F:
-            tool = make_tool(offered, name, description, idempotent=idempotent)
+            tool = make_tool(
+                offered,
+                name,
+                description,
+                idempotent=idempotent,
+                title=title,
+                readOnlyHint=read_only,
+                destructiveHint=destructive,
+                openWorldHint=open_world,
+            )
             self._service.tools[tool.name] = tool
             if self._session is not None:
                 self._session.offer()
@@ -188,6 +216,57 @@ class Room(Verbs):
             found += page.participants
         return found
 
+    async def history(
+        self, *, after: int | None = None, before: int | None = None, limit: int = 100
+    ) -> list[Message]:
+        """A page of the history, in order: the first messages after a `seq`, or else the last.
+
+        It has 500 messages at most, and ends early when they are large.
+        """
+        page = await self._rest.messages(after=after, before=before, limit=limit)
+        return [as_message(members) for members in page.messages]
+
+    async def list_tools(
+        self,
+        to: str | None = None,
+        *,
+        timeout: float = LIST_SECONDS,  # noqa: ASYNC109 - as in `request`
+    ) -> list[OfferedTool]:
+        """The tools of a participant, or of everyone else who serves some.
+
+        Of all, those that do not answer in time are left out.
+        """
+        if to is not None:
+            return await self._tools_of(to, timeout)
+        here = await self.list_participants()
+        serving = [it.id for it in here if it.offers_tools and it.id != self.me.id]
+        asked = (self._tools_of(name, timeout) for name in serving[:MAX_ASKED])
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        tools: list[OfferedTool] = []
+        for answer in found:
+            if isinstance(answer, list):
+                tools += answer
+            elif not isinstance(answer, RequestFailed | RecipientUnknown):
+                raise answer
+        return tools
+
+    async def _tools_of(self, name: str, seconds: float) -> list[OfferedTool]:
+        found: list[OfferedTool] = []
+        params: dict[str, Any] = {}
+        for _ in range(MAX_TOOL_PAGES):
+            answer = await self.request(name, TOOLS_LIST, params, timeout=seconds)
+            told = answer if isinstance(answer, dict) else {}
+            listed = told.get("tools")
+            found += [
+                OfferedTool(name, it)
+                for it in (listed if isinstance(listed, list) else ())
+                if isinstance(it, dict) and isinstance(it.get("name"), str)
+            ]
+            if not isinstance(cursor := told.get("nextCursor"), str):
+                break
+            params = {"cursor": cursor}
+        return found
+
     async def approve(
         self,
         proposal: Message | str,
@@ -214,7 +293,7 @@ class Room(Verbs):
         """Come in; whatever keeps us out is raised."""
         if self._session is not None:
             raise RuntimeError("A Room can be entered only once; create another one.")
-        self._session = session = Session(self._place, self._token, self._receiver)
+        self._session = session = Session(self._place, self._token, self._receiver, self._start)
         self._outbox.on_send = session.regulate
         self._tasks = tasks = asyncio.TaskGroup()
         await tasks.__aenter__()
@@ -289,6 +368,10 @@ class Rest:
     async def participants(self, cursor: str | None = None) -> ParticipantPage:
         """A page of those who are in the room."""
         return await self._get("/participants", ParticipantPage, cursor=cursor)
+
+    async def messages(self, **query: Any) -> HistoryPage:
+        """A page of the history."""
+        return await self._get("/messages", HistoryPage, **query)
 
     async def proposal(self, id_: str) -> Message:
         """The message of a proposal."""

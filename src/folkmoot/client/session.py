@@ -74,7 +74,9 @@ class Again(Enum):
 class Session:
     """The connection of the moment, the way to the next one, and where in the room we are."""
 
-    def __init__(self, place: RoomPlace, token: str, receiver: MessageReceiver) -> None:
+    def __init__(
+        self, place: RoomPlace, token: str, receiver: MessageReceiver, start: Position
+    ) -> None:
         self._place = place
         self._token = token
         self._receiver = receiver
@@ -85,7 +87,7 @@ class Session:
         self._offered = False
         self._again: asyncio.Future[Again] | None = None
         self._wanted: asyncio.Future[None] | None = None
-        self.position = Position()
+        self.position = start
         self.inbox = Inbox(self.regulate)
         self.entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done with the first welcome, or with what kept us out."""
@@ -309,11 +311,12 @@ class Beginning(Struct, frozen=True):
 class Position:
     """Numbers only; nothing is read or written here."""
 
-    def __init__(self) -> None:
-        self.epoch: str | None = None
-        self.heard = 0
+    def __init__(self, after: int | None = None, epoch: str | None = None) -> None:
+        self.epoch = epoch
+        self._start = after
+        self.heard = after or 0
         """The last message the client knows of."""
-        self.kept = 0
+        self.kept = self.heard
         """The last message that went to the author's buffer; less than `heard` when behind."""
         self.behind = False
         self._at = 0
@@ -325,19 +328,18 @@ class Position:
         return self._at >= self._through
 
     def resume_after(self, *, hungry: bool) -> int | None:
-        """Where the next connection is to go on; None for one that is the first."""
+        """Where the next connection is to go on; None for one that begins with what is new."""
         if self.epoch is None:
-            return None
+            return self._start
         return self.kept if hungry or not self.behind else self.heard
 
     def begin(self, welcome: Welcome, after: int | None) -> Beginning:
         """Take the welcome of a connection that was to go on after a message."""
         history, resume = welcome.history, welcome.resume
         self._through = history.last_seq
-        fresh = self.epoch is None
         if after is None or resume is None or resume.complete:
             self.epoch = welcome.epoch
-            if fresh or after is None:
+            if after is None:
                 self.heard = self.kept = self._at = history.last_seq
                 return Beginning()
             self._at = after

@@ -68,13 +68,19 @@ class Tool(Struct, frozen=True):
     """The parameter that takes the context, if one does."""
     idempotent: bool = False
     """Whether a call may be run again after it was interrupted."""
+    annotations: dict[str, Any] = {}
+    """What the tool says of itself, by the names that MCP has for it."""
 
     @property
     def listed(self) -> dict[str, Any]:
         """The tool as an entry of `tools/list`."""
-        told = {"name": self.name, "description": self.description, "inputSchema": self.schema}
-        if self.idempotent:
-            told["annotations"] = {"idempotentHint": True}
+        hints = {"idempotentHint": True} if self.idempotent else {}
+        told = {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema,
+            "annotations": {**self.annotations, **hints},
+        }
         return {name: value for name, value in told.items() if value}
 
     async def call(self, arguments: Any, context: Context) -> dict[str, Any]:
@@ -120,6 +126,7 @@ def make_tool(
     description: str | None = None,
     *,
     idempotent: bool = False,
+    **annotations: Any,
 ) -> Tool:
     """A tool from a function; a `TypeError` or `ValueError` says why it cannot be one."""
     called = getattr(function, "__name__", "tool") if name is None else name
@@ -156,7 +163,8 @@ def make_tool(
     )
     told = inspect.getdoc(function) if description is None else description
     schema = _schema(called, arguments, defaults)
-    return Tool(called, told or "", schema, function, arguments, context, idempotent)
+    hints = {name: value for name, value in annotations.items() if value is not None}
+    return Tool(called, told or "", schema, function, arguments, context, idempotent, hints)
 
 
 def _schema(name: str, arguments: type[Struct], defaults: dict[str, Any]) -> dict[str, Any]:

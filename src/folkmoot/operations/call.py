@@ -181,6 +181,8 @@ class Caller(Struct, kw_only=True):
     """Finds the tools that fit some words best, of those the caller may call."""
     has_left: bool = False
     """Whether nobody waits for an answer any more."""
+    hub_stops: bool = False
+    """Whether the caller is to leave because the hub stops, and still wants what it asked for."""
     progress: Callable[[Struct], None] | None = None
     """Told how far a long call is, where someone wants to know."""
     awaited: asyncio.Event | None = None

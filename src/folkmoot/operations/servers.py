@@ -192,18 +192,20 @@ def telling(call: Call[Any]) -> Callable[[Notification], None]:
 
     def tell(notification: Notification) -> None:
         params = notification.params
-        if notification.method != PROGRESS or not isinstance(params, dict):
-            return
-        message = params.get("message")
-        call.progress(
-            ToolProgress(
-                progress=number(params.get("progress")),
-                total=number(params.get("total")),
-                message=message[:MAX_PROGRESS_MESSAGE] if isinstance(message, str) else "",
-            )
-        )
+        if notification.method == PROGRESS and isinstance(params, dict):
+            call.progress(progress_of(params))
 
     return tell
+
+
+def progress_of(params: dict[str, Any]) -> ToolProgress:
+    """What a progress notification says."""
+    message = params.get("message")
+    return ToolProgress(
+        progress=number(params.get("progress")),
+        total=number(params.get("total")),
+        message=message[:MAX_PROGRESS_MESSAGE] if isinstance(message, str) else "",
+    )
 
 
 def number(value: Any) -> float | None:

@@ -6,7 +6,7 @@ Tools are listed and called this way: everyone in a room may offer some, and ans
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -27,12 +27,14 @@ from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import PrincipalType
-from folkmoot.mcp.wire import CANCELLED, TOOLS_LIST
+from folkmoot.mcp.wire import CANCELLED, PROGRESS, TOOLS_LIST
 from folkmoot.rooms.limits import ANSWERS_PAGE, MAX_ASKED, MAX_TOOL_PAGES, MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from folkmoot.rooms.model import Visitor
     from folkmoot.rooms.rooms import Rooms
+
+PROGRESS_KIND: Final = f"mcp.notification.{PROGRESS}"
 
 OFFERING: Final = frozenset((PrincipalType.AGENT.value, PrincipalType.BACKEND.value))
 """Types of participants that are asked for their tools unless someone else is named."""
@@ -92,17 +94,28 @@ class Requester:
         self._visitor = visitor
         self._room = room
 
-    async def send(self, to: str, method: str, params: dict[str, Any]) -> SentRequest:
-        """Send a request; a refusal is raised."""
-        payload = {"jsonrpc": JSONRPC, "id": str(uuid4()), "method": method, "params": params}
+    async def send(
+        self, to: str, method: str, params: dict[str, Any], *, progress: bool = False
+    ) -> SentRequest:
+        """Send a request, which may ask for its progress; a refusal is raised."""
+        id_ = str(uuid4())
+        if progress:
+            params = {**params, "_meta": {"progressToken": id_}}
+        payload = {"jsonrpc": JSONRPC, "id": id_, "method": method, "params": params}
         kind = str(effective(parse(f"mcp.request.{method}"), payload))
         stored = await self._post(kind, payload, to=[to])
         return SentRequest(stored.id, stored.seq, to)
 
     async def answers(
-        self, sent: Sequence[SentRequest], seconds: float
+        self,
+        sent: Sequence[SentRequest],
+        seconds: float,
+        tell: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, dict[str, Any]]:
-        """The payloads of the answers that come in time, by the ids of their requests."""
+        """The payloads of the answers that come in time, by the ids of their requests.
+
+        `tell` is called with the params of what is said of their progress.
+        """
         found: dict[str, dict[str, Any]] = {}
         if not sent:
             return found
@@ -126,6 +139,12 @@ class Requester:
                     for id_ in waiting.intersection(message.correlation_id):
                         found[id_] = message.payload
                         waiting.discard(id_)
+                elif (
+                    tell is not None
+                    and message.kind == PROGRESS_KIND
+                    and waiting.intersection(message.correlation_id)
+                ):
+                    tell(message.payload["params"])
             if not page.messages:
                 # What came meanwhile may be gone from the history already.
                 place = max(place, page.last_seq)

@@ -36,8 +36,8 @@ from folkmoot.cli.room.proposals import (
 )
 from folkmoot.cli.room.screen import Screen, Situation, fitting, offered_keys
 from folkmoot.cli.room.sentences import allowed
-from folkmoot.cli.room.slash import OfferedTool, Toolbox
-from folkmoot.client import Room
+from folkmoot.cli.room.slash import Toolbox
+from folkmoot.client import OfferedTool, Room
 from folkmoot.core.errors import FolkmootError, ProposalRequired, RoomLeft, ToolRefused
 from folkmoot.mcp.wire import TOOLS_CALL
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.cli.call_show import show_progress
 from folkmoot.cli.commands import Output
 from folkmoot.cli.limits import CALL_SECONDS, LIST_TOOLS_SECONDS
 from folkmoot.cli.options import JsonOption, typed_arguments, usage
@@ -84,6 +85,7 @@ def call(
     """Call a tool of a participant, and print its answer.
 
     If you may only propose the call, it is proposed, and someone with the right can approve it.
+    Progress is shown on standard error. Ctrl-C cancels the call.
     """
     who = account(entrance, name)
     to, schema = whose(who, name, tool, to)
@@ -91,7 +93,8 @@ def call(
         "room": name, "tool": tool, "arguments": typed_arguments(arguments or (), schema), "to": to,
         "reason": reason, "wait": wait,
     }  # fmt: skip
-    answer = who.call("room/call", wanted, wait=wait)
+    told = None if as_json else show_progress
+    answer = who.call("room/call", wanted, wait=wait, on_progress=told)
     if as_json:
         say_data(answer)
         return

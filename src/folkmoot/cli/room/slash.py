@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.cli.credentials import checked_handle
-from folkmoot.cli.limits import MAX_ASKED, MAX_PAGES
+from folkmoot.cli.limits import MAX_ASKED
 from folkmoot.cli.room.proposals import Holder
 from folkmoot.core.errors import (
     FolkmootError,
@@ -29,12 +29,11 @@ from folkmoot.mcp.wire import (
     RESOURCES_READ,
     SUBSCRIBE,
     TOOLS_CALL,
-    TOOLS_LIST,
     UNSUBSCRIBE,
 )
 
 if TYPE_CHECKING:
-    from folkmoot.client import Room
+    from folkmoot.client import OfferedTool, Room
 
 
 ASKED: Final = re.compile(r"(\S+)(?:\s+(\{.*\}))?(?:\s+@([\w-]+))?", re.DOTALL)
@@ -274,18 +273,9 @@ def offered(holder: Holder) -> dict[str, Slash]:
     return {name: it for name, it in SLASHES.items() if not it.needs or any(map(may, it.needs))}
 
 
-SECONDS: Final = 5.0
-"""How long a participant has to answer."""
 OFFERING: Final = frozenset(("agent", "backend"))
 """Types of participants that are asked for their tools unless someone is named."""
 CHANGED: Final = "mcp.notification.notifications/tools/list_changed"
-
-
-class OfferedTool(Struct, frozen=True):
-    """A tool of a participant."""
-
-    by: str
-    definition: dict[str, Any]
 
 
 class ToolListing(Struct):
@@ -301,7 +291,7 @@ class Toolbox:
 
     def __init__(self, room: Room) -> None:
         self._room = room
-        self._known: dict[str, list[dict[str, Any]]] = {}
+        self._known: dict[str, list[OfferedTool]] = {}
 
     def see(self, envelope: Mapping[str, Any]) -> None:
         """Forget the cached tools of a participant who left, returned or announced a change."""
@@ -324,7 +314,7 @@ class Toolbox:
             elif isinstance(answer, FolkmootError):
                 listing.silent.append(name)
             else:
-                listing.offers += [OfferedTool(name, each) for each in answer]
+                listing.offers += answer
         return listing
 
     async def find(self, tool: str, who: str | None) -> tuple[str, Any]:
@@ -350,32 +340,16 @@ class Toolbox:
         serving = (it for it in here if it.offers_tools and it.type in OFFERING)
         return sorted(it.id for it in serving if it.id != self._room.me.id)[:MAX_ASKED]
 
-    async def _ask_all(self, names: Iterable[str]) -> list[list[dict[str, Any]] | FolkmootError]:
+    async def _ask_all(self, names: Iterable[str]) -> list[list[OfferedTool] | FolkmootError]:
         return list(await asyncio.gather(*map(self._ask, names)))
 
-    async def _ask(self, name: str) -> list[dict[str, Any]] | FolkmootError:
-        if name in self._known:
-            return self._known[name]
-        found: list[dict[str, Any]] = []
-        params: dict[str, Any] = {}
-        try:
-            for _ in range(MAX_PAGES):
-                answer = await self._room.request(name, TOOLS_LIST, params, timeout=SECONDS)
-                told = answer if isinstance(answer, dict) else {}
-                found += definitions(told.get("tools"))
-                if not isinstance(cursor := told.get("nextCursor"), str):
-                    break
-                params = {"cursor": cursor}
-        except (PolicyError, RecipientUnknown, RequestFailed) as error:
-            return error
-        self._known[name] = found
-        return found
-
-
-def definitions(listed: Any) -> list[dict[str, Any]]:
-    """The tools of a `tools/list` answer that have a name."""
-    found = listed if isinstance(listed, list) else []
-    return [it for it in found if isinstance(it, dict) and isinstance(it.get("name"), str)]
+    async def _ask(self, name: str) -> list[OfferedTool] | FolkmootError:
+        if name not in self._known:
+            try:
+                self._known[name] = await self._room.list_tools(name)
+            except (PolicyError, RecipientUnknown, RequestFailed) as error:
+                return error
+        return self._known[name]
 
 
 def which(tool: str, by: list[str], listing: ToolListing) -> str:

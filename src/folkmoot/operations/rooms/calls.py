@@ -25,6 +25,7 @@ from folkmoot.operations.row import (
     Operation,
     says,
 )
+from folkmoot.operations.servers import ToolProgress, progress_of
 
 if TYPE_CHECKING:
     from folkmoot.rooms import Requester
@@ -142,11 +143,18 @@ async def call_tool(call: Call[CallRoomTool]) -> Called:
     asking = requester(call, given.room)
     to = given.to if given.to is not None else await asking.offering(given.tool, ROOM_TOOLS_SECONDS)
     params = {"name": given.tool, "arguments": given.arguments}
+    follows = call.caller.progress is not None
     try:
-        sent = await asking.send(to, TOOLS_CALL, params)
+        sent = await asking.send(to, TOOLS_CALL, params, progress=follows)
     except ProposalRequired:
         return await proposed(call, to, params)
-    answers = await patiently(call.caller, asking.answers([sent], given.wait)) or {}
+    tell = (lambda params: call.progress(progress_of(params))) if follows else None
+    answers: dict[str, dict[str, Any]] = {}
+    try:
+        answers = await patiently(call.caller, asking.answers([sent], given.wait, tell)) or {}
+    finally:
+        if not answers and call.caller.leaving.is_set() and not call.caller.hub_stops:
+            await asking.cancel([sent])
     told: dict[str, Any] = {"room": given.room, "to": to, "request": sent.id, "seq": sent.seq}
     answer = answers.get(sent.id)
     if answer is None:
@@ -247,7 +255,8 @@ CALLS = (
         name="room/call",
         description="Call a tool of a participant in a room, and return its answer. If you may "
         "not call it yourself but may propose it, the call is proposed instead, and state is "
-        "proposed: someone who may can then approve or reject it.",
+        "proposed: someone who may can then approve or reject it. If you cancel, the call is "
+        "cancelled at the participant.",
         takes=CallRoomTool,
         gives=Called,
         handler=call_tool,
@@ -256,6 +265,7 @@ CALLS = (
         effect="acts",
         others_words=("result", "error"),
         waits="wait",
+        progress=ToolProgress,
         routes=Absent(ROOM_ROUTE),
         commands=("room call",),
     ),

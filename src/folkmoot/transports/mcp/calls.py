@@ -8,8 +8,11 @@ knows that.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
 
 from folkmoot.accounts.model import read_change
 from folkmoot.core.errors import (
@@ -23,7 +26,7 @@ from folkmoot.core.errors import (
     UnknownTool,
 )
 from folkmoot.core.events import about
-from folkmoot.core.message import Request, Response
+from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext
 from folkmoot.gateway.requests import GATEWAY_CALL, CallExtras
 from folkmoot.mcp.client.headers import marked_in
@@ -33,6 +36,7 @@ from folkmoot.mcp.wire import (
     AS_TASK,
     COMPLETION,
     HANDSHAKE_VERSION,
+    PROGRESS,
     PROMPTS_GET,
     RESOURCES_READ,
     STATELESS_VERSION,
@@ -90,6 +94,13 @@ class OpenCall(Interruptible, eq=False):
         super().stop(why or Stopped())
 
 
+def tell_progress(asked: McpRequest, so_far: Struct) -> None:
+    """Tell the client of a tool of the hub's own how far it is, as MCP has it."""
+    params = {name: it for name, it in to_builtins(so_far).items() if it not in (None, "")}
+    if "progress" in params:
+        asked.tell(Notification(method=PROGRESS, params=params))
+
+
 class RunningCalls:
     """Takes requests through the pipeline, and knows those that backends have not answered.
 
@@ -116,6 +127,8 @@ class RunningCalls:
         request = Request(id=asked.request.id, method=TOOLS_CALL, params=params)
         exchange: Exchange = asked.caller
         caller = exchange.caller
+        if tool.progress is not None and asked.token is not None:
+            caller.progress = partial(tell_progress, asked)
         try:
             answer: OperationResult = await self._run(
                 self._tools, request, exchange, {CALLER: caller}

@@ -218,6 +218,7 @@ class McpEndpoint:
             self._forwarding.stop()
         for exchange in tuple(self._exchanges):
             if not exchange.listens:
+                exchange.caller.hub_stops = True
                 exchange.caller.leaving.set()
         self._let_listeners_go()
 
@@ -322,6 +323,7 @@ class McpEndpoint:
         self, exchange: Exchange, changes: int, body: bytes | None, receive: Receive, send: Send
     ) -> None:
         if self._stopping:
+            exchange.caller.hub_stops = True
             exchange.caller.leaving.set()
         self._exchanges.add(exchange)
         try:
