@@ -235,6 +235,8 @@ def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_se
         async with nodes(tmp_path, 2, Demo(talk=talker)) as hub:
             ann = await hub[0].hub.accounts.register("ann")
             wire = await wired(hub[0], ann.token)
+            async with listening(wire) as said:
+                heard = (await said.next()).event_id
             _, last = await broken(wire, talker)
             await hub.stop(0)
             status, body = await refusal(at(wire, hub[1]), last)
@@ -243,8 +245,10 @@ def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_se
             assert "Open a new session" in error["message"]
             # Whoever goes on with the session instead can: only the call is lost.
             assert await whoami(at(wire, hub[1])) == "ann"
-            async with listening(at(wire, hub[1])) as said:
+            # What the session listens on begins anew, and tells what may have changed.
+            async with listening(at(wire, hub[1]), heard) as said:
                 assert said.status == 200
+                assert (await said.message())[1]["method"].endswith("list_changed")
 
     run(main())
 

@@ -44,7 +44,8 @@ FIRST_PRIMED: Final = "2025-11-25"
 BOOT_BYTES: Final = 8
 NAME_BYTES: Final = 6
 CALL, LISTENING = "c", "l"
-EVENT: Final = re.compile("([0-9a-f]{16})-([cl])[0-9a-f]{12}-[0-9]{1,15}", re.ASCII)
+EVENT: Final = re.compile("([0-9a-f]{8,64})-([cl])[0-9a-f]{12}-[0-9]{1,15}")
+"""The id of an event: the process, in as many digits as the hub calls it by, and the stream."""
 
 KEPT_SECONDS: Final = 60.0
 MOST_BYTES: Final = 64 * 1024 * 1024
