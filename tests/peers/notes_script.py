@@ -9,7 +9,7 @@ from mcp import Client
 from mcp_types import LOG_LEVEL_META_KEY, PromptReference, ResourceTemplateReference
 
 from tests.mcp_harness import ERAS, Meeting
-from tests.peers.clients import MODERN, Ears, client_of
+from tests.peers.clients import Ears, client_of
 from tests.peers.gateway import (
     Through,
     as_own,
@@ -105,7 +105,6 @@ async def check_place(place: Place, folder: Path) -> None:
     async with fronted(folder, backend(NAMESPACE, place)) as there:
         token = await token_of(there, "ada")
         for era, mode in ERAS.items():
-            # A process is spoken to in one era, whatever that of its callers.
-            own = await used_at(place, MODERN if place.command else mode)
+            own = await used_at(place, mode)
             assert [each["mode"] for each in own["asked"] if "mode" in each] == ["form", "url"]
             await check_notes(there, era, token, own)

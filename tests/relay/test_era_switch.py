@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,7 +17,13 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from folkmoot.relay.proxy import ProxyOptions
+from folkmoot.clock import SystemClock
+from folkmoot.core.envelope import MessageDirection
+from folkmoot.core.message import Request
+from folkmoot.proxy.replay.script import Script
+from folkmoot.proxy.tape import TapeSide, read_tape
+from folkmoot.relay.proxy import ProxiedServer, ProxyOptions, assembled
+from folkmoot.relay.recording import Recording
 from tests.harness import run, serving
 from tests.mcp.client.places import sdk_server
 from tests.mcp_harness import ERAS, MODERN, modern, rpc
@@ -161,5 +168,35 @@ def test_whoever_wants_the_other_era_shown_to_all_can_have_it() -> None:
         command = (sys.executable, "-IS", small_server.__file__)
         async with listening(*command, options=ProxyOptions(discoverable=True)) as there:
             assert await negotiated(f"http://127.0.0.1:{there.port}/mcp") == MODERN
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.record-probes")
+def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        file = tmp_path / "tape.jsonl"
+        async with (
+            serving_eras("stateless") as url,
+            assembled(
+                ProxiedServer(url=url),
+                SystemClock(),
+                client=TapeSide("http"),
+                recording=Recording(file=file),
+            ) as proxy,
+            proxy.listening("127.0.0.1", 0) as there,
+            httpx2.AsyncClient(verify=False) as http,
+            Client(streamable_http_client(f"{there}/mcp", http_client=http), mode="legacy") as sdk,
+        ):
+            assert (await sdk.list_tools()).tools
+        entries = read_tape(file).entries
+        own = [each for each in entries if each.context.direction is MessageDirection.INTERNAL]
+        asked = [each.message.method for each in own if isinstance(each.message, Request)]
+        # To find out its transport; then, since it refuses the client, its era.
+        assert asked == ["server/discover", "server/discover", "initialize"]
+        assert len(own) == 2 * len(asked)
+        # They are nobody's words when the tape is replayed.
+        calls = [call.message.method for call in Script.of(entries).calls]
+        assert set(calls) == {"initialize", "tools/list"}
 
     run(main())

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.proxy.tape import TapeSide, read_tape
+from folkmoot.core.ports import Carried
+from folkmoot.proxy.replay.script import Script
+from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape
 from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
 from tests.proxy.tape.strategies import Watch
-from tests.proxy.tape.talk import answer, call, words
+from tests.proxy.tape.talk import answer, call, said, words
 
 WORDS = "The boat is ready."
 
@@ -108,3 +110,42 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
     tape.close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"
     assert read_tape(tmp_path / "t.2.jsonl").entries == []
+
+
+def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
+    """Where a proxy that was told this file recorded something."""
+    tape = Recording(file=path).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", command))
+    assert isinstance(tape, TapeRecorder)
+    for each in said:
+        tape.note(each)
+    tape.commit()
+    tape.close()
+    return tape.path
+
+
+DISCOVERY = (
+    said({"id": 0, "method": "server/discover", "params": {}}),
+    answer(0, {"supportedVersions": ["2026-07-28"]}),
+)
+
+
+@pytest.mark.requirement("proxy.record-discovery")
+def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "tape.jsonl"
+    assert recorded(file, *DISCOVERY) == file
+    assert recorded(file, call(1, "echo"), answer(1, words("hi"))) == file
+    assert list(tmp_path.iterdir()) == [file]
+    tape = read_tape(file)
+    assert tape.end is not None
+    assert [entry.seq for entry in tape.entries] == [1, 2, 3, 4]
+    calls = Script.of(tape.entries).calls
+    assert [each.message.method for each in calls] == ["server/discover", "tools/call"]
+    assert all(each.answered for each in calls)
+    # Whatever has more on it is left alone, and so is what another server answered.
+    assert recorded(file, *DISCOVERY) == numbered(file, 2)
+    before = numbered(file, 2).read_bytes()
+    assert recorded(file, call(1, "echo"), command="other") == numbered(file, 3)
+    assert numbered(file, 2).read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 3

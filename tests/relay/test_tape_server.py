@@ -7,14 +7,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import Misrouted, TransportClosed
 from folkmoot.core.message import Response, members
+from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.replay.matching import Mode
+from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
+from folkmoot.relay.steps import Steps
 from folkmoot.relay.tape_server import MOST_PLAYING, Replay, TapeServer
 from tests.harness import run
+from tests.mcp_harness import modern
 from tests.proxy.replay.tapes import (
     HANDSHAKE,
     HELLO,
@@ -34,6 +39,8 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 pytestmark = pytest.mark.requirement("proxy.replay")
+
+BOTH = {"accept": "application/json, text/event-stream"}
 
 
 @asynccontextmanager
@@ -431,5 +438,62 @@ def test_a_handshake_that_is_refused_after_a_late_discovery_leads_to_the_statele
         async with talking(*recorded) as server:
             await say(server, discovers(7))
             assert (await heard(server))[0]["result"]["supportedVersions"] == ["2026-07-28"]
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.replay-both-eras")
+def test_a_tape_of_a_handshake_is_served_to_clients_that_discover_it() -> None:
+    async def main() -> None:
+        replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))), SystemClock())
+        assert replay.script.discoverable
+        proxy = Proxy(
+            Upstream(replay.connect),
+            Steps(Chain(), None, SystemClock()),
+            ProxyOptions(discoverable=replay.script.discoverable),
+        )
+        async with proxy.listening("127.0.0.1", 0) as url, httpx2.AsyncClient() as http:
+            for method, params in (("server/discover", {}), ("tools/call", {"name": "a"})):
+                body, headers = modern(method, **params)
+                answer = await http.post(f"{url}/mcp", json=body, headers=BOTH | headers)
+                assert answer.status_code == 200, answer.text
+                assert answer.json()["result"]["resultType"] == "complete"
+
+    run(main())
+
+
+@pytest.mark.requirement("proxy.replay-both-eras")
+def test_a_stateless_tape_on_which_nobody_discovered_the_server_can_be_discovered() -> None:
+    recorded = (
+        asks(1, "tools/list", {"_meta": {VERSION: "2026-07-28"}}),
+        answers(1, {"resultType": "complete", "tools": []}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, asks(7, "server/discover", {"_meta": {VERSION: "2026-07-28"}}))
+            (answer,) = await heard(server)
+            assert answer["result"]["supportedVersions"] == ["2026-07-28"]
+            assert answer["result"]["capabilities"] == {"tools": {}}
+
+    run(main())
+
+
+def test_without_timing_an_answer_comes_a_moment_after_what_was_told_before_it() -> None:
+    recorded = (
+        calls(1, "slow", _meta={"progressToken": "old"}),
+        tells("notifications/progress", {"progressToken": "old", "progress": 1}),
+        tells("notifications/progress", {"progressToken": "old", "progress": 2}),
+        answers(1, {}),
+    )
+
+    async def main() -> None:
+        async with talking(*recorded) as server:
+            await say(server, calls(5, "slow", _meta={"progressToken": 77}))
+            assert [each["params"]["progress"] for each in await heard(server, 2)] == [1, 2]
+            # Whoever is woken by what is told has seen to it before the answer is there.
+            await every_chance()
+            assert not server.waiting
+            assert (await heard(server))[0]["id"] == 5
 
     run(main())

@@ -1249,6 +1249,7 @@ export type Tried = {
   resources: Array<Named>;
   templates: Array<Named>;
   faults: Array<string>;
+  advice: string;
 };
 
 export type TriedTool = {

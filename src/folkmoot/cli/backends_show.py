@@ -202,6 +202,8 @@ def details(view: BackendView) -> Iterator[tuple[str, str]]:
     if view.held:
         told = f"{counted(len(view.held), 'tool')} held back; see: folkmoot backends diff"
         yield f"{told} {view.namespace}", "yellow"
+    if view.advice:
+        yield word(view.advice), "yellow"
     for fault in view.faults[:MAX_FAULTS]:
         yield word(fault), "yellow"
     if len(view.faults) > MAX_FAULTS:

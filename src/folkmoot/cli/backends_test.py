@@ -214,6 +214,9 @@ def show_tried(tried: Tried) -> None:
         for fault in tried.faults:
             for line in wrapped(word(fault), width):
                 say(f"  {line}")
+    if tried.advice:
+        for line in wrapped(word(tried.advice), width):
+            say(line)
 
 
 def name_lines(named: list[Named], width: int | None) -> Iterator[str]:

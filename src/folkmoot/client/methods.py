@@ -1309,6 +1309,7 @@ class Tried(Struct, frozen=True, omit_defaults=True):
     resources: list[Named]
     templates: list[Named]
     faults: list[str]
+    advice: str
 
 
 class TestedServer(Struct, frozen=True, omit_defaults=True):

@@ -32,6 +32,8 @@ class TestReport(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     """How long it took."""
     inventory: Inventory = msgspec.field(default_factory=Inventory)
+    advice: str = ""
+    """What could be set to have the server work better."""
 
 
 class Named(Struct, frozen=True):
@@ -60,6 +62,8 @@ class Tried(Struct, frozen=True, kw_only=True):
     resources: list[Named] = msgspec.field(default_factory=list)
     templates: list[Named] = msgspec.field(default_factory=list)
     faults: list[str] = msgspec.field(default_factory=list)
+    advice: str = ""
+    """What could be set to have it work better."""
 
 
 async def tried(spec: BackendSpec, report: TestReport) -> Tried:
@@ -90,6 +94,7 @@ async def tried(spec: BackendSpec, report: TestReport) -> Tried:
         resources=named_in(part, "resources"),
         templates=named_in(part, "templates"),
         faults=list(part.faults),
+        advice=report.advice,
     )
 
 

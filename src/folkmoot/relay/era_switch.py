@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from folkmoot import __version__
-from folkmoot.core.errors import CarryError, MessageError
-from folkmoot.core.message import (
-    Request,
-    Response,
-    decode_message,
-    encode_message,
-)
-from folkmoot.core.session import FIRST_STATELESS, Era
-from folkmoot.core.transport import Headers
+from folkmoot.core.errors import CarryError
+from folkmoot.core.message import Request, Response, encode_message
+from folkmoot.core.session import Era
+from folkmoot.core.transport import Headers, HttpMetadata
 from folkmoot.mcp import wire
-from folkmoot.mcp.client.connect import HANDSHAKE_PROBE, end_session
+from folkmoot.mcp.client.connect import (
+    DISCOVERY,
+    DISCOVERY_HEADERS,
+    HANDSHAKE,
+    Note,
+    end_session,
+    read_response,
+    unnoted,
+)
 from folkmoot.mcp.client.weblink import SAYS
 from folkmoot.mcp.eras.openings import Evidence, answer_to_discover
 from folkmoot.mcp.framing import EventReader
-from folkmoot.mcp.wire import EVENT_STREAM, request_meta, speaks_stateless
+from folkmoot.mcp.wire import EVENT_STREAM, speaks_stateless
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -38,16 +40,6 @@ if TYPE_CHECKING:
 OTHER_TROUBLE: Final = frozenset({401, 403, 407, 408, 429})
 """Statuses that say nothing about eras; neither do those from 500 on."""
 SERVER_TROUBLE: Final = 500
-PROBE: Final = (
-    ("accept", wire.ACCEPT_BOTH),
-    ("content-type", "application/json"),
-    (wire.VERSION_HEADER, FIRST_STATELESS),
-    (wire.METHOD_HEADER, wire.DISCOVER),
-)
-META: Final = request_meta({"name": "folkmoot", "version": __version__}, {})
-QUESTION: Final = encode_message(
-    Request(id="folkmoot", method=wire.DISCOVER, params={"_meta": META})
-)
 MOST_PROBED: Final = 1024 * 1024
 PROBE_SECONDS: Final = 10.0
 """How long a server may take to answer a question of ours, for which other clients wait."""
@@ -58,9 +50,15 @@ class EraSwitch:
     """Says which messages must be bridged; `bridged` are the sessions that are already."""
 
     def __init__(
-        self, target: HttpTarget, bridged: Container[str], *, discoverable: bool = False
+        self,
+        target: HttpTarget,
+        bridged: Container[str],
+        *,
+        discoverable: bool = False,
+        note: Note = unnoted,
     ) -> None:
         self._target = target
+        self._note = note
         self._discoverable = discoverable
         """Whether `server/discover` is answered in the place of a server that does not know it."""
         self._bridged = bridged
@@ -107,11 +105,13 @@ class EraSwitch:
             if Era.STATELESS in self._known or self._only is not None:
                 return
             try:
-                asking = self._target.ask("POST", own(headers, PROBE), QUESTION)
+                asked = own(headers, DISCOVERY_HEADERS.items())
+                asking = self._target.ask("POST", asked, encode_message(DISCOVERY))
                 async with asyncio.timeout(PROBE_SECONDS), asking as answer:
                     if trouble(answer.status):
                         return
                     said = await heard(answer)
+                    self._noted(DISCOVERY, asked, answer, said)
             except (CarryError, TimeoutError):
                 return
             if shows_stateless(said):
@@ -125,17 +125,26 @@ class EraSwitch:
             if Era.HANDSHAKE in self._known or self._only is not None:
                 return
             try:
-                asking = self._target.ask("POST", own(headers, SAYS.items()), HANDSHAKE_PROBE)
+                asked = own(headers, SAYS.items())
+                asking = self._target.ask("POST", asked, encode_message(HANDSHAKE))
                 async with asyncio.timeout(PROBE_SECONDS), asking as answer:
                     if trouble(answer.status):
                         return
-                    if answer.status < REFUSED and not is_error(await heard(answer)):
+                    said = await heard(answer)
+                    self._noted(HANDSHAKE, asked, answer, said)
+                    if answer.status < REFUSED and not is_error(said):
                         self._known.add(Era.HANDSHAKE)
                         await end_session(self._target, answer, own(headers))
                         return
             except (CarryError, TimeoutError):
                 return
             self._only = Era.STATELESS
+
+    def _noted(self, asked: Request, headers: Headers, answer: HttpAnswer, said: bytes) -> None:
+        place = self._target.shown
+        self._note(asked, HttpMetadata(headers, "POST", place))
+        if (found := response_in(said)) is not None:
+            self._note(found, HttpMetadata(answer.headers, "POST", place, answer.status))
 
 
 def own(headers: Headers, said: Iterable[tuple[str, str]] = ()) -> Headers:
@@ -154,7 +163,7 @@ async def heard(answer: HttpAnswer) -> bytes:
         if len(said) == MOST_PROBED:
             break
         read = events.feed(chunk) if answer.content_type == EVENT_STREAM else ()
-        if any(read_answer(event.data) for event in read):
+        if any(read_response(event.data) for event in read):
             break
     return bytes(said)
 
@@ -175,24 +184,18 @@ def trouble(status: int) -> bool:
 
 def is_error(raw: bytes) -> bool:
     """Whether an answer is a JSON-RPC error."""
-    answer = read_answer(raw)
+    answer = read_response(raw)
     return answer is not None and answer.error is not UNSET
 
 
 def shows_stateless(raw: bytes) -> bool:
     """Whether the answer to `server/discover`, plain or as an event, is that of such a server."""
-    events = [event.data for event in EventReader(MOST_PROBED).feed(raw)]
-    for part in (raw, *events):
-        answer = read_answer(part)
-        if answer is not None:
-            return answer_to_discover(answer) is Evidence.STATELESS
-    return False
+    answer = response_in(raw)
+    return answer is not None and answer_to_discover(answer) is Evidence.STATELESS
 
 
-def read_answer(raw: bytes) -> Response | None:
-    """The response in some bytes, if there is one."""
-    try:
-        message = decode_message(raw)
-    except MessageError:
-        return None
-    return message if isinstance(message, Response) else None
+def response_in(raw: bytes) -> Response | None:
+    """The response in an answer, plain or as an event."""
+    events = (event.data for event in EventReader(MOST_PROBED).feed(raw))
+    found = (read_response(part) for part in (raw, *events))
+    return next((each for each in found if each is not None), None)

@@ -94,7 +94,12 @@ async def _endpoints(
             HttpConversations(proxy.sessions, proxy.steps.clock),
             limits=limits,
             headers=proxy.options.headers,
-            eras=EraSwitch(target, front, discoverable=proxy.options.discoverable)
+            eras=EraSwitch(
+                target,
+                front,
+                discoverable=proxy.options.discoverable,
+                note=proxy.steps.note_own,
+            )
             if proxy.options.eras
             else None,
             front=front,

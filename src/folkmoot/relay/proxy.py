@@ -46,6 +46,7 @@ from folkmoot.telemetry.redaction import clean
 if TYPE_CHECKING:
     from folkmoot.core.errors import TapeUnwritable
     from folkmoot.core.ports import Clock, Event, Interceptor
+    from folkmoot.mcp.client.connect import Note
     from folkmoot.mcp.client.target import HttpTarget
 
 
@@ -190,8 +191,10 @@ class ProxiedServer(msgspec.Struct, frozen=True):
         return TapeSide("http" if self.transport != "sse" else "sse", HttpTarget(self.url).shown)
 
     @asynccontextmanager
-    async def upstream(self, clock: Clock, options: ProxyOptions) -> AsyncIterator[Upstream]:
-        """The way to it, while entered."""
+    async def upstream(
+        self, clock: Clock, options: ProxyOptions, note: Note | None = None
+    ) -> AsyncIterator[Upstream]:
+        """The way to it, while entered; `note` is told what is asked to find out what it is."""
         limits = options.limits
         # An HTTP client takes its time to import, which a command need not wait for.
         if self.command:
@@ -207,7 +210,7 @@ class ProxiedServer(msgspec.Struct, frozen=True):
                 partial(StdioLink, self.command, clock, limits=limits, starting=starting)
             )
             return
-        from folkmoot.mcp.client.connect import detect
+        from folkmoot.mcp.client.connect import detect, unnoted
         from folkmoot.mcp.client.http import HttpLink
         from folkmoot.mcp.client.oldsse import OldSseLink
         from folkmoot.mcp.client.target import HttpTarget
@@ -215,7 +218,7 @@ class ProxiedServer(msgspec.Struct, frozen=True):
         async with HttpTarget(self.url, headers=Headers(self.headers)) as target:
             kind = self.transport
             if kind == "auto":
-                kind = await detect(target)
+                kind = await detect(target, note or unnoted)
             more: dict[str, Any] = {"limits": limits, "extra": options.headers}
             if kind == "sse":
                 yield Upstream(partial(OldSseLink, target, clock, **more), told=True)
@@ -274,8 +277,8 @@ async def assembled(
         if recording.wanted:
             recorder = recording.begin(clock, client, server.side(), failed)
             stack.enter_context(closing(recorder))
-        upstream = await stack.enter_async_context(server.upstream(clock, options))
         steps = Steps(Chain(interceptors, held), recorder, clock)
+        upstream = await stack.enter_async_context(server.upstream(clock, options, steps.note_own))
         yield Proxy(upstream, steps, options, failed)
 
 

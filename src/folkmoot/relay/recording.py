@@ -11,20 +11,24 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from folkmoot import __version__
-from folkmoot.core.errors import TapeUnwritable
+from folkmoot.core.errors import TapeError, TapeUnwritable
+from folkmoot.core.message import ProtocolMessage, Request, Response
+from folkmoot.core.ports import Carried
+from folkmoot.mcp.wire import DISCOVER
 from folkmoot.proxy.redaction import TapeRedactor, folder_key, own_key_file, redaction_key
-from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name
+from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
 from folkmoot.proxy.tape.file import numbered
 
 if TYPE_CHECKING:
     import asyncio
 
-    from folkmoot.core.ports import Carried, Clock
+    from folkmoot.core.ports import Clock
 
 logger = logging.getLogger("folkmoot.proxy")
 
 TAPE_BYTES = 256 * 1024 * 1024
 """How long a tape in a folder may become before the next one is begun."""
+MOST_DISCOVERY = 1024 * 1024
 MOST_BESIDE = 10_000
 """How many tapes of one name may stand beside each other."""
 
@@ -143,11 +147,16 @@ class Recording(msgspec.Struct, frozen=True):
 def beside(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder:
     """A tape in this file or, where one is there already, in the next free one beside it.
 
-    A client starts the same command again and again, and no tape is ever overwritten.
+    A client starts the same command again and again, and no tape is ever overwritten. One that
+    starts it once only to ask what the server is, as the TypeScript client of the stateless era
+    does, has its question on the tape of what follows.
     """
     for number in range(1, MOST_BESIDE):
         candidate = numbered(path, number)
         if candidate.is_file():
+            last = not numbered(path, number + 1).is_file()
+            if last and (recorder := begun_after_discovery(candidate, begin)) is not None:
+                return recorder
             continue
         try:
             return begin(candidate)
@@ -156,6 +165,45 @@ def beside(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder:
             if not candidate.is_file():
                 raise
     raise TapeUnwritable(f"{path}: {MOST_BESIDE - 1:,} tapes of this name exist; remove some.")
+
+
+def begun_after_discovery(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder | None:
+    """A tape that goes on after one that has nothing but a `server/discover`, in its place.
+
+    None where the file has something else, or is of another server.
+    """
+    try:
+        found = read_tape(path) if path.stat().st_size <= MOST_DISCOVERY else None
+    except (OSError, TapeError):
+        return None
+    if found is None or not is_discovery([each.envelope.message for each in found.entries]):
+        return None
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    path.rename(aside)
+    recorder = None
+    try:
+        recorder = begin(path)
+        if read_tape(path).header.server == found.header.server:
+            for entry in found.entries:
+                recorder.note(Carried(entry.envelope))
+            recorder.commit()
+            aside.unlink()
+            return recorder
+    finally:
+        if aside.exists():
+            if recorder is not None:
+                recorder.discard()
+            aside.rename(path)
+    return None
+
+
+def is_discovery(messages: list[ProtocolMessage]) -> bool:
+    """Whether messages are the question what a server is, and its answer."""
+    if len(messages) != 2:
+        return False
+    asked, answered = messages
+    discovers = isinstance(asked, Request) and asked.method == DISCOVER
+    return discovers and isinstance(answered, Response)
 
 
 def _make(folder: Path) -> None:

@@ -15,12 +15,14 @@ from folkmoot.core.errors import FolkmootError
 from folkmoot.core.message import (
     MessageId,
     Notification,
+    ProtocolMessage,
     Request,
     Response,
 )
 from folkmoot.core.policy import NOBODY
 from folkmoot.core.ports import Admitted, Carried, Clock, Recorder
 from folkmoot.core.timing import TimingContext
+from folkmoot.core.transport import HttpMetadata, TransportContext
 from folkmoot.core.verdict import Block, Mock, Modify
 from folkmoot.mcp.client.headers import stateless_version
 from folkmoot.mcp.wire import COMPLETE, RESULT_TYPE, cancelled_id, refusal
@@ -133,6 +135,15 @@ class Steps(msgspec.Struct, frozen=True):
             self.recorder.note(Carried(made, verdict=Block(error), by=PROXY))
         conversation.answered(TO_CLIENT, message)
         return made
+
+    def note_own(self, message: ProtocolMessage, metadata: HttpMetadata) -> None:
+        """Have on the tape what the proxy itself asks the server, or is answered: for nobody."""
+        if self.recorder is not None:
+            timing = TimingContext(self.clock.monotonic(), self.clock.now())
+            transport = TransportContext(metadata)
+            context = MessageContext(timing, MessageDirection.INTERNAL, transport=transport)
+            self.recorder.note(Carried(MessageEnvelope(message, context)))
+            self.recorder.commit()
 
     def commit(self) -> None:
         """Have everything noted so far on the tape."""

@@ -15,6 +15,7 @@ from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.errors import TapeExhausted, TooManyInFlight, TransportClosed
 from folkmoot.core.message import (
     MessageId,
+    Notification,
     ProtocolMessage,
     Request,
     Response,
@@ -23,7 +24,7 @@ from folkmoot.core.ports import Clock
 from folkmoot.core.transport import ConnectionInfo, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier, EnvelopeQueue
 from folkmoot.mcp.wire import LISTEN, PING, cancelled_id, refusal
-from folkmoot.proxy.replay.answers import Voice, other_era
+from folkmoot.proxy.replay.answers import Voice, discovery, other_era
 from folkmoot.proxy.replay.matching import GREETINGS, Index, Mode, Prompter, told
 from folkmoot.proxy.replay.script import Beat, RecordedCall, Script
 from folkmoot.proxy.tape import Tape
@@ -34,6 +35,10 @@ MOST_PLAYING: Final = 1024
 MOST_MISSES: Final = 1000
 """Requests without an answer that are remembered; later ones are only refused."""
 ENDED: Final = "The tape is no longer played."
+BEFORE_ANSWER: Final = 0.02
+"""Seconds between what a call tells and its answer. Some clients drop what they were told of a call
+if its answer is there at the same time.
+"""
 LONGEST_PAUSE: Final = 300.0
 """How many seconds of silence are kept, however the tape's are scaled."""
 
@@ -172,7 +177,10 @@ class TapeServer(Carrier):
 
     def _find(self, request: Request) -> RecordedCall | Response:
         """The recorded call, or what to say in its place."""
-        foreign = other_era(request, self._prompter.script)
+        script = self._prompter.script
+        if (found := discovery(request, script)) is not None:
+            return found
+        foreign = other_era(request, script)
         if foreign is not None and request.method not in GREETINGS:
             return foreign
         try:
@@ -201,9 +209,12 @@ class TapeServer(Carrier):
     async def _play(
         self, beats: tuple[Beat, ...], voice: Voice, answering: MessageId | None = None
     ) -> None:
+        told = False
         for beat in beats:
             if self._timing:
                 await asyncio.sleep(min(beat.pause * self._timing, LONGEST_PAUSE))
+            elif told and isinstance(beat.message, Response):
+                await asyncio.sleep(BEFORE_ANSWER)
             fresh = f"tape-{next(self._ids)}"
             message = voice.say(beat.message, fresh)
             if message is None:
@@ -215,6 +226,7 @@ class TapeServer(Carrier):
                 await self._ask(message, fresh)
             else:
                 await self._say(message)
+                told = isinstance(message, Notification)
 
     async def _ask(self, request: ProtocolMessage, fresh: MessageId) -> None:
         """Ask the live client, and go on when it has answered."""

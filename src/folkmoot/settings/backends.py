@@ -75,8 +75,9 @@ class BackendSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The transport of the server at `url`: `http` is Streamable HTTP, `sse` the older HTTP+SSE;
     `auto` detects it."""
     era: Literal["auto", "handshake", "stateless"] = "auto"
-    """The era of MCP that the server is spoken to in. `auto` finds out which it knows; one at `url`
-    that knows both is spoken to in the era of each caller's client."""
+    """The era of MCP that the server is spoken to in. `auto` finds out which it knows; one that
+    knows both is spoken to in the era of each caller's client, which for a `command` takes a second
+    process."""
     tools: Annotated[tuple[ToolPattern, ...], Meta(max_length=1000)] = ()
     """The tools that are shown, by their names here or at the server; `*` matches any characters.
     Empty shows all."""

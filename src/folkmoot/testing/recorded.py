@@ -174,13 +174,14 @@ class RecordedServer:
 
     @asynccontextmanager
     async def _replaying(self) -> AsyncIterator[str]:
-        from folkmoot.relay.proxy import Proxy, Upstream
+        from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
         from folkmoot.relay.steps import Steps
         from folkmoot.relay.tape_server import Replay
 
         clock, marked = SystemClock(), self._marked
         self._replay = Replay(read_tape(self.path), clock, mode=marked.mode, ignore=marked.ignore)
-        proxy = Proxy(Upstream(self._replay.connect), Steps(Chain(), None, clock))
+        options = ProxyOptions(discoverable=self._replay.script.discoverable)
+        proxy = Proxy(Upstream(self._replay.connect), Steps(Chain(), None, clock), options)
         async with proxy.listening("127.0.0.1", 0) as url:
             yield url
 

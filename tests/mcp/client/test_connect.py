@@ -9,7 +9,8 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.errors import ServerAnswerInvalid, ServerUnreachable
-from folkmoot.core.message import Response
+from folkmoot.core.message import ProtocolMessage, Response
+from folkmoot.core.transport import HttpMetadata
 from folkmoot.mcp.carrier import Connect
 from folkmoot.mcp.client.connect import (
     detect,
@@ -78,6 +79,45 @@ def test_a_server_that_opens_its_stream_whatever_it_is_asked_is_an_old_one() -> 
     run(test())
 
 
+def test_a_server_of_the_stateless_era_is_asked_nothing_that_it_does_not_know() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.result({"resultType": "complete", "supportedVersions": ["2026-07-28"]})
+
+    async def test() -> None:
+        noted: list[tuple[str, int | None]] = []
+
+        def note(message: ProtocolMessage, metadata: HttpMetadata) -> None:
+            noted.append((getattr(message, "method", "answer"), metadata.status))
+
+        async with Place(do).open() as place, HttpTarget(place.url) as target:
+            assert await detect(target, note) == "http"
+            (asked,) = place.asked
+            assert asked.message["method"] == "server/discover"
+            assert asked.headers["mcp-method"] == "server/discover"
+            assert asked.headers["mcp-protocol-version"] == "2026-07-28"
+            meta = asked.message["params"]["_meta"]
+            assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+            assert "io.modelcontextprotocol/clientInfo" in meta
+        assert noted == [("server/discover", None), ("answer", 200)]
+
+    run(test())
+
+
+def test_a_handshake_is_offered_to_a_server_that_takes_nothing_else() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "POST" and asked.message["method"] == "initialize":
+            await asked.result({"protocolVersion": "2025-06-18"}, mcp_session_id="s")
+        else:
+            await asked.say(200 if asked.method == "DELETE" else 400, b"No session.")
+
+    async def test() -> None:
+        async with Place(do).open() as place, HttpTarget(place.url) as target:
+            assert await detect(target) == "http"
+            assert [each.method for each in place.asked] == ["POST", "GET", "POST", "DELETE"]
+
+    run(test())
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [(401, b""), (200, b""), (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}')],
@@ -94,25 +134,6 @@ def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status: int, bod
             assert await detect(target) == "http"
             # A session that was opened by asking is ended again.
             assert [asked.method for asked in place.asked[1:]] == ["DELETE"] * (status == 200)
-
-    run(test())
-
-
-def test_a_server_is_asked_in_the_newest_era_first_with_all_that_it_demands() -> None:
-    async def do(asked: Asked) -> None:
-        if asked.method == "POST" and asked.message["method"] == "initialize":
-            await asked.say(200, b"", content_type="application/json")
-        else:
-            await asked.say(400, b"no", content_type="text/plain")
-
-    async def test() -> None:
-        async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target) == "http"
-            first, then = place.asked
-            assert first.headers["mcp-protocol-version"] == "2026-07-28"
-            assert first.headers["mcp-method"] == first.message["method"] == "server/discover"
-            assert "io.modelcontextprotocol/clientInfo" in first.message["params"]["_meta"]
-            assert then.message["method"] == "initialize"
 
     run(test())
 

@@ -100,6 +100,10 @@ def flood():
         sys.stdout.write('{"jsonrpc":"2.0","method":"notifications/of-nothing"}\n' * 1000)
 
 def request(id, method, params):
+    global era
+    if era == "both":
+        # As official servers do: what is asked first decides for the whole connection.
+        era = "handshake" if method == "initialize" else "stateless"
     if method == "initialize" and era == "handshake":
         say(id=id, result={"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES,
             "serverInfo": {"name": "scripted", "version": "1"}, "instructions": "Ask."})

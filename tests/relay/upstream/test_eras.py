@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from folkmoot.clock import SystemClock
 from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.session import Era
 from folkmoot.gateway.model import BackendState
+from folkmoot.gateway.trial import FirstSight
 from folkmoot.relay.upstream import links
+from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import reached, run
 from tests.mcp.client.places import Asked, Place
@@ -196,14 +199,80 @@ def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_process_is_spoken_to_in_the_era_that_was_found_first(era: str) -> None:
+def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str) -> None:
     async def test() -> None:
         async with running(spec("demo", era)) as there:
-            for caller in Era:
+            for caller in (*Era, *Era):
                 answer = await there.backend.request(call("echo", era=caller))
                 assert answer.result["pid"] == there.process
             assert len(await seen(there.backend, "initialize")) == (era == "handshake")
             assert there.backend.view().connections == 1
+
+    run(test())
+
+
+def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_speak() -> None:
+    async def test() -> None:
+        async with running(spec("demo", "both")) as there:
+
+            async def pid(era: Era | None, **more: Any) -> int:
+                answer = await there.backend.request(call("echo", era=era, **more))
+                return int(answer.result["pid"])
+
+            assert {await pid(None), await pid(STATELESS)} == {there.process}
+            assert there.backend.view().connections == 1
+            other = await pid(HANDSHAKE, capabilities=FORM)
+            assert other != there.process
+            assert await pid(HANDSHAKE, person="bob") == other
+            assert there.backend.view().connections == 2
+            question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
+            wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
+            asked = (await there.backend.request(wanted)).result
+            assert asked["resultType"] == "input_required"
+
+    run(test())
+
+
+@pytest.mark.parametrize("fixed", [{"era": "stateless"}, {"single": True}])
+def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed: Any) -> None:
+    async def test() -> None:
+        async with running(replace(spec("demo", "both"), **fixed)) as there:
+            answer = await there.backend.request(call("echo", era=HANDSHAKE, capabilities=FORM))
+            assert answer.result["pid"] == there.process
+
+    run(test())
+
+
+def test_several_processes_serve_callers_of_each_era() -> None:
+    async def test() -> None:
+        async with running(spec("demo", "both", connections=2)) as there:
+            pids = set()
+            for _ in range(4):
+                answer = await there.backend.request(call("echo", era=HANDSHAKE))
+                pids.add(answer.result["pid"])
+            assert len(pids) == 2
+
+    run(test())
+
+
+def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_advice() -> None:
+    async def test() -> None:
+        async with running(replace(spec("demo", "both"), era="stateless")) as there:
+            assert there.backend.view().advice == ""
+            asking = call("ask", era=HANDSHAKE, capabilities=FORM, asks="elicitation/create")
+            await there.backend.request(asking)
+            assert 'Set era = "handshake"' in there.backend.view().advice
+
+    run(test())
+
+
+@pytest.mark.parametrize("era", [*ERAS, "both"])
+def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better(era: str) -> None:
+    async def test() -> None:
+        unseen: Any = FirstSight()
+        report = await Fleet(unseen, SystemClock()).test(spec("demo", era))
+        assert report.ok
+        assert ('set era = "handshake"' in report.advice) is (era == "both")
 
     run(test())
 

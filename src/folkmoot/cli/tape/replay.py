@@ -180,15 +180,21 @@ async def serve_stdio(replay: Replay, steps: Steps) -> None:
     front = StdioFront(steps.clock)
     await front.open()
     await carry(
-        front, replay.connect, steps, SessionManager(steps.clock), key=secrets.token_hex(16)
+        front,
+        replay.connect,
+        steps,
+        SessionManager(steps.clock),
+        key=secrets.token_hex(16),
+        discoverable=replay.script.discoverable,
     )
 
 
 async def serve_http(replay: Replay, steps: Steps, address: tuple[str, int]) -> None:
     """Serve everyone who comes to an address."""
-    from folkmoot.relay.proxy import Proxy, Upstream
+    from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
 
-    proxy = Proxy(Upstream(replay.connect), steps)
+    options = ProxyOptions(discoverable=replay.script.discoverable)
+    proxy = Proxy(Upstream(replay.connect), steps, options)
     async with proxy.listening(*address) as url:
         announce("The tape is served at", url)
         await proxy.ended()

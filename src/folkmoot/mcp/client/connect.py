@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from folkmoot import __version__
 from folkmoot.core.errors import (
     CarryError,
     MessageError,
     ServerAnswerInvalid,
 )
-from folkmoot.core.message import Request, Response, decode_message, encode_message
-from folkmoot.core.transport import Headers
+from folkmoot.core.message import (
+    ProtocolMessage,
+    Request,
+    Response,
+    decode_message,
+    encode_message,
+)
+from folkmoot.core.transport import Headers, HttpMetadata
 from folkmoot.mcp.client.connection import read_whole
-from folkmoot.mcp.client.headers import Mirror
 from folkmoot.mcp.client.oldsse import ENDPOINT, ENDPOINT_SECONDS
 from folkmoot.mcp.client.weblink import LISTENS, OK, SAYS
 from folkmoot.mcp.framing import EventReader
@@ -23,8 +30,10 @@ from folkmoot.mcp.wire import (
     HANDSHAKE_VERSION,
     INITIALIZE,
     JSON,
+    METHOD_HEADER,
     SESSION_HEADER,
     STATELESS_VERSION,
+    VERSION_HEADER,
     request_meta,
 )
 
@@ -38,62 +47,110 @@ PERHAPS_OLD: Final = frozenset({400, 404, 405})
 """How a server of the old transport answers a message at the address of its stream."""
 MOST_ANSWER: Final = 1024 * 1024
 
-CLIENT: Final = {"name": "folkmoot", "version": "1"}
-DISCOVER_PROBE: Final = Request(
-    id="folkmoot-probe", method=DISCOVER, params={"_meta": request_meta(CLIENT, {})}
+DISCOVERY: Final = Request(
+    id="folkmoot",
+    method=DISCOVER,
+    params={"_meta": request_meta({"name": "folkmoot", "version": __version__}, {})},
 )
-HANDSHAKE_PROBE: Final = encode_message(
-    Request(
-        id="folkmoot-probe",
-        method=INITIALIZE,
-        params={"protocolVersion": HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": CLIENT},
-    )
+DISCOVERY_HEADERS: Final = {
+    **SAYS,
+    VERSION_HEADER: STATELESS_VERSION,
+    METHOD_HEADER: DISCOVER,
+}
+HANDSHAKE: Final = Request(
+    id="folkmoot-probe",
+    method=INITIALIZE,
+    params={
+        "protocolVersion": HANDSHAKE_VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "folkmoot", "version": __version__},
+    },
 )
-PROBES: Final = (
-    (
-        {**SAYS, **Mirror().headers(DISCOVER_PROBE, STATELESS_VERSION)},
-        encode_message(DISCOVER_PROBE),
-    ),
-    (SAYS, HANDSHAKE_PROBE),
-)
-"""What a server is asked, the newest era first: an older server may refuse a request that it
-does not know without a word of JSON-RPC."""
+
+Note: TypeAlias = Callable[[ProtocolMessage, HttpMetadata], None]
+"""Is told what was asked of a server, and what it answered, once it did."""
 
 
-async def detect(target: HttpTarget) -> Kind:
-    """Which transport a server speaks, found out as the specification says.
+def unnoted(_message: ProtocolMessage, _metadata: HttpMetadata) -> None:
+    """Nobody wants to know."""
 
-    A server that answers, or refuses in the words of JSON-RPC, speaks Streamable HTTP; one that
-    does not take a message but opens a stream that begins with an endpoint, the old one.
+
+async def detect(target: HttpTarget, note: Note = unnoted) -> Kind:
+    """Which transport a server speaks.
+
+    It is asked what servers of the stateless era know. One that answers that, or refuses it in the
+    words of JSON-RPC, speaks Streamable HTTP; one that opens a stream that begins with an endpoint,
+    the old transport. Some servers of the handshake era refuse in no such words whatever comes
+    before a handshake: only who would fail otherwise is offered one.
     """
-    status = 0
-    for headers, probe in PROBES:
-        async with target.ask("POST", headers, probe) as answer:
-            status = answer.status
-            if await _names_endpoint(answer):
-                # It takes everything for the wish to have its stream.
-                return "sse"
-            if status not in PERHAPS_OLD or await _speaks_jsonrpc(answer):
-                await end_session(target, answer)
-                return "http"
+    status, kind = await _asked(target, DISCOVERY, DISCOVERY_HEADERS, note)
+    if kind is None and await _opens_stream(target):
+        kind = "sse"
+    if kind is None:
+        status, kind = await _asked(target, HANDSHAKE, SAYS, note)
+    if kind is None:
+        raise ServerAnswerInvalid(
+            f"What answers at {target.shown} ({status}) is not an MCP server.", status=status
+        )
+    return kind
+
+
+async def _asked(
+    target: HttpTarget, question: Request, headers: dict[str, str], note: Note
+) -> tuple[int, Kind | None]:
+    """The status of the answer to a question, and what it shows."""
+    asking = target.ask("POST", headers, encode_message(question))
+    async with asking as answer:
+        endpoint, said = await first_of(answer)
+        if said is not None:
+            sent = HttpMetadata(Headers(tuple(headers.items())), "POST", target.shown)
+            note(question, sent)
+            came = HttpMetadata(answer.headers, "POST", target.shown, answer.status)
+            note(said, came)
+        if endpoint:
+            # It takes everything for the wish to have its stream.
+            return answer.status, "sse"
+        if said is None and answer.status in PERHAPS_OLD:
+            return answer.status, None
+        await end_session(target, answer)
+        return answer.status, "http"
+
+
+async def _opens_stream(target: HttpTarget) -> bool:
     try:
         async with target.ask("GET", LISTENS) as answer:
-            if await _names_endpoint(answer):
-                return "sse"
+            return (await first_of(answer))[0]
     except CarryError:
-        pass
-    raise ServerAnswerInvalid(
-        f"What answers at {target.shown} ({status}) is not an MCP server.", status=status
-    )
-
-
-async def _speaks_jsonrpc(answer: HttpAnswer) -> bool:
-    if answer.content_type != JSON:
         return False
+
+
+async def first_of(answer: HttpAnswer) -> tuple[bool, Response | None]:
+    """Whether an answer is the stream of the old transport; else the response in it, if any."""
     try:
-        return isinstance(decode_message(await read_whole(answer, MOST_ANSWER)), Response)
-    except (MessageError, ServerAnswerInvalid):
-        return False
+        if answer.content_type == JSON:
+            return False, read_response(await read_whole(answer, MOST_ANSWER))
+        if answer.status not in OK or answer.content_type != EVENT_STREAM:
+            return False, None
+        reader = EventReader(MOST_ANSWER)
+        async with asyncio.timeout(ENDPOINT_SECONDS):
+            async for chunk in answer.chunks():
+                for event in reader.feed(chunk):
+                    if event.event_type == ENDPOINT:
+                        return True, None
+                    if (found := read_response(event.data)) is not None:
+                        return False, found
+    except (MessageError, ServerAnswerInvalid, TimeoutError):
+        pass
+    return False, None
+
+
+def read_response(raw: bytes) -> Response | None:
+    """The response in some bytes, if there is one."""
+    try:
+        message = decode_message(raw)
+    except MessageError:
+        return None
+    return message if isinstance(message, Response) else None
 
 
 async def end_session(target: HttpTarget, answer: HttpAnswer, headers: Headers = Headers()) -> None:  # noqa: B008 - frozen
@@ -107,18 +164,3 @@ async def end_session(target: HttpTarget, answer: HttpAnswer, headers: Headers =
             return
     except (CarryError, TimeoutError):
         return
-
-
-async def _names_endpoint(answer: HttpAnswer) -> bool:
-    """Whether an answer is the stream of the old transport, which its first event tells."""
-    if answer.status not in OK or answer.content_type != EVENT_STREAM:
-        return False
-    reader = EventReader(MOST_ANSWER)
-    try:
-        async with asyncio.timeout(ENDPOINT_SECONDS):
-            async for chunk in answer.chunks():
-                for event in reader.feed(chunk):
-                    return event.event_type == ENDPOINT
-    except (MessageError, TimeoutError):
-        return False
-    return False

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote
 
-from folkmoot.core.errors import FolkmootError, MethodNotAllowed, SessionNotFound, SessionRequired
+from folkmoot.core.errors import FolkmootError, MethodNotAllowed, SessionRequired
 from folkmoot.core.message import Request, encode_message
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId
 from folkmoot.mcp.framing import encode_event
@@ -66,7 +66,7 @@ class HttpFront(Front[SessionCarrier]):
         elif method == "GET":
             await self._listen(head, receive, send)
         elif method == "DELETE":
-            self._known(head).end(SessionNotFound("The session has ended."))
+            await self._known(head).leave()
             await say(send, NO_CONTENT)
         else:
             raise MethodNotAllowed(f"This address takes {METHODS}.", allow=METHODS)

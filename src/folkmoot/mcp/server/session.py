@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from folkmoot.core.errors import (
     InvalidId,
     RequestCancelled,
+    SessionNotFound,
     TooManyInFlight,
     TransportClosed,
 )
@@ -49,6 +50,8 @@ MOST_OPEN: Final = 1024
 """Requests of one session that may be open at once."""
 CANCEL_SECONDS: Final = 1.0
 """How long a server may still answer what was cancelled; then its stream is ended for it."""
+LEAVE_SECONDS: Final = 1.0
+"""How long a client that leaves waits at most for its own open responses to end."""
 MOST_UNHEARD: Final = 256
 UNHEARD_BYTES: Final = 1024 * 1024
 """What may wait for a stream."""
@@ -191,6 +194,25 @@ class SessionCarrier(FrontCarrier):
         if self._open.get(asked.id) is asked:
             refused = refusal(asked.id, RequestCancelled("The request was cancelled."))
             self._answer(asked.id, encode_message(refused), None)
+
+    async def leave(self) -> None:
+        """End the session as its client wishes, once what is open has ended without an answer.
+
+        The client no longer listens for answers, and official ones fail over an error that comes
+        while they leave.
+        """
+        written: list[asyncio.Future[None]] = []
+        for asked in list(self._open.values()):
+            if asked.stream.events and not asked.stream.done:
+                del self._open[asked.id]
+                done = asyncio.get_running_loop().create_future()
+                written.append(done)
+                asked.stream.delivered = partial(done.set_result, None)
+                asked.stream.primed = False
+                asked.stream.end()
+        if written:
+            await asyncio.wait(written, timeout=LEAVE_SECONDS)
+        self.end(SessionNotFound("The session has ended."))
 
     def _tell_unheard(self, stream: Stream) -> None:
         for envelope in self._unheard.take():

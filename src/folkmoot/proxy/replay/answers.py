@@ -17,8 +17,11 @@ from folkmoot.core.message import (
 from folkmoot.core.session import Era, ProtocolVersion
 from folkmoot.mcp.wire import (
     CANCELLED,
+    COMPLETE,
+    DISCOVER,
     INITIALIZE,
     PROGRESS,
+    RESULT_TYPE,
     SUBSCRIPTION_KEY,
     VERSION_KEY,
     meta_of,
@@ -104,3 +107,22 @@ def _version_of(request: Request) -> str | None:
         return version if shaken else ProtocolVersion().value
     version = meta_of(request).get(VERSION_KEY)
     return version if isinstance(version, str) else None
+
+
+def discovery(request: Request, script: Script) -> Response | None:
+    """The answer to `server/discover` that a stateless tape does not have, by what is on it."""
+    version = script.versions.get(Era.STATELESS)
+    if version is None or script.asked_discovery or request.method != DISCOVER:
+        return None
+    asked = {call.message.method.partition("/")[0] for call in script.calls}
+    offered = [name for name in ("prompts", "resources", "tools") if name in asked]
+    return Response(
+        id=request.id,
+        result={
+            RESULT_TYPE: COMPLETE,
+            "supportedVersions": [version],
+            "capabilities": {name: {} for name in offered},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        },
+    )

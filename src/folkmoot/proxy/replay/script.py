@@ -103,6 +103,16 @@ class Script(msgspec.Struct, frozen=True):
     versions: dict[Era, str]
     """A version of each era in which the server gave an answer."""
     conversations: int
+    asked_discovery: bool = False
+    """Whether a client asked `server/discover`, whatever came of it."""
+
+    @property
+    def discoverable(self) -> bool:
+        """Whether clients of the stateless era need `server/discover` answered in its place.
+
+        Where one was asked and went on with a handshake, so is everyone who asks again.
+        """
+        return not self.asked_discovery and Era.STATELESS not in self.versions
 
     @classmethod
     def of(cls, entries: Iterable[TapeEntry]) -> Script:
@@ -154,6 +164,7 @@ class _Scribe:
         self._versions: dict[Era, str] = {}
         self._greetings = 0
         self._discoveries: list[_Scene] = []
+        self._asked_discovery = False
 
     def hear(self, entry: TapeEntry) -> None:
         context = entry.envelope.context
@@ -173,6 +184,7 @@ class _Scribe:
             opening=tuple(self._opening.beats),
             versions=self._versions,
             conversations=self._greetings,
+            asked_discovery=self._asked_discovery,
         )
 
     def _misleads(self, scene: _Scene) -> bool:
@@ -197,6 +209,7 @@ class _Scribe:
                 self._greetings += 1
                 self._give_up_discovery(session)
             elif message.method == DISCOVER:
+                self._asked_discovery = True
                 self._discoveries.append(scene)
             self._open.setdefault(_key(message.id), []).append(scene)
             self._open_scenes[entry.seq] = scene

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.core.errors import (
@@ -14,6 +15,7 @@ from folkmoot.core.errors import (
     BackendUnavailable,
     FolkmootError,
     GatewayError,
+    ServerAnswerInvalid,
     TaskUnsupported,
 )
 from folkmoot.core.session import Era
@@ -58,6 +60,11 @@ MOST_OFFERS: Final = 3
 """Links beside the first, for callers whose clients offer something else than it does."""
 UNUSABLE_SECONDS: Final = 30.0
 LONGEST_UNUSABLE: Final = 600.0
+MOST_LOOKED_AT: Final = 4096
+ADVICE: Final = (
+    "Its tools ask questions in the middle of a call, which the stateless era does not have. "
+    'Set era = "handshake" to let them ask clients of both eras.'
+)
 """How long such a link that failed is not tried again, first and at most."""
 
 
@@ -92,16 +99,21 @@ class LiveBackend:
         self.first_heard = asyncio.Event()
         """Set once its lists were delivered, or it could not be reached."""
         alive = min(spec.connect_seconds, ALIVE_SECONDS)
-        count = 1 if spec.per_user else spec.connections
-        alone = spec.single and count == 1
+        links = 1 if spec.per_user else spec.connections
+        alone = spec.single and links == 1
         self.lines = [
-            KeptConversation(self._opened, self._judge, alive, alone=alone) for _ in range(count)
+            KeptConversation(self._opened, self._judge, alive, alone=alone) for _ in range(links)
         ]
         self.taking = InventoryReader(self._primary, self._deliver, spec.call_seconds)
         self.pool: Pool | None = None
         """Links of persons, or for what callers can be asked."""
         self._alive_seconds = alive
         self._affinity = Affinity()
+        self._turns = count()
+        self._one_era = False
+        """Whether the program is known to speak only the era it was found to speak."""
+        self.advice = ""
+        """What the operator could set to have the server work better."""
         self._watching: BackendWatches | None = None
         if not spec.enabled:
             self.health.become(BackendState.OFF, "It is switched off in the settings.")
@@ -237,6 +249,8 @@ class LiveBackend:
             wanted.tasks or STATE in response.result or response.result.get("resultType") == AS_TASK
         ):
             self._affinity.note(wanted, response, conversation)
+        if conversation.stateless and (conversation.refused_question or asks_in_vain(response)):
+            self.advice = ADVICE
         if wanted.tasks:
             kept = asyncio.get_running_loop().time() + IDLE_SECONDS
             conversation.kept_until = max(conversation.kept_until, kept)
@@ -255,13 +269,19 @@ class LiveBackend:
         if known is not None and known.over is None and (known.replaced or not known.doubtful):
             return known
         pool, person = self.pool, wanted.person if self.spec.per_user else ""
-        if pool is not None and wanted.era is not None and self.spec.url:
+        if pool is not None and wanted.era is not None:
             first = await self._first()
             offer = self._offer(wanted, first)
             if offer is not None:
-                with suppress(FolkmootError):
-                    return await pool.of(PoolKey(person, offer))
-                # Not as the caller's client would speak to it, and yet better than not at all.
+                number = 0 if self.spec.url or person else next(self._turns) % len(self.lines)
+                try:
+                    return await pool.of(PoolKey(person, offer, number))
+                except ServerAnswerInvalid:
+                    # To try again would be to start a program in vain.
+                    self._one_era = not self.spec.url
+                except FolkmootError:
+                    # Not as the caller's client would speak to it, and yet better than not at all.
+                    pass
             elif not person:
                 return first
         if pool is None or not person:
@@ -273,11 +293,15 @@ class LiveBackend:
     def _offer(self, wanted: UpstreamRequest, first: BackendConversation) -> Offer | None:
         """The capabilities to offer for such callers; None if the first conversation will do.
 
-        On standard input and output there is no other: it would be another process.
+        On standard input and output it is another process, which knows one era from its first
+        message on. One that is offered everything has to do for all callers of that era.
         """
         stateless = first.bridge.transparent
         if stateless and (wanted.era is Era.STATELESS or self.spec.era != "auto"):
             return None
+        if not self.spec.url:
+            once = self.spec.single or self._one_era
+            return EVERYTHING if stateless and not once else None
         offer = offer_of(wanted.capabilities)
         return offer if stateless or offer != EVERYTHING else None
 
@@ -332,9 +356,10 @@ class LiveBackend:
             async with self._opened() as conversation:
                 yield conversation
             return
+        seconds = self.spec.connect_seconds
         async with BackendConversation.opened(
             self.connecting.link,
-            seconds=min(self.spec.connect_seconds, WAIT_SECONDS),
+            seconds=min(seconds, WAIT_SECONDS) if self.spec.url else seconds,
             one_client=self.spec.per_user,
             era=Era.HANDSHAKE,
             offer=key.offer,
@@ -346,7 +371,7 @@ class LiveBackend:
         return Pool(
             tasks,
             self._opened_for,
-            most=MOST_PERSONS if self.spec.per_user else MOST_OFFERS,
+            most=MOST_PERSONS if self.spec.per_user else max(MOST_OFFERS, len(self.lines)),
             alive_seconds=self._alive_seconds,
             retry_after=retry_after_failures,
             needed=lambda key: key.offer is None and watching.watched_by(key.person),
@@ -384,6 +409,17 @@ class LiveBackend:
         data = {} if wait is None else {"retry_after": wait}
         why = self.why or "It does not answer at the moment."
         return BackendUnavailable(named(self.spec.namespace, f"is not available: {why}"), **data)
+
+
+def asks_in_vain(response: Response) -> bool:
+    """Whether a tool failed since nobody can be asked in the middle of a stateless call.
+
+    Official servers do not even try, and say so in these words.
+    """
+    result = response.result
+    if type(result) is not dict or result.get("isError") is not True:
+        return False
+    return "server-initiated request" in str(result.get("content"))[:MOST_LOOKED_AT]
 
 
 def retry_after_failures(key: PoolKey, failures: int) -> float:

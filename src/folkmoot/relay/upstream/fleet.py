@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec.structs import replace
 
 from folkmoot.core.errors import BackendUnknown, FolkmootError
+from folkmoot.core.session import Era
 from folkmoot.gateway.trial import TestReport
 from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.connecting import Connecting
@@ -20,7 +21,7 @@ from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.inventory import drain
 from folkmoot.relay.upstream.links import wait_after
 from folkmoot.relay.upstream.model import AppliedChanges, BackendView
-from folkmoot.relay.upstream.requests import Unanswered
+from folkmoot.relay.upstream.requests import Late, Unanswered
 from folkmoot.relay.upstream.single import HAND_OVER_SECONDS, SingleBackend
 from folkmoot.taskgroups import group, uninterrupted
 from folkmoot.telemetry.logs import BACKEND
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from folkmoot.settings.backends import BackendSpec
 
 logger = logging.getLogger("folkmoot.backend")
+
+MOST_NAMED: Final = 5
 
 LINKING: Final = (
     "command",
@@ -211,7 +214,7 @@ class Fleet:
         """
         connecting = Connecting(spec, self._clock, self._environ, self._hidden)
         began = self._clock.monotonic()
-        why, inventory = "", None
+        why, inventory, advice = "", None, ""
         progress("connecting")
         try:
             async with BackendConversation.opened(
@@ -219,6 +222,8 @@ class Fleet:
             ) as conversation:
                 progress("reading")
                 inventory = await drain(conversation, seconds=spec.call_seconds)
+            if inventory.stateless:
+                advice = await era_advice(connecting, spec, inventory)
         except FolkmootError as error:
             why = error.message
         except Unanswered as error:
@@ -230,6 +235,7 @@ class Fleet:
             target=connecting.target,
             why=connecting.told(why),
             seconds=self._clock.monotonic() - began,
+            advice=advice,
         )
         return report if inventory is None else replace(report, inventory=inventory)
 
@@ -290,3 +296,27 @@ async def _keep(backend: LiveBackend) -> None:
 
 def _links_differ(backend: LiveBackend, spec: BackendSpec) -> bool:
     return any(getattr(backend.spec, name) != getattr(spec, name) for name in LINKING)
+
+
+async def era_advice(connecting: Connecting, spec: BackendSpec, found: Inventory) -> str:
+    """What another `era` would be better for, with a server that was found to be stateless."""
+    try:
+        async with BackendConversation.opened(
+            connecting.link, seconds=spec.connect_seconds, era=Era.HANDSHAKE
+        ) as conversation:
+            other = await drain(conversation, seconds=spec.call_seconds)
+    except (FolkmootError, Unanswered, Late):
+        return ""
+    names = {str(tool["name"]) for tool in other.tools} - {
+        str(tool["name"]) for tool in found.tools
+    }
+    if names:
+        shown = ", ".join(sorted(names)[:MOST_NAMED])
+        return (
+            f"It offers {len(names)} of its tools in the handshake era alone ({shown}). "
+            'Set era = "handshake" to have them.'
+        )
+    return (
+        "It speaks the handshake era too. If its tools ask questions in the middle of a call, as "
+        'with ctx.elicit, set era = "handshake": clients of both eras can be asked then.'
+    )

@@ -196,6 +196,7 @@ def view_of(backend: LiveBackend) -> BackendView:
         templates=len(lists.templates),
         prompts=len(lists.prompts),
         faults=lists.faults,
+        advice=backend.advice,
         connections=len(open_),
         in_flight=backend.in_flight,
         calls=backend.tally.calls,

@@ -106,6 +106,8 @@ class LinkReader:
         self._loop = asyncio.get_running_loop()
         self.heard_at = self._loop.time()
         """When the server said something last, by the clock of the loop."""
+        self.refused_question = False
+        """Whether a server of the stateless era asked something, which nobody can answer there."""
         self.replaced = False
         """Whether another link is to take its place once what is open on it is answered."""
         self.kept_until = 0.0
@@ -462,6 +464,7 @@ class LinkReader:
         if self.bridge.transparent:
             # A server of the stateless era asks nothing but in its answers.
             ping = question.method == wire.PING
+            self.refused_question = not ping
             answer = Response(id=question.id, result={})
             self.outbox.put(answer if ping else refusal(question.id, EraRefusal.NOT_ASKED.error()))
         elif call is not None:

@@ -190,6 +190,8 @@ class PoolKey(NamedTuple):
     """Whose it is; empty where all share it."""
     offer: Offer | None = None
     """What a handshake offers; None for a conversation like the first."""
+    number: int = 0
+    """Which of several processes."""
 
 
 OpensFor: TypeAlias = Callable[[PoolKey], AbstractAsyncContextManager["BackendConversation"]]

@@ -32,6 +32,8 @@ class BackendView(Struct, frozen=True, kw_only=True):
     prompts: int = 0
     faults: tuple[str, ...] = ()
     """What its lists left to be desired, a sentence each."""
+    advice: str = ""
+    """What the operator could set to have it work better."""
     held: tuple[str, ...] = ()
     """The tools that are held back until an operator accepts them, by canonical name."""
     findings: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)

@@ -202,7 +202,7 @@ function Tested({ tried, notes }: hub.TestedServer) {
           The description of {visible(it.name)} has suspicious content: {it.findings.join(", ")}.
         </p>
       ))}
-      {[...notes, ...tried.faults].map((it) => (
+      {[...notes, ...tried.faults, ...(tried.advice ? [tried.advice] : [])].map((it) => (
         <p key={it} class="small">
           {visible(it)}
         </p>

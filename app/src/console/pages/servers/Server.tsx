@@ -113,6 +113,7 @@ export function Health({ view, shown }: { view: ServerView; shown: hub.ShownServ
   ];
   // One node links such a server for all.
   if (view.node) facts.push(["Linked by", `the node ${visible(view.node)}, which counts its calls`]);
+  if (view.advice) facts.push(["Advice", view.advice]);
   if (view.last_error) facts.push(["Last error", visible(view.last_error)]);
   return (
     <Section title="Health">

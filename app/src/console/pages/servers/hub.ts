@@ -19,6 +19,7 @@ export interface ServerView {
   templates: number;
   prompts: number;
   faults: readonly string[];
+  advice: string;
   held: readonly string[];
   findings: Record<string, Record<string, readonly string[]>>;
   connections: number;
