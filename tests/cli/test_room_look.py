@@ -28,7 +28,7 @@ from folkmoot.cli.room.messages import (
 from folkmoot.cli.room.proposals import WaitingProposals
 from folkmoot.cli.room.screen import Situation, status_line
 from folkmoot.cli.room.screen import card as card_of
-from folkmoot.cli.room.slash import OfferedTool
+from folkmoot.client import OfferedTool
 from folkmoot.core.kinds import KNOWN_KINDS
 from tests.docs.pages import pages
 
