@@ -209,7 +209,7 @@ def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
         refused = [each for each in made if isinstance(each, QuotaExceeded)]
         assert len(refused) == 3
         assert "one account may have 3" in refused[0].message
-        assert "quotas.tokens_per_account" in refused[0].message
+        assert refused[0].data["quota"] == "tokens_per_account"
         assert len(await tokens.list(ann.account)) == 3
 
     run(body, tmp_path, quotas=Quotas(QuotaSettings(tokens_per_account=3)))

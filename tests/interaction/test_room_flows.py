@@ -538,15 +538,15 @@ def test_a_coordinator_delegates_to_a_worker_that_asks_the_calculator(tmp_path: 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
 def test_chat_is_acknowledged_and_cancelled_and_so_is_reasoning(tmp_path: Path) -> None:
     async def controlled(seat: Seat) -> None:
-        acknowledged = reasoning = ""
+        reasoning = ""
         while True:
             told = await seat.kind("chat.message")
             match text_of(told):
                 case "ack":
-                    acknowledged = told["id"]
-                    await seat.send(message("chat.acknowledge", correlation_id=[acknowledged]))
+                    seen = message("chat.acknowledge", correlation_id=[told["id"]])
+                    await seat.send({**seen, "id": "id-seen"})
                 case "cancel ack":
-                    await seat.send(message("chat.cancel", correlation_id=[acknowledged]))
+                    await seat.send(message("chat.cancel", correlation_id=["id-seen"]))
                 case "start_reasoning":
                     reasoning = "reasoning-1"
                     start = message("reasoning.start", {"message": "…"}, id=reasoning)
@@ -563,7 +563,7 @@ def test_chat_is_acknowledged_and_cancelled_and_so_is_reasoning(tmp_path: Path) 
                 await stack.enter_async_context(at_work(controlled(agent)))
                 for text, kind, about in (
                     ("ack", "chat.acknowledge", "ack"),
-                    ("cancel ack", "chat.cancel", "ack"),
+                    ("cancel ack", "chat.cancel", "seen"),
                     ("start_reasoning", "reasoning.start", "start_reasoning"),
                     ("cancel_reasoning", "reasoning.cancel", "cancel_reasoning"),
                 ):

@@ -36,7 +36,7 @@ VERDICTS: Final = {
 }
 """By the code of a refusal; those of the specification have but a sentence."""
 REFUSALS: Final = (
-    "your capabilities covers mcp.request.tools/call",
+    "mcp.request.tools/call",
     "A deny at the hub",
     "guest has no account",
 )

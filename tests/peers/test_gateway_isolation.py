@@ -155,8 +155,9 @@ def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
 
 
 def heard(ears: Ears) -> list[str]:
-    """What someone was told of logs."""
-    return [each["params"]["data"] for each in ears.notices if each["method"] == LOGGED]
+    """What someone was told of logs by a server, and not by the hub."""
+    logged = [each["params"] for each in ears.notices if each["method"] == LOGGED]
+    return [each["data"] for each in logged if each.get("logger") != "folkmoot"]
 
 
 @both_eras

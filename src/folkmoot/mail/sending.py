@@ -261,7 +261,7 @@ def check_payload(payload: GivenPayload, longest: int) -> EncryptedPayload:
             f"encrypted_payload.ciphertext must have {TAG_BYTES} to {most:,} bytes: no box is "
             "shorter.",
             field="encrypted_payload.ciphertext",
-            setting=SETTING,
+            **({"setting": SETTING} if len(ciphertext) > most else {}),
         )
     if len(decode("encrypted_payload.nonce", payload.nonce)) != NONCE_BYTES:
         raise ArgumentInvalid(

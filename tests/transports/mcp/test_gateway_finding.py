@@ -107,7 +107,7 @@ def test_a_call_inside_another_is_judged_as_the_call_it_is(era: str, tmp_path: P
             assert absent == [{"demo": "It is away."}, None]
             await there.hub.behind.gateway.arrived("demo", demo.inventory())
             inner = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_echo"}}
-            for who, sentence in ((bobs, "capabilities covers"), (stranger, "Authentication")):
+            for who, sentence in ((bobs, "no permission for"), (stranger, "Authentication")):
                 assert sentence in payload((await who.ask("tools/call", inner))["result"])["error"]
             assert demo.asked == []
 

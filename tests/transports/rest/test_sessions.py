@@ -573,7 +573,7 @@ def test_wrong_tokens_and_codes_are_counted_by_address(tmp_path: Path) -> None:
             for path, content in ((SESSION, {"token": ada.token}), (f"{SESSION}/code", code)):
                 answer = await browser.ask("POST", path, content)
                 error = refused(answer, 429, "rate_limited")
-                assert "rates.sign_in_per_hour" in error["message"]
+                assert error["setting"] == "rates.sign_in_per_hour"
 
     run(main())
 
