@@ -461,11 +461,11 @@ class AuditTable(logging.Handler):
         """Write what comes, and remove what is too old, until cancelled."""
         while True:
             await self.tidy()
+            self.summarise()
             try:
                 async with asyncio.timeout(MINUTE):
                     await self._woken.wait()
             except TimeoutError:
-                self.summarise()
                 continue
             self._woken.clear()
             await asyncio.sleep(GATHER_SECONDS)

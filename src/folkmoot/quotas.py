@@ -4,8 +4,8 @@ What is stored is kept as *shares*, in the transaction that stores or removes it
 costs the same however much there is. A message of mail is its sender's until the sender deletes it.
 From then on it is *kept* by its recipient, which takes nothing from what they may send, but is
 bounded too: where they keep as much as an account may, it stays the sender's. So nobody fills
-another's mailbox, nor the hub by sending and deleting. What is said in a room is its author's, and
-also counts for whoever made the room.
+another's mailbox; those of many are bounded by the rate of sending and the hub's own quota. What is
+said in a room is its author's, and also counts for whoever made the room.
 
 Whoever comes near a quota is told, from `NEAR` on; whoever would exceed it gets `QuotaExceeded`.
 """

@@ -21,6 +21,16 @@ def test_a_bucket_lets_a_burst_pass_and_then_a_token_at_a_time() -> None:
     assert [take(900.0) for _ in range(4)] == [0, 0, 0, 10]
 
 
+def test_a_bucket_that_is_put_back_goes_on_where_it_was() -> None:
+    before, after = TokenBuckets[str](), TokenBuckets[str]()
+    assert [before.take("a", 1, 10.0, 100.0) for _ in range(2)] == [0, 10]
+    kept = before.find("a")
+    assert kept is not None
+    after.restore("a", kept)
+    assert (after.take("a", 1, 10.0, 104.0), after.take("b", 1, 10.0, 104.0)) == (6, 0)
+    assert after.find("c") is None
+
+
 def test_a_clock_that_was_set_back_locks_nobody_out_of_a_bucket() -> None:
     buckets = TokenBuckets[str]()
     assert [buckets.take("a", 2, 2.0, 1_000_000.0) for _ in range(3)] == [0, 0, 1]

@@ -28,7 +28,7 @@ from folkmoot.cli.limits import MAX_CLIENT_FILE_BYTES
 from folkmoot.cli.options import flag, option
 from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.cli.show import word
-from folkmoot.core.errors import ClientFileUnusable
+from folkmoot.core.errors import ClientFileUnusable, FolkmootError
 from folkmoot.staging import staged
 from folkmoot.web.clients import CLIENTS, NAME, Client
 
@@ -143,6 +143,10 @@ def connect(
         raise typer.BadParameter("--name must be a name")
     if bridge and (search or no_token):
         raise typer.BadParameter("--bridge goes with neither --search nor --no-token")
+    if scope is not None and not scope.strip():
+        raise typer.BadParameter(
+            "--scope must name a scope; 'folkmoot tokens create --help' lists them"
+        )
     if scope and (bridge or no_token):
         raise typer.BadParameter("--scope goes with neither --bridge nor --no-token")
     if bridge:
@@ -206,8 +210,9 @@ def token_for(client: Client, hub: str, token: str, scope: str | None) -> Iterat
     made = asked.create_credential(scope=scope, label=client.name)
     try:
         yield made.token
-    except ClientFileUnusable:
-        asked.revoke_credential(made.id)
+    except BaseException:
+        with suppress(FolkmootError):
+            asked.revoke_credential(made.id)
         raise
     what, id_ = word(made.scope), word(made.id)
     say(f"Its token can do no more than: {what}. 'folkmoot tokens revoke {id_}' revokes it.")

@@ -34,7 +34,13 @@ from folkmoot.client.service import Decide, ToolServer
 from folkmoot.client.session import Position, RoomPlace, Session
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
-from folkmoot.core.errors import AnswerInvalid, RecipientUnknown, RequestFailed, RoomLeft
+from folkmoot.core.errors import (
+    AnswerInvalid,
+    PolicyError,
+    RecipientUnknown,
+    RequestFailed,
+    RoomLeft,
+)
 from folkmoot.mcp.wire import TOOLS_LIST
 
 F = TypeVar("F", bound=Function)
@@ -234,7 +240,7 @@ class Room(Verbs):
     ) -> list[OfferedTool]:
         """The tools of a participant, or of everyone else who serves some.
 
-        Of all, those that do not answer in time are left out.
+        Of all, those that do not answer in time, or that you cannot ask, are left out.
         """
         if to is not None:
             return await self._tools_of(to, timeout)
@@ -246,7 +252,7 @@ class Room(Verbs):
         for answer in found:
             if isinstance(answer, list):
                 tools += answer
-            elif not isinstance(answer, RequestFailed | RecipientUnknown):
+            elif not isinstance(answer, RequestFailed | RecipientUnknown | PolicyError):
                 raise answer
         return tools
 

@@ -119,6 +119,8 @@ class Revocation:
     async def recheck(self, account_id: str) -> None:
         """End the connections of an account that is no longer good, or rename it in its rooms."""
         account = await self._accounts.account(account_id)
+        if account is None or account.suspended_at is not None:
+            self._rooms.stand(account_id, "deleted" if account is None else "suspended")
         for room in self._rooms.in_use():
             if account is None or account.suspended_at is not None:
                 room.remove(account_id, CloseCode.NOT_AUTHENTICATED)

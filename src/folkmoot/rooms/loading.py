@@ -223,6 +223,8 @@ class LiveRooms:
         self, room_id: RoomId, loading: asyncio.Future[LiveRoom], error: Exception
     ) -> None:
         del self._loading[room_id]
+        if not self._loading:
+            self._stood.clear()
         loading.set_exception(error)
         # All who waited may have given up.
         loading.exception()

@@ -248,7 +248,7 @@ class ProposalView(Struct, frozen=True):
 
 
 class _Reason(Struct, gc=False):
-    reason: str | UnsetType = UNSET
+    reason: Any = UNSET
 
 
 class _Reasoned(Struct, gc=False):
@@ -259,8 +259,9 @@ _reasoned = msgspec.json.Decoder(_Reasoned).decode
 
 
 def reason_of(message: bytes | None) -> str | UnsetType:
-    """The proposer's reason in the message of a proposal."""
-    return UNSET if message is None else _reasoned(message).payload.reason
+    """The proposer's reason in the message of a proposal, if it has a text for one."""
+    reason = UNSET if message is None else _reasoned(message).payload.reason
+    return reason if isinstance(reason, str) else UNSET
 
 
 class OpenRequestView(Struct, frozen=True):

@@ -235,6 +235,15 @@ def test_the_owner_revokes_any_grant(chain: Play) -> None:
     chain >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
 
 
+def test_a_history_that_revokes_what_had_ended_can_be_read(chain: Play) -> None:
+    takes(chain, "alice", "carol", grant_id="r2")
+    # As if the grant had ended with its granter before it was revoked.
+    chain.stored = [
+        one for one in chain.stored if one.about != "account-carol" or one.kind == REVOKE
+    ]
+    assert [one.id for one in chain.rebuilt().grants()] == ["r1"]
+
+
 @pytest.mark.requirement("capability.revoke-by-right")
 def test_whoever_holds_the_right_revokes_and_nobody_else(chain: Play) -> None:
     chain >> says("files", revoke(grant_id="r2")) << refused("files", "capability_denied")

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core.capability import Source
-from folkmoot.core.errors import CapabilityDenied, PolicyError
+from folkmoot.core.errors import CapabilityDenied, GrantUnknown, PolicyError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.scopes import ALL
@@ -203,7 +203,12 @@ def grant(state: State, ack: Append, id_: str, granted: Granted) -> Accounts:
 
 def _revoked(state: State, append: Append, message: McpxMessage, _sender: str) -> Accounts:
     asked = read_revoke(message.payload)
-    return state.grants.revoke(state.grants.find(asked, append.about), asked)
+    try:
+        found = state.grants.find(asked, append.about)
+    except GrantUnknown:
+        # It ended before, with the account that gave it.
+        return NOBODY
+    return state.grants.revoke(found, asked)
 
 
 def _payload(message: McpxMessage) -> dict[str, Any]:

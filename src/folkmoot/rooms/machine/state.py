@@ -249,7 +249,7 @@ class State:
         settings, held = self.settings, len(member.rights.capabilities)
         capabilities = self.told(member, member.scopes.get(connection, ALL))
         you: dict[str, Any] = {**member.shown, "capabilities": capabilities}
-        if held > len(capabilities):
+        if held > len(member.told):
             you["capabilities_held"] = held
         paused = self.pauses.get(member.account)
         if paused is not None:
