@@ -149,3 +149,16 @@ def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(
     assert recorded(file, call(1, "echo"), command="other") == numbered(file, 3)
     assert numbered(file, 2).read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_tape_that_is_still_recorded_on_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "tape.jsonl"
+    tape = Recording(file=file).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", "server"))
+    for each in DISCOVERY:
+        tape.note(each)
+    tape.commit()
+    assert recorded(file, call(1, "echo")) == numbered(file, 2)
+    tape.note(call(1, "echo"))
+    tape.commit()
+    tape.close()
+    assert len(read_tape(file).entries) == 3

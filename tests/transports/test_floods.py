@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.mcp.server.heads import read_head
+from folkmoot.transports import protocol
 from folkmoot.transports.limits import (
     LARGE_FRAGMENT_BYTES,
     MAX_HEADERS,
@@ -125,6 +126,52 @@ def test_a_few_waiting_requests_are_answered_in_their_order() -> None:
                     writer.write(head % (each, len(body)) + body)
                 for each in range(start, start + 10):
                     assert (await read_answer(reader)).text == f"{each} {700 * (each % 3)}"
+            writer.close()
+
+    run(main())
+
+
+def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_away() -> None:
+    async def early(_request: Request) -> Response:
+        return PlainTextResponse("early")
+
+    async def main() -> None:
+        async with serving([Route("/{any}", early, methods=["GET", "POST"])]) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n")
+            assert (await read_answer(reader)).status == 413
+            for _ in range(10):
+                writer.write(b"x" * 100_000)
+                await writer.drain()
+            for piece in (b"GET /b HT", b"TP/1.1\r\nhost: localhost\r\n\r\n"):
+                await asyncio.sleep(0.05)
+                writer.write(piece)
+            async with asyncio.timeout(10):
+                assert (await read_answer(reader)).text == "early"
+            writer.close()
+
+    run(main())
+
+
+def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+    over = asyncio.Event()
+
+    async def slow(_request: Request) -> Response:
+        await over.wait()
+        return PlainTextResponse("slow")
+
+    async def main() -> None:
+        async with serving([Route("/slow", slow)]) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            whole = b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n"
+            writer.write(whole * 2 + whole[:10])
+            await asyncio.sleep(0.2)
+            over.set()
+            writer.write(whole[10:])
+            assert [(await read_answer(reader)).text for _ in range(3)] == ["slow"] * 3
             writer.close()
 
     run(main())

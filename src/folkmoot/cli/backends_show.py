@@ -370,11 +370,16 @@ def accept(
     if bool(tools) is every:
         raise typer.BadParameter("give the tools or backends to accept, or --all")
     hub = RunningHub(settings_from(config, data=data))
-    found = hub.differences()
-    wanted = found.tools if every else [each for name in tools or [] for each in meant(name, found)]
+    names = tools or [""]
+    # As 'diff' asks for one backend, so that what others changed makes no difference.
+    pages = [hub.differences(name.partition(":")[0]) for name in names]
+    found, wanted = pages[0], list[ChangedTool]()
+    for name, page in zip(names, pages, strict=True):
+        some = meant(name, page) if name else page.tools
+        wanted += [each for each in some if each not in wanted]
     if wanted:
         check_seen(wanted, digest)
-    accepted = hub.accept(list(wanted)) if wanted else []
+    accepted = hub.accept(wanted) if wanted else []
     changed = [each.canonical for each in wanted if each.canonical not in accepted]
     if changed:
         complain(f"{', '.join(map(word, changed))}: {CHANGED}")

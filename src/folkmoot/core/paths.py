@@ -27,9 +27,11 @@ DOTS: Final = frozenset((".", ".."))
 
 _INVISIBLE: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs that show nothing."""
-_IGNORED: Final = frozenset(("Cc", "Cf", "Me", "Mn", "Zl", "Zp", "Zs"))
+_IGNORED: Final = frozenset(("Cc", "Cf", "Cn", "Me", "Mn", "Zl", "Zp", "Zs"))
 """Categories of characters that some servers drop."""
 
+_END = re.compile("[:?#+]")
+"""What a server may end a name at that it puts into a URL or opens as a file."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffd]")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?#]*)([^?#]*)(.*)")
 _UNCLEAR = re.compile(r"//|~|[A-Za-z]:")
@@ -181,6 +183,8 @@ def is_unclear(name: str) -> bool:
     """
     plain = _folded(name)
     if not plain.partition(";")[0].strip("."):
+        return True
+    if plain.startswith("..") and not _END.split(plain, 1)[0].strip("."):
         return True
     return any(each in plain and each not in name for each in "/\\%")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from folkmoot.core.ports import Carried
 from folkmoot.mcp.wire import DISCOVER
 from folkmoot.proxy.redaction import TapeRedactor, folder_key, own_key_file, redaction_key
 from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
-from folkmoot.proxy.tape.file import numbered
+from folkmoot.proxy.tape.file import is_recorded, numbered
 
 if TYPE_CHECKING:
     import asyncio
@@ -170,10 +171,13 @@ def beside(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder:
 def begun_after_discovery(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder | None:
     """A tape that goes on after one that has nothing but a `server/discover`, in its place.
 
-    None where the file has something else, or is of another server.
+    None where the file has something else, is of another server, or is still recorded on.
     """
     try:
-        found = read_tape(path) if path.stat().st_size <= MOST_DISCOVERY else None
+        with path.open("rb") as file:
+            free = os.fstat(file.fileno()).st_size <= MOST_DISCOVERY
+            free = free and not is_recorded(file.fileno())
+        found = read_tape(path) if free else None
     except (OSError, TapeError):
         return None
     if found is None or not is_discovery([each.envelope.message for each in found.entries]):
@@ -193,7 +197,10 @@ def begun_after_discovery(path: Path, begin: Callable[[Path], TapeRecorder]) -> 
         if aside.exists():
             if recorder is not None:
                 recorder.discard()
-            aside.rename(path)
+            # Unlike a rename, this leaves a tape alone that another proxy has begun meanwhile.
+            with suppress(FileExistsError):
+                path.hardlink_to(aside)
+                aside.unlink()
     return None
 
 

@@ -242,7 +242,9 @@ def covers(resource: str, address: URL) -> bool:
     except ServerAnswerInvalid:
         return False
     path = f"{named.raw_path.rstrip('/')}/"
-    same_origin = named.origin() == address.origin()
+    same_origin = all(
+        getattr(named, part) == getattr(address, part) for part in ("scheme", "raw_host", "port")
+    )
     return same_origin and f"{address.raw_path.rstrip('/')}/".startswith(path)
 
 
@@ -264,7 +266,7 @@ def usable(address: Any) -> URL:
         url = URL(address)
     except (TypeError, ValueError):
         url = URL()
-    if url.scheme not in ("http", "https") or not url.host or url.user is not None:
+    if url.scheme not in ("http", "https") or not url.host or "@" in url.raw_authority:
         raise ServerAnswerInvalid("The server's metadata name an address that is no URL.")
     return url
 

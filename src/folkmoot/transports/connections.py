@@ -15,6 +15,7 @@ turn of the loop, so that others which arrive meanwhile are noticed soon.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from heapq import heappop, heappush
@@ -62,6 +63,8 @@ ALWAYS_SERVED: Final = frozenset({"/health", "/health/ready", "/metrics", FORWAR
 MOST: Final = "http.max_connections"
 PER_ADDRESS: Final = "http.max_connections_per_address"
 """The settings of the two limits of connections."""
+
+logger = logging.getLogger("folkmoot.http")
 
 
 class Turns:
@@ -117,7 +120,11 @@ class Turns:
         waiting = self._waiting
         self._begun = min(len(waiting), max(MIN_BEGUN_PER_TURN, len(waiting) // BEGUN_SHARE))
         for _ in range(self._begun):
-            heappop(waiting)[2]()
+            try:
+                heappop(waiting)[2]()
+            except Exception:
+                # Everyone else who waits goes on.
+                logger.exception("a turn failed")
         if self._begun:
             asyncio.get_running_loop().call_soon(self._turn)
         else:

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from folkmoot.core.errors import BodyTooLarge, HeadTooLarge
-from folkmoot.mcp.framing import MAX_PIECES, Portions
+from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import Discarding
 from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
@@ -293,7 +293,7 @@ class HubProtocol(HttpToolsProtocol):
             self._after_head += data
         elif self._unparsed or self.pipeline:
             self._unparsed.add(data)
-        elif len(data) <= max(self._unparsed.size, self._body_left):
+        elif len(data) <= max(PORTION, self._body_left):
             self._parse(data)
         else:
             self._unparsed.add(data)
@@ -361,8 +361,8 @@ class HubProtocol(HttpToolsProtocol):
             if self._in_head and (self._answering is None or self._answering.response_complete):
                 self.transport.write(_HEAD_TOO_LONG)
             self.transport.close()
-        if self._in_head and self._patience is None:
-            # Most heads come whole, and need not be waited for.
+        if self._in_head and self._patience is None and not (self.pipeline or self._unparsed):
+            # Most heads come whole, and need not be waited for. While requests wait we do not read.
             self._expect()
         if self._writing is None and self.transport.is_closing():
             self._watch()
@@ -451,6 +451,7 @@ class HubProtocol(HttpToolsProtocol):
         """Take the next request, now that the body of an answered one was thrown away."""
         # The one that was in use waits for that body.
         self.parser = HttpRequestParser(self)
+        self._body_left, self._lingers = 0, False
         self.on_message_complete()
         self.transport.set_protocol(self)
 

@@ -102,9 +102,8 @@ async def _asked(
     asking = target.ask("POST", headers, encode_message(question))
     async with asking as answer:
         endpoint, said = await first_of(answer)
+        note(question, HttpMetadata(Headers(tuple(headers.items())), "POST", target.shown))
         if said is not None:
-            sent = HttpMetadata(Headers(tuple(headers.items())), "POST", target.shown)
-            note(question, sent)
             came = HttpMetadata(answer.headers, "POST", target.shown, answer.status)
             note(said, came)
         if endpoint:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from folkmoot.core.errors import ServerAnswerInvalid
 from folkmoot.core.transport import ConnectionInfo, Headers
 from folkmoot.mcp.client.headers import TOKEN, text_of
-from folkmoot.mcp.framing import MAX_PIECES, Portions, dense_parts
+from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions, dense_parts
 from folkmoot.mcp.wire import EVENT_STREAM, JSON
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class HttpConnection(asyncio.Protocol):
             self.close()
             return
         self._heard = self._loop.time()
-        if len(data) <= self._unparsed.size and not self._unparsed:
+        if len(data) <= PORTION and not self._unparsed:
             self._parse(data)
         else:
             self._unparsed.add(data)

@@ -60,12 +60,12 @@ MOST_OFFERS: Final = 3
 """Links beside the first, for callers whose clients offer something else than it does."""
 UNUSABLE_SECONDS: Final = 30.0
 LONGEST_UNUSABLE: Final = 600.0
+"""How long such a link that failed is not tried again, first and at most."""
 MOST_LOOKED_AT: Final = 4096
 ADVICE: Final = (
     "Its tools ask questions in the middle of a call, which the stateless era does not have. "
     'Set era = "handshake" to let them ask clients of both eras.'
 )
-"""How long such a link that failed is not tried again, first and at most."""
 
 
 class LiveBackend:

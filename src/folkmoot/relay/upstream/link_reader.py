@@ -464,7 +464,7 @@ class LinkReader:
         if self.bridge.transparent:
             # A server of the stateless era asks nothing but in its answers.
             ping = question.method == wire.PING
-            self.refused_question = not ping
+            self.refused_question |= not ping
             answer = Response(id=question.id, result={})
             self.outbox.put(answer if ping else refusal(question.id, EraRefusal.NOT_ASKED.error()))
         elif call is not None:
