@@ -37,7 +37,10 @@ class Place(Operated):
 
     def offer(self, name: str, *tools: dict[str, Any], **more: Any) -> None:
         """Have a server list this when it is asked next."""
-        self.file(name).write_text(json.dumps({"tools": list(tools), **more}))
+        # In one step: a server may be reading it at this moment.
+        new = self.file(name).with_suffix(".new")
+        new.write_text(json.dumps({"tools": list(tools), **more}))
+        new.rename(self.file(name))
 
     def pasted(self, name: str) -> str:
         args = ["-SE", str(SMALL), str(self.file(name))]

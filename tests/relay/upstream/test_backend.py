@@ -631,3 +631,28 @@ def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_p
         ]
 
     run(test())
+
+
+@both_eras
+def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(era: str) -> None:
+    told: list[str] = []
+
+    async def arrived(_namespace: str, _inventory: object) -> None:
+        told.append("lists")
+
+    async def main() -> None:
+        backend = LiveBackend(
+            spec("demo", era),
+            CLOCK,
+            on_inventory=arrived,
+            on_lost=lambda _namespace, _why: None,
+            on_state=lambda _namespace, state: told.append(state),
+            environ={},
+        )
+        task = asyncio.create_task(backend.run())
+        await backend.first_heard.wait()
+        assert told == ["up", "lists", "up"]
+        task.cancel()
+        await asyncio.wait([task])
+
+    run(main())

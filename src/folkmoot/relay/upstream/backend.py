@@ -399,7 +399,10 @@ class LiveBackend:
         try:
             await self._on_inventory(self.spec.namespace, inventory)
         finally:
-            self.first_heard.set()
+            if not self.first_heard.is_set():
+                self.first_heard.set()
+                # It was up before its lists were read, which need not differ from those before.
+                self.health.announce()
 
     def _task_changed(self, own: str) -> None:
         self._on_task(self.spec.namespace, own)

@@ -79,12 +79,16 @@ class BackendHealth:
         self.why = why
         if state is not before:
             self.state, self.since = state, self._clock.now()
-            self._on_state(self._namespace, state.value)
+            self.announce()
         if state in AWAY:
             self._went(at_once=before is BackendState.STARTING)
         else:
             self.forget()
         self.tell()
+
+    def announce(self) -> None:
+        """Tell those who follow the server that it is to be looked at again."""
+        self._on_state(self._namespace, self.state.value)
 
     def tell(self) -> None:
         """Wake whoever waits for a change."""
