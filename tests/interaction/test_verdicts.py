@@ -18,7 +18,7 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.core.errors import AuthenticationRequired, TokenInvalid
-from folkmoot.core.scopes import OPERATE
+from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations import CATALOGUE, OPERATIONS, Absent, Operation
 from folkmoot.operations.routes import Endpoint, endpoints
 from folkmoot.operations.scopes import SCOPES
@@ -106,6 +106,8 @@ class Callers:
         """What someone comes with."""
         if not row.scope and asking in ("inside", "outside"):
             return self._tokens["allowed"]
+        if row.scope == ALL and asking in ("inside", "outside"):
+            return self._tokens["allowed" if asking == "inside" else "all mail.read"]
         if asking == "inside":
             return self._tokens[row.scope if row.about else f"all {row.scope}"]
         return self._tokens[f"not {row.scope}" if asking == "outside" else asking]

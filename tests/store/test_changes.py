@@ -166,10 +166,10 @@ def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
         async with nodes(tmp_path) as (one, two):
             doubts: list[bool] = []
             two.bus.listen_doubt(lambda: doubts.append(True))
-            real, two._log._pool = two._log._pool, Unreachable()
+            real, two._log._connected = two._log._connected, Unreachable()
             await until(lambda: len(doubts) >= 2)
             await one.write(publishing("meanwhile"))
-            two._log._pool = real
+            two._log._connected = real
             await until(lambda: "meanwhile" in two.heard)
             # On a busy machine, a node may come too late to the log and rightly doubt.
             monkeypatch.setattr(changes, "TRUST_SECONDS", 3_600.0)
@@ -182,11 +182,11 @@ def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
 
 
 class Unreachable:
-    """A pool whose server does not answer."""
+    """Connections to a server that does not answer."""
 
     was_asked = False
 
-    def acquire(self) -> Any:
+    def __call__(self) -> Any:
         self.was_asked = True
         raise ConnectionRefusedError
 
