@@ -334,36 +334,36 @@ ATTACKS: Final = (
     Attack(
         "wrong tokens", "17", Shots(10, 10), lambda _: [call("msg_inbox", {}, token=WRONG_TOKEN)]
     ),
-    Attack("repeated headers", "2", Shots(5, 5), lambda _: many_headers(b"a:b\r\n")),
-    Attack("empty headers", "2", Shots(5, 5), lambda _: many_headers(b"a:\r\n")),
+    Attack("repeated headers", "2", Shots(2, 5), lambda _: many_headers(b"a:b\r\n")),
+    Attack("empty headers", "2", Shots(2, 5), lambda _: many_headers(b"a:\r\n")),
     Attack(
         "pipelined requests",
         "3",
-        Poured(1_000_000, 2, 2),
+        Poured(300_000, 2, 2),
         lambda _: poured(b"", b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"),
     ),
     Attack(
         "pings without a token",
         "4",
-        Poured(1_000_000, 2, 2),
+        Poured(300_000, 2, 2),
         lambda t: poured(upgrade(t.room), b"\x89\x80" + bytes(4)),
     ),
     Attack(
         "empty fragments without a token",
         "4",
-        Poured(1_000_000, 2, 2),
+        Poured(300_000, 2, 2),
         lambda t: poured(upgrade(t.room) + b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)),
     ),
     Attack(
         "chunks of a byte",
         "5",
-        Poured(1_000_000, 2, 2),
+        Poured(300_000, 2, 2),
         lambda _: poured(CHUNKED_HEAD + b'5\r\n{"x":\r\n1\r\n"\r\n', b"1\r\nx\r\n"),
     ),
     Attack(
         "chunks with extensions",
         "5",
-        Poured(1_000_000, 2, 2),
+        Poured(300_000, 2, 2),
         lambda _: poured(CHUNKED_HEAD + b'6\r\n{"x":"\r\n', b"1;a=b\r\nx\r\n"),
     ),
     Attack(
@@ -375,7 +375,7 @@ ATTACKS: Final = (
             post(b'{"code":"oc_0123456789abcdef0123456789abcdef"}', "/v1/session/code", **OWN_PAGE),
         ],
     ),
-    Attack("REST", "6", Shots(20, 10), asked_of_rest),
+    Attack("REST", "6", Shots(10, 10), asked_of_rest),
     # Accounts
     Attack(
         "event streams",
@@ -386,31 +386,31 @@ ATTACKS: Final = (
     Attack(
         "event streams that come and go",
         "6",
-        Shots(10, 10),
+        Shots(5, 10),
         lambda t: [request("GET", "/v1/events", b"", bearer(t.token(7)))],
     ),
     Attack(
         "denied calls",
         "6",
-        Shots(50, 2),
+        Shots(20, 2),
         lambda t: [call("cellar_echo", {"message": "hm"}, t.token(1))],
     ),
     Attack(
         "calls of a hostile server",
         "5",
-        Shots(2, 2),
+        Shots(0.5, 2),
         lambda t: [call(f"rogue_{tool}", {"message": "hm"}, t.token(6)) for tool in HOSTILE],
     ),
     Attack(
         "own pings",
         "4",
-        Poured(500_000),
+        Poured(200_000),
         lambda t: poured(upgrade(t.room, t.token(8)), b"\x89\x80" + bytes(4)),
     ),
     Attack(
         "own fragments of a byte",
         "4",
-        Poured(500_000),
+        Poured(200_000),
         lambda t: poured(
             upgrade(t.room, t.token(8)) + b"\x01\x81" + bytes(4) + b"{",
             b"\x00\x81" + bytes(4) + b" ",

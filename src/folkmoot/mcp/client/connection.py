@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HEAD_BYTES: Final = 65_536
 """Of a head, and of whatever else is no body."""
 MOST_HEADERS: Final = 100
-PAUSE_SECONDS: Final = 0.002
+PAUSE_SECONDS: Final = 0.01
 """How long nothing is read of a server that sends many tiny pieces at once."""
 MOST_HELD: Final = 262_144
 """Bytes of an answer that wait to be read before the server has to wait."""
