@@ -373,7 +373,8 @@ def accept(
     names = tools or [""]
     # As 'diff' asks for one backend, so that what others changed makes no difference.
     pages = [hub.differences(name.partition(":")[0]) for name in names]
-    found, wanted = pages[0], list[ChangedTool]()
+    found = pages[0]
+    wanted: list[ChangedTool] = []
     for name, page in zip(names, pages, strict=True):
         some = meant(name, page) if name else page.tools
         wanted += [each for each in some if each not in wanted]

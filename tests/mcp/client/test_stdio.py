@@ -62,8 +62,8 @@ def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
     async def test() -> None:
         slow = asyncio.Event()
         starting = Starting(60, slow.set, lambda _: told.append("there"))
-        async with StdioLink(python(f"input(){ECHO}"), CLOCK, starting=starting) as link:
-            # It takes the first line and says nothing.
+        silent_once = f"import sys; sys.stdin.buffer.readline(){ECHO}"
+        async with StdioLink(python(silent_once), CLOCK, starting=starting) as link:
             await link.send(request("tools/call", 1))
             async with asyncio.timeout(30):
                 await slow.wait()

@@ -94,6 +94,7 @@ class StdioLink(ServerLink):
         self.start_seconds = 0.0 if starting is None else starting.seconds
         self._asked_at: float | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        self._told_slow = False
         self._too_slow = False
         self._command = tuple(command)
         self._env, self._cwd, self._grace, self._log = env, cwd, grace, stderr
@@ -173,6 +174,7 @@ class StdioLink(ServerLink):
 
     def _tell_slow(self) -> None:
         if self._starting is not None:
+            self._told_slow = True
             self._starting.slow()
 
     def _give_up_start(self) -> None:
@@ -188,7 +190,7 @@ class StdioLink(ServerLink):
             return
         waited = asyncio.get_running_loop().time() - self._asked_at
         self._cancel_timers()
-        if waited > SLOW_SECONDS:
+        if self._told_slow:
             starting.answered(waited)
 
     def _cancel_timers(self) -> None:
