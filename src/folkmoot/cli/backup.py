@@ -152,8 +152,6 @@ def inspected(source: Path) -> DatabaseInfo:
         raise RestoreFailed(error.message) from None
     if not info.schema or not info.opened_by:
         raise RestoreFailed(f"{source}: is not the database of a hub.")
-    if info.schema > info.newest_schema:
-        raise RestoreFailed(f"{source}: was made by a newer version of Folkmoot; upgrade first.")
     return info
 
 

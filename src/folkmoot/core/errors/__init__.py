@@ -37,10 +37,10 @@ FolkmootError
 ├── SettingsError           the configuration cannot be used
 ├── SettingsUnwritable      the settings file cannot be edited
 ├── StoreError              the database cannot do what it was asked
-│   ├── DatabaseNewer, DatabaseCorrupt, DatabaseDamaged, DatabaseLocked, DatabaseUnwritable
+│   ├── DatabaseVersion, DatabaseCorrupt, DatabaseDamaged, DatabaseLocked, DatabaseUnwritable
 │   ├── DatabaseUnreachable, DatabaseTooOld, DatabaseInUse, DatabaseFailedOver
 │   ├── TextUnstorable
-│   ├── MigrationFailed, MigrationEdited, BackupFailed, RestoreFailed, TransferFailed
+│   ├── MigrationFailed, BackupFailed, RestoreFailed, TransferFailed
 │   ├── DiskFull, DiskFailed
 │   ├── ConstraintViolated, StatementFailed, UnitSuspended, SealBroken
 │   └── StoreOverloaded, LeaseOver, StoreClosed

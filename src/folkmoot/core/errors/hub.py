@@ -14,8 +14,8 @@ class StoreError(FolkmootError, http=503):
     """The database cannot do what it was asked."""
 
 
-class DatabaseNewer(StoreError, code="database_newer"):
-    """The database was written by a newer Folkmoot, so this one does not open it."""
+class DatabaseVersion(StoreError, code="database_version"):
+    """The database was written by another version of Folkmoot, so this one does not open it."""
 
 
 class DatabaseCorrupt(StoreError, code="database_corrupt"):
@@ -52,10 +52,6 @@ class DatabaseFailedOver(StoreError, code="database_failed_over"):
 
 class MigrationFailed(StoreError, code="migration_failed"):
     """A migration failed and was undone as a whole."""
-
-
-class MigrationEdited(StoreError, code="migration_edited"):
-    """A migration this database already has differs from the one in this program."""
 
 
 class BackupFailed(StoreError, code="backup_failed"):
