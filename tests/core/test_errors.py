@@ -37,11 +37,13 @@ def test_every_leaf_has_a_code_of_its_own_and_stands_in_the_table() -> None:
     assert {leaf.code: leaf for leaf in LEAVES} == ERRORS
 
 
-def test_the_tree_drawn_at_the_top_names_every_class_and_no_other() -> None:
-    drawn = errors.__doc__ or ""
-    words = {word.strip(",") for word in drawn.split() if word[0].isupper()}
-    named = {word for word in words if word.isidentifier() and hasattr(errors, word)}
-    assert named == {c.__name__ for c in CLASSES}
+def test_a_leaf_is_named_as_its_code_and_one_of_another_module_is_told_as_its_base() -> None:
+    class Elsewhere(DuplicateKey, http=422):
+        pass
+
+    assert (DuplicateKey.code, errors.ReservedKind.code) == ("duplicate_key", "kind_reserved")
+    assert (Elsewhere.code, Elsewhere.http, DuplicateKey.http) == ("duplicate_key", 422, 400)
+    assert ERRORS["duplicate_key"] is DuplicateKey
 
 
 @pytest.mark.requirement("error.forms")

@@ -20,6 +20,7 @@ from folkmoot.client.limits import MAX_CALLS
 from folkmoot.client.model import Message, OpenRequest, ServingNotice, ServingState, Waiting
 from folkmoot.client.tools import Context, SendProgress, Tool
 from folkmoot.core.errors import (
+    INVALID_PARAMS,
     AnswerLost,
     ArgumentInvalid,
     FolkmootError,
@@ -30,7 +31,6 @@ from folkmoot.core.errors import (
     RequestNotOpen,
     RoomLeft,
 )
-from folkmoot.core.errors.base import INVALID_PARAMS
 from folkmoot.mcp.wire import PING, TOOLS_CALL, TOOLS_LIST
 
 logger = logging.getLogger("folkmoot.client")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple, NoReturn
 
-from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.core.errors import InvalidName
 from folkmoot.names.grammar import (
     NAMESPACE,
     RESERVED_NAMES,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
-from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.core.errors import InvalidName
 from folkmoot.names.grammar import RULES
 from folkmoot.names.limits import MAX_VERSION, SECONDS_BETWEEN_LINES
 from folkmoot.names.nearest import shown

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import NoReturn
 
-from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.core.errors import InvalidName
 from folkmoot.names.grammar import (
     MOST_NAMESPACE,
     MOST_TOOL,

@@ -11,8 +11,7 @@ from msgspec import UNSET, Raw, Struct
 
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, InternalError, RoomUnavailable
-from folkmoot.core.errors.base import ERRORS
+from folkmoot.core.errors import ERRORS, FolkmootError, InternalError, RoomUnavailable
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine import Append, Effect, Grant, Invite, Proposal, Role
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
