@@ -17,7 +17,7 @@ from msgspec import Struct
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from folkmoot.core.errors import BodyTooLarge, HeadTooLarge
+from folkmoot.core import errors as e
 from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions
 from folkmoot.transports.bodies import Discarding
 from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
-    from folkmoot.core.errors import RequestError
     from folkmoot.transports.connections import ConnectionPeer, OpenConnections
     from folkmoot.transports.websocket.limits import LinkLimits
     from folkmoot.transports.websocket.reader import Unfinished
@@ -55,7 +54,7 @@ HEAD: Final = "folkmoot.head"
 """The member of a request's scope that is the `JoinedWrites` of its answer."""
 
 
-def _refusal(error: RequestError) -> bytes:
+def _refusal(error: e.RequestError) -> bytes:
     """The answer to a request that no application gets."""
     body = msgspec.json.encode(error.as_http())
     head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
@@ -63,16 +62,16 @@ def _refusal(error: RequestError) -> bytes:
 
 
 _HEAD_TOO_LONG: Final = _refusal(
-    HeadTooLarge(f"The request's head is larger than {MAX_HEAD_BYTES:,} bytes.")
+    e.HeadTooLarge(f"The request's head is larger than {MAX_HEAD_BYTES:,} bytes.")
 )
 _TOO_MANY_CHUNKS: Final = _refusal(
-    BodyTooLarge(
+    e.BodyTooLarge(
         f"The request's body comes in more than {MAX_TINY_CHUNKS:,} chunks of less than "
         f"{TINY_CHUNK_BYTES} bytes; send larger ones."
     )
 )
 _TOO_MANY_HEADERS: Final = _refusal(
-    HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
+    e.HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
 )
 
 
