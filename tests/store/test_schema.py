@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from folkmoot.core.errors import DatabaseCorrupt, DatabaseVersion, MigrationFailed
+from folkmoot.core import errors as e
 from folkmoot.store import SqliteStore
 from folkmoot.store.schema import check_schema, digest_of, load_schema, migrate
 from folkmoot.store.sqlite import connect, make_private
@@ -46,7 +46,7 @@ def test_a_step_is_added_to_a_database_that_has_those_before_it(tmp_path: Path) 
 def test_a_failing_step_is_undone_as_a_whole_and_named(tmp_path: Path, before: list[str]) -> None:
     with closing(database(tmp_path)) as connection:
         migrate(connection, before)
-        with pytest.raises(MigrationFailed, match=r"Step 2 of the schema failed: .*three"):
+        with pytest.raises(e.MigrationFailed, match=r"Step 2 of the schema failed: .*three"):
             migrate(connection, [FIRST, BROKEN])
         assert check_schema(connection, [FIRST]) == len(before)
         migrate(connection, [FIRST, SECOND])
@@ -57,7 +57,7 @@ def test_a_failing_step_is_undone_as_a_whole_and_named(tmp_path: Path, before: l
 def test_a_database_that_other_texts_made_is_left_alone(tmp_path: Path, other: list[str]) -> None:
     with closing(database(tmp_path)) as connection:
         migrate(connection, [FIRST, SECOND])
-        with pytest.raises(DatabaseVersion):
+        with pytest.raises(e.DatabaseVersion):
             migrate(connection, other)
         assert check_schema(connection, [FIRST, SECOND]) == 2
 
@@ -80,7 +80,7 @@ def test_a_database_of_another_version_is_refused_untouched_and_the_way_out_is_t
         with closing(apsw.Connection(str(path))) as connection:
             connection.execute(f"{change}; PRAGMA journal_mode = {mode}").fetchall()
         before = path.read_bytes()
-        with pytest.raises(DatabaseVersion, match=told):
+        with pytest.raises(e.DatabaseVersion, match=told):
             await SqliteStore.open(path)
         assert path.read_bytes() == before
 
@@ -96,7 +96,7 @@ def test_comments_and_how_lines_end_do_not_change_a_text() -> None:
 def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     with closing(database(tmp_path)) as connection:
         connection.execute("CREATE TABLE recipes (id)").fetchall()
-        with pytest.raises(DatabaseCorrupt, match="not a Folkmoot database"):
+        with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
             migrate(connection, [FIRST])
 
 

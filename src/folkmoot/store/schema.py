@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from folkmoot.core.errors import DatabaseCorrupt, DatabaseVersion, MigrationFailed
+from folkmoot.core import errors as e
 from folkmoot.store.sqlite import has_table, is_empty, run
 from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK
 
@@ -47,7 +47,7 @@ def count_applied(
     """How many of the texts a database has; raises if it has others."""
     known = [digest_of(text) for text in texts[: len(recorded)]]
     if known != list(recorded):
-        raise DatabaseVersion(
+        raise e.DatabaseVersion(
             f"{where}: was written by another version of Folkmoot. {WAY_OUT.format(empty)}"
         )
     return len(known)
@@ -58,7 +58,7 @@ def check_schema(connection: apsw.Connection, texts: Sequence[str]) -> int:
     path = connection.filename
     if not has_table(connection, "schema_migrations"):
         if not is_empty(connection):
-            raise DatabaseCorrupt(f"{path}: is not a Folkmoot database; it has other tables.")
+            raise e.DatabaseCorrupt(f"{path}: is not a Folkmoot database; it has other tables.")
         return 0
     return count_applied([row[0] for row in run(connection, RECORDED)], texts, path)
 
@@ -75,7 +75,7 @@ def migrate(connection: apsw.Connection, texts: Sequence[str]) -> None:
             try:
                 run(connection, text)
             except apsw.Error as error:
-                raise MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
+                raise e.MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
             record = "INSERT INTO schema_migrations (version, sha256) VALUES (?, ?)"
             run(connection, record, (version, digest_of(text)))
 

@@ -11,12 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from folkmoot.core.errors import (
-    DatabaseCorrupt,
-    DatabaseTooOld,
-    DatabaseUnwritable,
-    MigrationFailed,
-)
+from folkmoot.core import errors as e
 from folkmoot.store import schema
 from folkmoot.store.postgres.dialect import limit_idle, spelled_schema
 from folkmoot.store.schema import RECORDED, count_applied, digest_of
@@ -37,14 +32,14 @@ async def check_server(connection: Any, where: str) -> None:
         read_only = await connection.fetchval(READ_ONLY)
         encoding = await connection.fetchval("SHOW server_encoding")
     if version < OLDEST_VERSION:
-        raise DatabaseTooOld(
+        raise e.DatabaseTooOld(
             f"{where}: runs PostgreSQL {version // 10_000}; {OLDEST_VERSION // 10_000} or later is "
             "needed."
         )
     if read_only:
-        raise DatabaseUnwritable(f"{where}: the server accepts no writes.")
+        raise e.DatabaseUnwritable(f"{where}: the server accepts no writes.")
     if encoding != "UTF8":
-        raise DatabaseTooOld(
+        raise e.DatabaseTooOld(
             f"{where}: keeps texts as {encoding}; create the database with ENCODING 'UTF8'."
         )
 
@@ -68,7 +63,7 @@ async def migrate(connection: Any, texts: Sequence[str], where: str) -> None:
             try:
                 await connection.execute(spelled_schema(text))
             except asyncpg.PostgresError as error:
-                raise MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
+                raise e.MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
             record = "INSERT INTO schema_migrations (version, sha256) VALUES ($1, $2)"
             await connection.execute(record, version, digest_of(text))
 
@@ -85,7 +80,7 @@ async def check_schema(connection: Any, texts: Sequence[str], where: str) -> int
     )
     if "schema_migrations" not in (tables or ()):
         if tables:
-            raise DatabaseCorrupt(
+            raise e.DatabaseCorrupt(
                 f"{where}: is not a Folkmoot database; it has other tables. Use an empty one."
             )
         return 0
