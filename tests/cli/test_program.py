@@ -122,7 +122,6 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
     assert ran.err.startswith("Usage: folkmoot")
 
 
-@pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize(
     ("arguments", "message", "command"),
     [
@@ -162,7 +161,6 @@ def test_a_wrong_command_line_is_one_line_and_where_to_look(
     assert ran.err == f"folkmoot: error: {message}\nTry '{command} --help'.\n"
 
 
-@pytest.mark.requirement("error.no-traceback")
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,7 +175,6 @@ def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
         program.run(["config", "show"])
 
 
-@pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize(
     ("damaged", "told"),
     [
