@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
+from docs.pages.commands import EXIT_CODE_MEANINGS
 from folkmoot import __version__
 from folkmoot.cli import program, serve
 from folkmoot.cli.output import (
     ENDS,
-    MEANINGS,
     ExitCode,
     exit_code,
 )
@@ -264,7 +264,7 @@ def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(
 
 
 def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
-    assert set(MEANINGS) == set(ExitCode)
+    assert set(EXIT_CODE_MEANINGS) == set(ExitCode)
     assert set(ENDS.values()) <= set(ExitCode)
     for error in ERRORS.values():
         assert exit_code(error.__new__(error)) in set(ExitCode)
