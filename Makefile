@@ -123,7 +123,7 @@ clean: ## Remove the environment and every cache; never the hub's data
 	rm -f $(PAGES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(PAGES): README.md CHANGELOG.md CONTRIBUTING.md docs/pages/site.py $(shell find docs -name '*.md')
+$(PAGES): README.md CHANGELOG.md CONTRIBUTING.md benchmarks/README.md docs/pages/site.py $(shell find docs -name '*.md')
 	@$(BIN)/python -m docs.packing
 
 $(MODULES): app/package.json app/package-lock.json | $(VENV)/dev.stamp

@@ -21,6 +21,7 @@ from markdown_it.token import Token
 PATH: Final = "src/folkmoot/web/built/docs.jsonl"
 IMAGES: Final = "src/folkmoot/web/images/"
 TOP: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+BESIDE: Final = (*TOP, "benchmarks/README.md")
 """Pages beside `docs` that belong to the documentation."""
 PROJECT: Final = (("Readme", "README.md"), ("Changes", "CHANGELOG.md"))
 OUTSIDE: Final = ("http://", "https://", "mailto:")
@@ -34,7 +35,7 @@ class Unservable(Exception):
 
 def sources(root: Path) -> dict[str, str]:
     """Everything that the hub shows as documentation, by its name within the project."""
-    paths = [*(root / name for name in TOP), *(root / "docs").rglob("*.md")]
+    paths = [*(root / name for name in BESIDE), *(root / "docs").rglob("*.md")]
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 

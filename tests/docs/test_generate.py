@@ -23,8 +23,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         made = copy / source
         made.resolve().parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "docs" / source, made.resolve())
-    for name in site.TOP:
-        shutil.copy(ROOT / name, copy.parent / name)
+    (tmp_path / "benchmarks").mkdir()
+    for name in site.BESIDE:
+        shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.setattr(generate, "DOCS", copy)
     return copy
 

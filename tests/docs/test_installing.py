@@ -78,7 +78,7 @@ def copied(clone: Path) -> Path:
         if path.is_file():
             shutil.copy(path, clone)
     built = shutil.ignore_patterns(Path(site.PATH).name, "__pycache__", "node_modules")
-    for name in ("app", "docs", "examples", "src", "tests"):
+    for name in ("app", "benchmarks", "docs", "examples", "src", "tests"):
         shutil.copytree(ROOT / name, clone / name, ignore=built)
     return clone
 
