@@ -44,7 +44,7 @@ class LintFinding(Struct, frozen=True, kw_only=True):
     line: int | None = None
 
 
-class Found(NamedTuple):
+class RuleFinding(NamedTuple):
     """What a check found: the rule that is broken, a sentence, and the name it is about."""
 
     rule: str
@@ -169,7 +169,7 @@ def fault_of(each: Declared, namespace: str | None) -> Fault | None:
     return find(each.name, namespace)
 
 
-def grammar(project: Project) -> Iterator[Found]:
+def grammar(project: Project) -> Iterator[RuleFinding]:
     """Names that break the grammar, a name's first fault each."""
     for each in checked(project):
         fault = fault_of(each, project.namespace)
@@ -187,16 +187,16 @@ def grammar(project: Project) -> Iterator[Found]:
             if each.kind == "prompt":
                 rule = rule.replace("A tool's", "A prompt's")
             message = f"{quoted(each)}: {rule}{where}.{near}"
-        yield Found(fault.rule, message, each)
+        yield RuleFinding(fault.rule, message, each)
 
 
-def missing_namespace(project: Project) -> Iterator[Found]:
+def missing_namespace(project: Project) -> Iterator[RuleFinding]:
     """Names that would collide behind a gateway."""
     for each in checked(project):
         bare = each.kind in NAMED and each.namespace is None
         if each.namespace == "" or (bare and not is_safe_spelling(each.name, project.namespace)):
             message = f"{quoted(each)} has no namespace.{proposal(each, project.namespace)}"
-            yield Found("missing-namespace", message, each)
+            yield RuleFinding("missing-namespace", message, each)
 
 
 def is_safe_spelling(name: str, namespace: str | None) -> bool:
@@ -205,15 +205,15 @@ def is_safe_spelling(name: str, namespace: str | None) -> bool:
     return bool(joint) and begin == namespace and part_fault(TOOL, own) is None
 
 
-def generic_name(project: Project) -> Iterator[Found]:
+def generic_name(project: Project) -> Iterator[RuleFinding]:
     """Tools whose names say too little."""
     for each in checked(project):
         if each.kind in NAMED and each.own in GENERIC:
             message = f"{quoted(each)} does not say what it is about; add the noun: '{each.own}_…'."
-            yield Found("generic-name", message, each)
+            yield RuleFinding("generic-name", message, each)
 
 
-def singular_type(project: Project) -> Iterator[Found]:
+def singular_type(project: Project) -> Iterator[RuleFinding]:
     """Resource types that are not plural."""
     for each in checked(project):
         mapped = project.hub and MAPPED.match(each.name)
@@ -222,16 +222,16 @@ def singular_type(project: Project) -> Iterator[Found]:
         kind = each.own.partition("/")[0]
         if not is_plural(kind):
             message = f"{quoted(each)}: The type {kind!r} is singular; call it {plural(kind)!r}."
-            yield Found("singular-type", message, each)
+            yield RuleFinding("singular-type", message, each)
 
 
-def long_name(project: Project) -> Iterator[Found]:
+def long_name(project: Project) -> Iterator[RuleFinding]:
     """Names that model APIs refuse, by themselves or with what a client puts before them."""
     needs = "{namespace}" in project.client_prefix
     for each in checked(project):
         if each.kind in NAMED and len(each.name) > MOST_CHARACTERS:
             message = f"has {len(each.name)} characters; model APIs take {MOST_CHARACTERS}."
-            yield Found("long-name", f"{quoted(each)} {message}", each)
+            yield RuleFinding("long-name", f"{quoted(each)} {message}", each)
             continue
         namespace = project.name if project.hub else each.namespace or project.namespace
         if each.kind != "tool" or (needs and namespace is None):
@@ -243,10 +243,10 @@ def long_name(project: Project) -> Iterator[Found]:
                 f"{quoted(each)} has {length} characters with a client's prefix {prefix!r}; "
                 f"model APIs take {MOST_CHARACTERS}."
             )
-            yield Found("long-client-name", message, each)
+            yield RuleFinding("long-client-name", message, each)
 
 
-def namespaces(project: Project) -> Iterator[Found]:
+def namespaces(project: Project) -> Iterator[RuleFinding]:
     """Names in other namespaces than the project's, or in several if nothing says which it is."""
     ours = project.namespace
     if project.hub:
@@ -260,14 +260,14 @@ def namespaces(project: Project) -> Iterator[Found]:
             if each.namespace != most:
                 others = f"{count} name{'s are' if count > 1 else ' is'} in {most!r}"
                 message = f"{said}, and {others}; a project has one namespace."
-                yield Found("mixed-namespaces", message, each)
+                yield RuleFinding("mixed-namespaces", message, each)
         elif each.namespace != ours:
             near = f"{ours}{each.separator}{each.own}"
             message = f"{said}; this project's is {ours!r}. Did you mean '{near}'?"
-            yield Found("foreign-namespace", message, each)
+            yield RuleFinding("foreign-namespace", message, each)
 
 
-def reserved_namespace(project: Project) -> Iterator[Found]:
+def reserved_namespace(project: Project) -> Iterator[RuleFinding]:
     """Reserved namespaces in use, each once."""
     used: dict[str | None, Declared] = {}
     for each in checked(project):
@@ -275,10 +275,10 @@ def reserved_namespace(project: Project) -> Iterator[Found]:
     for namespace, each in used.items():
         if namespace in RESERVED_NAMES:
             message = f"The namespace {namespace!r} is reserved, and no server can have it."
-            yield Found("reserved-namespace", message, each)
+            yield RuleFinding("reserved-namespace", message, each)
 
 
-def collision(project: Project) -> Iterator[Found]:
+def collision(project: Project) -> Iterator[RuleFinding]:
     """Names that are listed twice, or come to the same in the safe spelling or in snake_case."""
     named: dict[tuple[str, str], Declared] = {}
     spelled: dict[tuple[str, str], Declared] = {}
@@ -288,12 +288,12 @@ def collision(project: Project) -> Iterator[Found]:
         first = named.setdefault((kind, each.name), each)
         if first is not each:
             message = f"{quoted(each)} is listed twice{at(first, '; the first time in')}."
-            yield Found("collision", message, each)
+            yield RuleFinding("collision", message, each)
         other = spelled.setdefault((kind, safe), each)
         if other.name != each.name:
             both = f"{quoted(each)} and {shown(other.name)!r}{at(other, ' in')}"
             message = f"{both} are both {shown(safe)!r} in the safe spelling."
-            yield Found("safe-collision", message, each)
+            yield RuleFinding("safe-collision", message, each)
 
 
 def at(each: Declared, begin: str) -> str:
@@ -304,7 +304,7 @@ def at(each: Declared, begin: str) -> str:
 VERSIONED: Final = re.compile(r"(?P<base>.+)_v(?P<number>[2-9]|[1-9][0-9])")
 
 
-def undeprecated(project: Project) -> Iterator[Found]:
+def undeprecated(project: Project) -> Iterator[RuleFinding]:
     """`x` beside `x_v2` without a word that it goes away."""
     named = {(each.kind, each.name): each for each in project.declared if each.kind in NAMED}
     reported: set[int] = set()
@@ -321,15 +321,15 @@ def undeprecated(project: Project) -> Iterator[Found]:
                     f"{quoted(former)} has a successor, {shown(each.name)!r}, but its description "
                     "does not say that it is deprecated."
                 )
-                yield Found("undeprecated", message, former)
+                yield RuleFinding("undeprecated", message, former)
 
 
-def deprecations(project: Project) -> Iterator[Found]:
+def deprecations(project: Project) -> Iterator[RuleFinding]:
     """What is wrong with how names go away: without a release, too late, or in a wrong order."""
     for each in project.declared:
         if each.deprecation is not None:
             for rule, message in deprecation_faults(each.deprecation, project.version):
-                yield Found(rule, f"{quoted(each)} {message}", each)
+                yield RuleFinding(rule, f"{quoted(each)} {message}", each)
 
 
 def deprecation_faults(
@@ -351,25 +351,25 @@ def deprecation_faults(
         yield "removal-order", f"{message} {GRAMMAR['removal-order']}"
 
 
-def register(project: Project) -> Iterator[Found]:
+def register(project: Project) -> Iterator[RuleFinding]:
     """A register of names that is not there, or says something else than the server."""
     file = project.namespaces_file
     if not project.compared or not project.declared:
         return
     if project.register is None:
         message = f"There is no {file}; 'folkmoot names doc' writes down the names of this project."
-        yield Found("register-missing", message)
+        yield RuleFinding("register-missing", message)
         return
     found = namespaces_md.differences(project, project.register)
     for sentence in found[:MAX_DIFFERENCES]:
-        yield Found("register-outdated", f"{file}: {sentence}")
+        yield RuleFinding("register-outdated", f"{file}: {sentence}")
     if len(found) > MAX_DIFFERENCES:
         more = len(found) - MAX_DIFFERENCES
         message = f"{file}: {more} more; 'folkmoot names doc' rewrites it."
-        yield Found("register-outdated", message)
+        yield RuleFinding("register-outdated", message)
 
 
-CHECKS: Final[Sequence[Callable[[Project], Iterator[Found]]]] = (
+CHECKS: Final[Sequence[Callable[[Project], Iterator[RuleFinding]]]] = (
     grammar, missing_namespace, namespaces, reserved_namespace, generic_name, long_name, collision,
     singular_type, undeprecated, deprecations, register,
 )  # fmt: skip

@@ -168,7 +168,7 @@ def bounded_text(path: str, raw: bytes) -> str:
         raise ProjectUnusable(f"{path}: it is not UTF-8 text.") from None
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """One entry of a list, as MCP has it."""
 
     kind: Kind
@@ -228,14 +228,14 @@ def read_file(path: str, config: Config) -> Project:
     return project
 
 
-def parse_json(text: str, path: str) -> tuple[list[Entry], Mapping[str, Any]]:
+def parse_json(text: str, path: str) -> tuple[list[ListEntry], Mapping[str, Any]]:
     """The names in the answer to `tools/list` or the like, in several, or in a list of names."""
     try:
         answers = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ProjectUnusable(f"{path}: it is not valid JSON: {why}.") from None
-    entries: list[Entry] = []
+    entries: list[ListEntry] = []
     server: Mapping[str, Any] = {}
     for answer in answers if isinstance(answers, list) else [answers]:
         if isinstance(answer, str):
@@ -250,17 +250,17 @@ def parse_json(text: str, path: str) -> tuple[list[Entry], Mapping[str, Any]]:
     return entries, server
 
 
-def entries_in(lists: Mapping[str, Any]) -> list[Entry]:
+def entries_in(lists: Mapping[str, Any]) -> list[ListEntry]:
     """The entries of a server's lists; an entry that is no object has no name."""
     return [
-        Entry(kind, members(each))
+        ListEntry(kind, members(each))
         for member, kind in MEMBERS.items()
         if isinstance(found := lists.get(member), Sequence)
         for each in found
     ]
 
 
-def entries_on_lines(text: str) -> Iterator[Entry]:
+def entries_on_lines(text: str) -> Iterator[ListEntry]:
     """A name on each line; what stands behind `#` is its description."""
     for number, line in enumerate(text.splitlines(), 1):
         name, _, description = f" {line}".partition(" #")
@@ -268,13 +268,13 @@ def entries_on_lines(text: str) -> Iterator[Entry]:
             yield named(name.strip(), number, description.strip())
 
 
-def named(name: str, line: int | None = None, description: str = "") -> Entry:
+def named(name: str, line: int | None = None, description: str = "") -> ListEntry:
     """What a name alone says: with `://` it is a resource, and with braces a template."""
     kind: Kind = "tool" if "://" not in name else "template" if "{" in name else "resource"
-    return Entry(kind, {KEY[kind]: name, "description": description}, line)
+    return ListEntry(kind, {KEY[kind]: name, "description": description}, line)
 
 
-def entries_of(registry: namespaces_md.Registry, text: str) -> Iterator[Entry]:
+def entries_of(registry: namespaces_md.Registry, text: str) -> Iterator[ListEntry]:
     """The names of a register, each with its line."""
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -285,9 +285,9 @@ def entries_of(registry: namespaces_md.Registry, text: str) -> Iterator[Entry]:
         for name, *dates in registry.tables["deprecated"]
     }
 
-    def entry(kind: Kind, name: str, description: str, mime_type: str = "") -> Entry:
+    def entry(kind: Kind, name: str, description: str, mime_type: str = "") -> ListEntry:
         said = {KEY[kind]: name, "description": description, "mimeType": mime_type}
-        return Entry(kind, said, lines.get(name), going.get(name))
+        return ListEntry(kind, said, lines.get(name), going.get(name))
 
     for own, name, description, _ in registry.tables["tools"]:
         yield entry("tool", name or own, description)
@@ -297,7 +297,9 @@ def entries_of(registry: namespaces_md.Registry, text: str) -> Iterator[Entry]:
         yield entry("prompt", name or own, description)
 
 
-def make_project(entries: Sequence[Entry], server: Mapping[str, Any], config: Config) -> Project:
+def make_project(
+    entries: Sequence[ListEntry], server: Mapping[str, Any], config: Config
+) -> Project:
     """A project of entries; the namespace is the one its names agree on, unless it is said."""
     title = config.name or text_of(server, "name")
     namespace = config.namespace
@@ -339,7 +341,7 @@ def only(values: Iterable[str]) -> str | None:
     return next(iter(distinct)) if len(distinct) == 1 else None
 
 
-def declare(entry: Entry, namespace: str | None) -> Declared:
+def declare(entry: ListEntry, namespace: str | None) -> Declared:
     """One entry as a name."""
     kind, definition, line, deprecation = entry
     name = text_of(definition, KEY[kind])
