@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import ProjectUnusable, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.names import namespaces_md
 from folkmoot.names.limits import MAX_PROJECT_FILE_BYTES
 from folkmoot.names.lint import judge
@@ -143,7 +143,7 @@ UNUSABLE = {
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_a_file_that_holds_no_names_is_refused_in_a_sentence(name: str, tmp_path: Path) -> None:
     for text, message in UNUSABLE[name]:
-        with pytest.raises(ProjectUnusable) as raised:
+        with pytest.raises(e.ProjectUnusable) as raised:
             read(tmp_path, name, text)
         assert raised.value.message.startswith(f"{tmp_path / name}: {message}")
 
@@ -151,7 +151,7 @@ def test_a_file_that_holds_no_names_is_refused_in_a_sentence(name: str, tmp_path
 def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(b"\xff")
     for name, message in (("x.txt", "it is not UTF-8 text."), ("y", "there is no such file.")):
-        with pytest.raises(ProjectUnusable) as raised:
+        with pytest.raises(e.ProjectUnusable) as raised:
             read_file(str(tmp_path / name), Config())
         assert raised.value.message == f"{tmp_path / name}: {message}"
 
@@ -172,7 +172,7 @@ def test_no_file_ends_the_linter_whatever_is_in_it(
 ) -> None:
     try:
         project = read(tmp_path_factory.getbasetemp(), name, text, namespace="shop")
-    except ProjectUnusable:
+    except e.ProjectUnusable:
         return
     for finding in judge(project):
         assert finding.message.endswith((".", "?"))
@@ -197,7 +197,7 @@ WRONG = {
 def test_a_wrong_configuration_is_told_clearly(line: str, tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text(f"[tool.folkmoot.names]\n{line}\n")
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(e.SettingsError) as raised:
         find_config(tmp_path)
     assert raised.value.message.startswith(f"{file}: [tool.folkmoot.names]: {WRONG[line]}")
 
@@ -213,7 +213,7 @@ def test_a_wrong_configuration_is_told_clearly(line: str, tmp_path: Path) -> Non
 )
 def test_a_pyproject_that_cannot_be_read_is_told(raw: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes(raw)
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(e.SettingsError) as raised:
         find_config(tmp_path)
     assert raised.value.message == f"{tmp_path / 'pyproject.toml'}{message}"
 

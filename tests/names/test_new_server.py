@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from benchmarks.rivals import FASTMCP, NotInstalled, installed
-from folkmoot.core.errors import InvalidName, ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.names.listing import Config, read_file
 from folkmoot.names.new_server import SDKS, Sdk, check_server, server_files, write_files
 from folkmoot.relay.upstream.inventory import take_inventory
@@ -137,27 +137,27 @@ def check_whole(root: Path, python: str = sys.executable) -> None:
 
 @pytest.mark.parametrize("name", ["My-Server", "my_server", "-a", "a--b", "1st", "", "a" * 65, "é"])
 def test_a_name_that_is_no_slug_is_refused(name: str) -> None:
-    with pytest.raises(ProjectUnusable, match="is no name for a server"):
+    with pytest.raises(e.ProjectUnusable, match="is no name for a server"):
         check_server(name, None, "mcp")
 
 
 @pytest.mark.parametrize("name", ["json", "mcp", "fastmcp", "folkmoot", "async"])
 def test_a_package_that_would_hide_a_module_is_refused(name: str) -> None:
-    with pytest.raises(ProjectUnusable, match=f"{name}-server, for instance"):
+    with pytest.raises(e.ProjectUnusable, match=f"{name}-server, for instance"):
         check_server(name, None, "mcp")
 
 
 def test_a_name_that_makes_no_namespace_needs_one() -> None:
-    with pytest.raises(ProjectUnusable, match="--namespace, for instance malpn"):
+    with pytest.raises(e.ProjectUnusable, match="--namespace, for instance malpn"):
         check_server("my-awesome-long-project-name", None, "mcp")
     assert check_server("my-awesome-long-project-name", "malp", "mcp").namespace == "malp"
-    with pytest.raises(InvalidName):
+    with pytest.raises(e.InvalidName):
         check_server("notes", "room", "mcp")
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ProjectUnusable, match="not an empty folder"):
+    with pytest.raises(e.ProjectUnusable, match="not an empty folder"):
         make(tmp_path)
     assert texts(tmp_path) == {"mine.txt": "mine"}
     (tmp_path / "empty").mkdir()
@@ -166,6 +166,6 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_project_that_cannot_be_written_whole_leaves_nothing_behind(tmp_path: Path) -> None:
     files = {"a/b.txt": "b", "c.txt": "c", "c.txt/d.txt": "a file is no folder"}
-    with pytest.raises(ProjectUnusable, match="nothing was written"):
+    with pytest.raises(e.ProjectUnusable, match="nothing was written"):
         write_files(tmp_path / "new/one", files)
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from folkmoot.bus.memory import MemoryBus
 from folkmoot.bus.subjects import check_pattern, check_subject
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -40,5 +40,5 @@ def make_bus(url: str, *, local: Iterable[str] = (), tls: SSLContext | None = No
         from folkmoot.bus.nats import NatsBus
         from folkmoot.bus.nats_client import parse_servers
     except ModuleNotFoundError as error:
-        raise SettingsError(MISSING) from error
+        raise e.SettingsError(MISSING) from error
     return NatsBus(parse_servers(url), local=local, tls=tls)

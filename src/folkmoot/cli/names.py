@@ -35,7 +35,7 @@ from folkmoot.cli.output import ExitCode, aligned, complain, one_line, say, say_
 from folkmoot.cli.output import lines as safe_lines
 from folkmoot.cli.show import Paper
 from folkmoot.cli.show import number as counted
-from folkmoot.core.errors import FolkmootError, InvalidName, ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.staging import file_errors, staged
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def checked_namespace(value: str | None) -> Any:
 
     try:
         validate_namespace(value)
-    except InvalidName as error:
+    except e.InvalidName as error:
         near = f"; {error.nearest} would be one" if error.nearest else ""
         raise typer.BadParameter(
             f"must be 3 to 20 lower-case letters and digits, a letter first{near}"
@@ -239,7 +239,7 @@ def ask(
 
     try:
         inventory = asyncio.run(take_inventory(server, headers=headers, cwd=cwd, seconds=seconds))
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         complain(f"The server cannot be asked. {error.message}")
         raise typer.Exit(ExitCode.UNREACHABLE) from None
     complain(*inventory.faults, kind="warning")
@@ -500,7 +500,7 @@ def doc(
         options = with_options(find_config(Path()), options)
     project, config = read_names(ctx, target, url, header, timeout, options)
     if project.namespace is None:
-        raise ProjectUnusable("The names do not share a namespace. Give it with --namespace.")
+        raise e.ProjectUnusable("The names do not share a namespace. Give it with --namespace.")
     page = Path(output) if output and output != STDOUT else config.root / config.namespaces_file
     if project.path == os.path.relpath(page):
         raise typer.BadParameter(f"{page.name} is the page itself: give {SERVER}")
@@ -551,7 +551,7 @@ def show_diff(page: Path, before: str | None, after: str) -> None:
 def write_page(page: Path, before: str | None, text: str) -> None:
     """Write a whole new page; one that was there keeps its permissions, and a link stays a link."""
     real = Path(os.path.realpath(page))
-    with file_errors(page, ProjectUnusable):
+    with file_errors(page, e.ProjectUnusable):
         if before is None:
             real.parent.mkdir(parents=True, exist_ok=True)
             real.write_text(text, encoding="utf-8", newline="")

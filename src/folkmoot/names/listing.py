@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
-from folkmoot.core.errors import InvalidName, ProjectUnusable, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.names import namespaces_md
 from folkmoot.names.canonical import validate_namespace
 from folkmoot.names.grammar import NAMESPACE, part_fault
@@ -90,7 +90,7 @@ def read_config(file: Path) -> Config:
         problems.append("give either 'command' or 'url'")
     if problems:
         told = [f"{file}: [{SECTION}]: {problem}" for problem in problems]
-        raise SettingsError(told[0], problems=told)
+        raise e.SettingsError(told[0], problems=told)
     given: dict[str, Any] = {
         key: value for key in ("name", "version") if isinstance(value := project.get(key), str)
     }
@@ -103,16 +103,16 @@ def parsed(file: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
         return tomllib.loads((read_text(file) or "").removeprefix("\ufeff"))
-    except ProjectUnusable as error:
-        raise SettingsError(error.message) from None
+    except e.ProjectUnusable as error:
+        raise e.SettingsError(error.message) from None
     except RecursionError:
-        raise SettingsError(f"{file}: lists and tables are nested too deeply") from None
+        raise e.SettingsError(f"{file}: lists and tables are nested too deeply") from None
     except ValueError as error:
         message = str(error)
         where = POSITION.search(message)
         at = f":{where[1]}:{where[2]}" if where else ""
         told = message[: where.start()] if where else message
-        raise SettingsError(f"{file}{at}: {told[:1].lower()}{told[1:]}") from None
+        raise e.SettingsError(f"{file}{at}: {told[:1].lower()}{told[1:]}") from None
 
 
 def table(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def check_key(key: str, value: Any) -> list[str]:
         case "namespace":
             try:
                 validate_namespace(value)
-            except InvalidName as error:
+            except e.InvalidName as error:
                 return [f"'namespace': {error.message}"]
         case "client-prefix" if re.search(r"[{}]", value.replace("{namespace}", "")):
             return ["'client-prefix' may hold {namespace}, and no other braces"]
@@ -155,17 +155,17 @@ def read_text(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ProjectUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from error
+        raise e.ProjectUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from error
 
 
 def bounded_text(path: str, raw: bytes) -> str:
     """The text of a file of a size that people write."""
     if len(raw) > MAX_PROJECT_FILE_BYTES:
-        raise ProjectUnusable(f"{path}: it is larger than 4 MiB.")
+        raise e.ProjectUnusable(f"{path}: it is larger than 4 MiB.")
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ProjectUnusable(f"{path}: it is not UTF-8 text.") from None
+        raise e.ProjectUnusable(f"{path}: it is not UTF-8 text.") from None
 
 
 class ListEntry(NamedTuple):
@@ -211,13 +211,15 @@ def read_file(path: str, config: Config) -> Project:
     else:
         text = read_text(Path(path))
     if text is None:
-        raise ProjectUnusable(f"{path}: there is no such file.")
+        raise e.ProjectUnusable(f"{path}: there is no such file.")
     server: Mapping[str, Any] = {}
     if text.lstrip()[:1] in ("{", "["):
         entries, server = parse_json(text, path)
     elif path.endswith(".md"):
         if not any(section.title in text for section in namespaces_md.SECTIONS.values()):
-            raise ProjectUnusable(f"{path}: it has no tables of names, as 'names doc' writes them.")
+            raise e.ProjectUnusable(
+                f"{path}: it has no tables of names, as 'names doc' writes them."
+            )
         registry = namespaces_md.read(text)
         config = structs.replace(config, namespace=config.namespace or registry.namespace or None)
         entries = list(entries_of(registry, text))
@@ -234,7 +236,7 @@ def parse_json(text: str, path: str) -> tuple[list[ListEntry], Mapping[str, Any]
         answers = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ProjectUnusable(f"{path}: it is not valid JSON: {why}.") from None
+        raise e.ProjectUnusable(f"{path}: it is not valid JSON: {why}.") from None
     entries: list[ListEntry] = []
     server: Mapping[str, Any] = {}
     for answer in answers if isinstance(answers, list) else [answers]:
@@ -244,7 +246,7 @@ def parse_json(text: str, path: str) -> tuple[list[ListEntry], Mapping[str, Any]
         result = members(members(answer).get("result")) or members(answer)
         if result.keys().isdisjoint(MEMBERS):
             listed = "tools, resources, resourceTemplates or prompts"
-            raise ProjectUnusable(f"{path}: it is JSON, but not a list of {listed}.")
+            raise e.ProjectUnusable(f"{path}: it is JSON, but not a list of {listed}.")
         entries += entries_in(result)
         server = members(result.get("server")) or server
     return entries, server

@@ -17,9 +17,8 @@ from msgspec import Struct
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from folkmoot.core.errors import BodyTooLarge, HeadTooLarge
+from folkmoot.core import errors as e
 from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions
-from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import Discarding
 from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
 from folkmoot.transports.limits import (
@@ -42,13 +41,11 @@ from folkmoot.transports.websocket.link import WebSocketConnection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.types import Receive, Scope, Send
     from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
-    from folkmoot.core.errors import RequestError
     from folkmoot.transports.connections import ConnectionPeer, OpenConnections
     from folkmoot.transports.websocket.limits import LinkLimits
     from folkmoot.transports.websocket.reader import Unfinished
@@ -57,7 +54,7 @@ HEAD: Final = "folkmoot.head"
 """The member of a request's scope that is the `JoinedWrites` of its answer."""
 
 
-def _refusal(error: RequestError) -> bytes:
+def _refusal(error: e.RequestError) -> bytes:
     """The answer to a request that no application gets."""
     body = msgspec.json.encode(error.as_http())
     head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
@@ -65,21 +62,17 @@ def _refusal(error: RequestError) -> bytes:
 
 
 _HEAD_TOO_LONG: Final = _refusal(
-    HeadTooLarge(f"The request's head is larger than {MAX_HEAD_BYTES:,} bytes.")
+    e.HeadTooLarge(f"The request's head is larger than {MAX_HEAD_BYTES:,} bytes.")
 )
 _TOO_MANY_CHUNKS: Final = _refusal(
-    BodyTooLarge(
+    e.BodyTooLarge(
         f"The request's body comes in more than {MAX_TINY_CHUNKS:,} chunks of less than "
         f"{TINY_CHUNK_BYTES} bytes; send larger ones."
     )
 )
-_TOO_MANY_HEADERS: Final = HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
-
-
-async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:
-    error = _TOO_MANY_HEADERS
-    headers = {"connection": "close"}
-    await JsonResponse(error.as_http(), error.http, headers)(scope, receive, send)
+_TOO_MANY_HEADERS: Final = _refusal(
+    e.HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
+)
 
 
 BLANKS: Final = (b" ", b"\t")
@@ -347,8 +340,11 @@ class HubProtocol(HttpToolsProtocol):
             if self._overfull:
                 self._end_with_waiting()
                 return
-            self.logger.warning(INVALID)
-            self.send_400_response(INVALID)
+            if len(self.headers) > MAX_HEADERS:
+                self._refuse_head(_TOO_MANY_HEADERS)
+            else:
+                self.logger.warning(INVALID)
+                self.send_400_response(INVALID)
         if (
             self._lingers
             and self._body_left > 0
@@ -358,14 +354,24 @@ class HubProtocol(HttpToolsProtocol):
             self.transport.set_protocol(Discarding(self, self._body_left))
             return
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-            if self._in_head and (self._answering is None or self._answering.response_complete):
-                self.transport.write(_HEAD_TOO_LONG)
-            self.transport.close()
+            self._refuse_head(_HEAD_TOO_LONG)
         if self._in_head and self._patience is None and not (self.pipeline or self._unparsed):
             # Most heads come whole, and need not be waited for. While requests wait we do not read.
             self._expect()
         if self._writing is None and self.transport.is_closing():
             self._watch()
+
+    def _refuse_head(self, answer: bytes) -> None:
+        if self._in_head and (self._answering is None or self._answering.response_complete):
+            self.transport.write(answer)
+        self.transport.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or a trailer, of which there are only so many."""
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:
+            # Raised for the parser, which nothing else stops.
+            raise RuntimeError
 
     def on_message_begin(self) -> None:
         """A further request begins on the connection."""
@@ -382,7 +388,6 @@ class HubProtocol(HttpToolsProtocol):
             self._overfull = True
             raise RuntimeError
         self._tiny_chunks = 0
-        del self.headers[MAX_HEADERS + 1 :]
         self._in_head = False
         self._head_bytes = 0
         self._discarded = 0
@@ -567,10 +572,7 @@ class HubProtocol(HttpToolsProtocol):
         self._answering = cycle
         peer = self._peer
         cycle.scope[PEER] = peer  # type: ignore[typeddict-unknown-key]
-        if len(cycle.scope["headers"]) > MAX_HEADERS:  # type: ignore[arg-type]
-            app = _refuse_headers  # type: ignore[assignment]
-        else:
-            app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
+        app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
         self._joining = JoinedWrites(self.transport)
         cycle.transport = self._joining  # type: ignore[assignment]
         cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
