@@ -252,11 +252,11 @@ def namespaces(project: Project) -> Iterator[RuleFinding]:
     if project.hub:
         return
     named = [each for each in checked(project) if each.namespace and not fault_of(each, ours)]
-    counts = Counter(each.namespace for each in named)
+    usual = Counter(each.namespace for each in named).most_common(1)
     for each in named:
         said = f"{quoted(each)} is in the namespace {each.namespace!r}"
         if ours is None:
-            [(most, count)] = counts.most_common(1)
+            [(most, count)] = usual
             if each.namespace != most:
                 others = f"{count} name{'s are' if count > 1 else ' is'} in {most!r}"
                 message = f"{said}, and {others}; a project has one namespace."
