@@ -23,13 +23,13 @@ def build() -> MCPServer:
         """Create a new task."""
         return {"title": title, "urgent": str(urgent)}
 
-    @server.tool(name=ours.tool("process_data"))
+    @server.tool(name=ours.make_tool_name("process_data"))
     @deprecated(since="1.4.0", removed_in="1.6.0", use="process_data_v2", version="1.5.0")
     async def process_data(legacy: str, times: int = 2) -> str:
         """Legacy format."""
         return legacy * times
 
-    @server.tool(name=ours.tool("old_report"))
+    @server.tool(name=ours.make_tool_name("old_report"))
     @deprecated(since="1.4.0", removed_in="1.6.0", version="1.4.0")
     def old_report(day: int) -> int:
         """Report."""
@@ -43,7 +43,7 @@ def build() -> MCPServer:
     async def task(task_id: str) -> str:
         return f"task {task_id}"
 
-    @server.prompt(name=ours.tool("plan_day"))
+    @server.prompt(name=ours.make_tool_name("plan_day"))
     def plan_day(mood: str) -> str:
         """Plan a day."""
         return f"A {mood} day."

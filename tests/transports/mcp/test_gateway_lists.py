@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from mcp_types.methods import validate_server_result
+from msgspec import structs
 
 from folkmoot.gateway.model import Inventory
 from folkmoot.mcp.wire import TASKS_EXTENSION
-from folkmoot.names.lint.model import Project
-from folkmoot.names.lint.project import Config
-from folkmoot.names.lint.runner import judge
-from folkmoot.names.lint.sources import read_lists
+from folkmoot.names.lint import judge
+from folkmoot.names.listing import read_lists
+from folkmoot.names.project import Project
 from folkmoot.relay.upstream.inventory import take_inventory
 from tests.harness import run
 from tests.mcp_harness import MODERN, both_eras, until
@@ -209,15 +209,7 @@ FOREIGN: dict[str, Any] = {
 
 def project_of(found: Inventory) -> Project:
     """What a hub lists, as the linter reads it."""
-    return read_lists(
-        {
-            "tool": found.tools,
-            "resource": found.resources,
-            "template": found.templates,
-            "prompt": found.prompts,
-        },
-        found.server,
-    )
+    return read_lists(structs.asdict(found), found.server)
 
 
 @pytest.mark.requirement("names.lint-hub", "gateway.shown-uris")
@@ -231,12 +223,12 @@ def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path) -> None:
             assert {"msg/send", "demo:read_file", "demo://file/-/-/srv/--r--e--a--d--m--e.md"} <= {
                 each.name for each in project.declared
             }
-            assert judge(project, Config()) == []
+            assert judge(project) == []
             # A fault of a backend's own is told all the same.
             own = {"uri": "demo://Notes/a", "name": "own"}
             await there.hub.behind.gateway.arrived("demo", demo.inventory(resources=(own,)))
             found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
-            (fault,) = judge(project_of(found), Config())
+            (fault,) = judge(project_of(found))
             assert (fault.rule, fault.name) == ("type-characters", "demo://Notes/a")
 
     run(main())
