@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from yarl import URL
-
 from folkmoot.core.errors import (
     CarryError,
     MessageError,
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.url import HttpUrl
     from folkmoot.mcp.framing import SseEvent
 
 ENDPOINT: Final = "endpoint"
@@ -51,7 +50,7 @@ class OldSseLink(WebLink):
 
     def __init__(self, target: HttpTarget, clock: Clock, **options: Any) -> None:
         super().__init__(target, clock, **options)
-        self._endpoint: asyncio.Future[URL]
+        self._endpoint: asyncio.Future[HttpUrl]
         self._open_requests = OpenRequests()
         self._lost: CarryError | None = None
 
@@ -99,8 +98,8 @@ class OldSseLink(WebLink):
             return
         here = self.target.url
         try:
-            place = here.join(URL(named[:LONGEST_ENDPOINT].decode().strip())).with_user(None)
-            safe = len(named) <= LONGEST_ENDPOINT and place.origin() == here.origin()
+            place = here.join(named[:LONGEST_ENDPOINT].decode().strip())
+            safe = len(named) <= LONGEST_ENDPOINT and place.origin == here.origin
         except ValueError:
             place, safe = here, False
         if not safe:
