@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from benchmarks.measure import Row, best, table
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
@@ -209,7 +209,7 @@ def refusal(takes: type[Arguments], given: dict[str, Any]) -> str:
     """The sentence for arguments that are wrong."""
     try:
         decode(takes, given)
-    except ArgumentInvalid as error:
+    except e.ArgumentInvalid as error:
         return error.message
     raise AssertionError(given)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import RoomUnavailable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import Visitor, queries_messages
 from folkmoot.rooms.access import visitor_of
@@ -100,7 +100,7 @@ class Subject(NamedTuple):
         return await self.hub.rooms._live.load(record)
 
     def _unload(self, room_id: int) -> None:
-        self.hub.rooms._live.end(room_id, RoomUnavailable("unloaded"))
+        self.hub.rooms._live.end(room_id, e.RoomUnavailable("unloaded"))
 
 
 def main() -> None:

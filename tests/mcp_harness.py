@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import TokenInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock
 from folkmoot.settings import Settings
 from tests.amounts import few
@@ -27,7 +27,7 @@ from tests.nodes import running
 ERAS = {"handshake": "legacy", "stateless": "2026-07-28"}
 """The eras of MCP, and the mode of the SDK's client for each."""
 
-INVALID = TokenInvalid.sentence
+INVALID = e.TokenInvalid.sentence
 """What whoever comes with a wrong or dead token is told."""
 
 both_eras = pytest.mark.parametrize("era", ERAS)

@@ -21,16 +21,7 @@ from folkmoot import __version__
 from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_socket
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import (
-    DatabaseCorrupt,
-    DataFolderInUse,
-    FolkmootError,
-    KeyMismatch,
-    KeyUnusable,
-    PortTaken,
-    SettingsError,
-    StoreClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import format_key, read_key
@@ -331,7 +322,7 @@ def test_a_hub_can_be_stopped_and_started_again_on_its_data(tmp_path: Path) -> N
     async def main() -> None:
         async with Hub(settings(tmp_path)).running() as first:
             identity = first.store.identity
-        with pytest.raises(StoreClosed):
+        with pytest.raises(e.StoreClosed):
             await first.store.ready()
         async with Hub(settings(tmp_path)).running() as second:
             assert second.store.identity.database_id == identity.database_id
@@ -365,12 +356,12 @@ def start_once(folder: Path) -> None:
     run(main())
 
 
-def start_fails(chosen: Settings) -> FolkmootError:
+def start_fails(chosen: Settings) -> e.FolkmootError:
     async def main() -> None:
         async with Hub(chosen).running():
             pytest.fail("the hub started")
 
-    with pytest.raises(FolkmootError) as raised:
+    with pytest.raises(e.FolkmootError) as raised:
         run(main())
     return raised.value
 
@@ -379,7 +370,7 @@ def test_a_taken_port_leaves_nothing_behind(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         error = start_fails(settings(folder, port=taken.getsockname()[1]))
-    assert isinstance(error, PortTaken)
+    assert isinstance(error, e.PortTaken)
     assert not folder.exists()
 
 
@@ -387,7 +378,7 @@ def test_a_taken_port_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_another_key_than_the_databases_own_is_refused(tmp_path: Path) -> None:
     start_once(tmp_path)
     error = start_fails(settings(tmp_path, master_key="ab" * 32))
-    assert isinstance(error, KeyMismatch)
+    assert isinstance(error, e.KeyMismatch)
     assert "ab" * 32 not in error.message
     assert_nothing_left(tmp_path)
 
@@ -397,7 +388,7 @@ def test_a_hub_without_the_key_of_its_database_refuses_and_makes_no_other(tmp_pa
     start_once(tmp_path)
     key = tmp_path / "master.key"
     key.unlink()
-    assert isinstance(start_fails(settings(tmp_path)), KeyUnusable)
+    assert isinstance(start_fails(settings(tmp_path)), e.KeyUnusable)
     assert not key.exists()
     assert_nothing_left(tmp_path)
 
@@ -418,7 +409,7 @@ def test_a_damaged_database_stops_the_start(tmp_path: Path) -> None:
     start_once(tmp_path)
     database = tmp_path / "folkmoot.db"
     database.write_bytes(b"\xff" * database.stat().st_size)
-    assert isinstance(start_fails(settings(tmp_path)), DatabaseCorrupt)
+    assert isinstance(start_fails(settings(tmp_path)), e.DatabaseCorrupt)
     assert_nothing_left(tmp_path)
 
 
@@ -428,14 +419,14 @@ def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     telemetry = {"otlp_endpoint": "http://127.0.0.1:4318"}
     error = start_fails(settings(tmp_path, telemetry=telemetry))
-    assert isinstance(error, SettingsError)
+    assert isinstance(error, e.SettingsError)
     assert_nothing_left(tmp_path)
 
 
 def test_a_folder_in_use_is_left_to_its_hub(tmp_path: Path) -> None:
     async def main() -> None:
         async with Hub(settings(tmp_path)).running() as hub:
-            with pytest.raises(DataFolderInUse):
+            with pytest.raises(e.DataFolderInUse):
                 async with Hub(settings(tmp_path)).running():
                     pytest.fail("the second hub started")
             assert (await get(hub, "/health/ready")).status == 200
@@ -454,7 +445,7 @@ def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path) -> Non
     run(main())
 
 
-@pytest.mark.parametrize("kind", [DataFolderInUse, LookupError])
+@pytest.mark.parametrize("kind", [e.DataFolderInUse, LookupError])
 def test_a_part_that_fails_stops_the_hub_with_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings import Settings
 from folkmoot.transports import server
 from tests.certificates import certificate
@@ -105,6 +105,6 @@ def test_a_certificate_that_cannot_be_used_stops_the_start_and_leaves_nothing(
         async with Hub(chosen).running():
             pytest.fail("the hub started")
 
-    with pytest.raises(SettingsError, match=r"tls\.certificate: there is no file"):
+    with pytest.raises(e.SettingsError, match=r"tls\.certificate: there is no file"):
         run(main())
     assert not (tmp_path / "data").exists()

@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot import audit
 from folkmoot.audit import AuditQuery, AuditTable, Entry, Line
-from folkmoot.core.errors import CapabilityDenied
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.ports import Tx
@@ -252,12 +252,12 @@ def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(tmp_path
 
         def denied(tool: str) -> None:
             request = Request(id=1, method="tools/call", params={"name": tool, "arguments": {}})
-            calls.refused(mallory, request, CapabilityDenied("No."))
+            calls.refused(mallory, request, e.CapabilityDenied("No."))
 
         async with kept(tmp_path, clock) as (store, table):
             for _ in range(2_000):
                 denied("demo:echo")
-                audit.record_refusal(mallory, "room.kick", CapabilityDenied("No."), "square")
+                audit.record_refusal(mallory, "room.kick", e.CapabilityDenied("No."), "square")
             for number in range(500):
                 denied(f"demo:other{number}")
             LOGGER.info(audit.REFUSED, extra={"by": "ada", "account": "a", "about": "x"})

@@ -11,7 +11,7 @@ import pytest
 from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.operator import ask_socket
-from folkmoot.core.errors import DatabaseDamaged
+from folkmoot.core import errors as e
 from tests.harness import ask, run
 from tests.interaction.test_mail_rates import Later
 from tests.mcp_harness import Meeting, meeting, settings
@@ -116,9 +116,9 @@ def test_a_write_that_finds_damage_stops_writing_too(tmp_path: Path) -> None:
         async with Hub(settings(tmp_path)).running() as hub:
             with pytest.raises(Exception, match="database"):
                 await hub.accounts.create_invite(None)
-            with pytest.raises(DatabaseDamaged):
+            with pytest.raises(e.DatabaseDamaged):
                 await hub.store.ready()
-            with pytest.raises(DatabaseDamaged):
+            with pytest.raises(e.DatabaseDamaged):
                 await hub.accounts.register("carol")
             assert await hub.accounts.count() == 2
         restore_root(tmp_path, "invites", before)

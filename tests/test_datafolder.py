@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import DataFolderInUse, DataFolderUnwritable
+from folkmoot.core import errors as e
 from folkmoot.datafolder import DataFolder, Paths, examine, running_hub
 
 
@@ -59,7 +59,7 @@ def test_nobody_gets_a_lock_on_a_file_that_is_gone(
         locked(descriptor, flags)
 
     monkeypatch.setattr("folkmoot.datafolder.folder.fcntl.flock", lock)
-    with pytest.raises(DataFolderInUse, match="was just removed"):
+    with pytest.raises(e.DataFolderInUse, match="was just removed"):
         DataFolder.open(tmp_path)
 
 
@@ -89,7 +89,7 @@ def test_a_folder_that_others_could_read_is_closed_to_them(tmp_path: Path) -> No
 def test_a_second_hub_is_told_who_has_the_folder(tmp_path: Path) -> None:
     with (
         DataFolder.open(tmp_path),
-        pytest.raises(DataFolderInUse, match=rf"another hub \(process {os.getpid()}\)") as caught,
+        pytest.raises(e.DataFolderInUse, match=rf"another hub \(process {os.getpid()}\)") as caught,
     ):
         DataFolder.open(tmp_path)
     assert caught.value.data == {"pid": os.getpid()}
@@ -118,7 +118,7 @@ def test_the_lock_of_a_killed_hub_is_free(tmp_path: Path) -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == "taken\n"
         assert running_hub(tmp_path) == child.pid
-        with pytest.raises(DataFolderInUse, match=str(child.pid)):
+        with pytest.raises(e.DataFolderInUse, match=str(child.pid)):
             DataFolder.open(tmp_path)
         child.kill()
     DataFolder.open(tmp_path).close()
@@ -127,16 +127,16 @@ def test_the_lock_of_a_killed_hub_is_free(tmp_path: Path) -> None:
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(DataFolderUnwritable, match=re.escape(f"{file}: is not a folder.")):
+    with pytest.raises(e.DataFolderUnwritable, match=re.escape(f"{file}: is not a folder.")):
         DataFolder.open(file)
-    with pytest.raises(DataFolderUnwritable, match="Not a directory"):
+    with pytest.raises(e.DataFolderUnwritable, match="Not a directory"):
         DataFolder.open(file / "below")
     assert levels(file)["data folder"] == "problem"
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "hub.lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
+    with pytest.raises(e.DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
         DataFolder.open(tmp_path)
     assert not (tmp_path / "precious").exists()
 
@@ -145,9 +145,9 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 def test_a_place_where_we_may_not_write_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(DataFolderUnwritable, match="Permission denied"):
+        with pytest.raises(e.DataFolderUnwritable, match="Permission denied"):
             DataFolder.open(tmp_path / "data")
-        with pytest.raises(DataFolderUnwritable, match="cannot be written"):
+        with pytest.raises(e.DataFolderUnwritable, match="cannot be written"):
             DataFolder.open(tmp_path)
         assert levels(tmp_path)["data folder"] == "problem"
         assert levels(tmp_path / "data")["data folder"] == "problem"
@@ -156,7 +156,7 @@ def test_a_place_where_we_may_not_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_place_that_the_system_keeps_to_itself_is_refused() -> None:
-    with pytest.raises(DataFolderUnwritable, match="cannot be created"):
+    with pytest.raises(e.DataFolderUnwritable, match="cannot be created"):
         DataFolder.open(Path("/proc/folkmoot/data"))
 
 
@@ -193,9 +193,9 @@ def test_a_lock_that_is_no_file_is_refused_without_waiting(
 ) -> None:
     tmp_path.chmod(0o700)
     make(tmp_path / "hub.lock")
-    with pytest.raises(DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
+    with pytest.raises(e.DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
         running_hub(tmp_path)
-    with pytest.raises(DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
+    with pytest.raises(e.DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
         DataFolder.open(tmp_path)
     assert levels(tmp_path)["hub"] == "problem"
 
@@ -203,7 +203,7 @@ def test_a_lock_that_is_no_file_is_refused_without_waiting(
 def test_a_folder_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     paths.database.mkdir()
-    with pytest.raises(DataFolderUnwritable, match=r"folkmoot\.db: is a folder"):
+    with pytest.raises(e.DataFolderUnwritable, match=r"folkmoot\.db: is a folder"):
         paths.database_exists()
 
 
@@ -214,7 +214,9 @@ def test_a_folder_of_another_user_is_refused_even_to_root(
     owner = 65534 if os.geteuid() == 0 else os.geteuid()
     os.chown(tmp_path, owner, -1)
     monkeypatch.setattr(os, "geteuid", lambda: us)
-    with pytest.raises(DataFolderUnwritable, match=f"belongs to user {owner}; run the hub as that"):
+    with pytest.raises(
+        e.DataFolderUnwritable, match=f"belongs to user {owner}; run the hub as that"
+    ):
         DataFolder.open(tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert levels(tmp_path)["data folder"] == "problem"

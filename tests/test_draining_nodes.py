@@ -10,8 +10,8 @@ import pytest
 from folkmoot import app
 from folkmoot.app import Hub
 from folkmoot.cli.serve import hub_report, readiness
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import CommandInvalid
 from folkmoot.core.ports import ListedNode
 from folkmoot.datafolder import Paths
 from folkmoot.rooms.live import LiveRoom
@@ -48,7 +48,7 @@ def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
                 await here.said(chat("from the owner"))
                 await there.said(chat("from elsewhere"))
                 assert (await listed(second))[first.bus.node].rooms == 1
-                with pytest.raises(CommandInvalid, match="No running node is called nobody"):
+                with pytest.raises(e.CommandInvalid, match="No running node is called nobody"):
                     await hubs.operate("folkmoot/drain", node="nobody")
                 await hubs.operate("folkmoot/drain", node=first.bus.node)
 
@@ -78,7 +78,7 @@ def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
                     await again.said(chat("here again"))
             # Everything else goes on at the node until it is stopped.
             assert (await hubs.call(first, ann.token, "msg/whoami")).status == 200
-            with pytest.raises(CommandInvalid, match="No other node"):
+            with pytest.raises(e.CommandInvalid, match="No other node"):
                 await hubs.operate("folkmoot/drain", node=second.bus.node)
 
     run(main())

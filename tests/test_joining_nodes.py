@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.ports import ListedNode
 from folkmoot.settings import load
 from tests import nats, postgres
@@ -44,7 +44,7 @@ def node(folder: Path, **variables: str) -> Hub:
 
 async def refusal(folder: Path, **variables: str) -> str:
     """What a node that may not join is told; it leaves nothing behind."""
-    with pytest.raises(FolkmootError) as refused:
+    with pytest.raises(e.FolkmootError) as refused:
         async with node(folder, **variables).running():
             pass
     assert not os.path.exists(folder)  # noqa: ASYNC240, PTH110 - a look, in a test

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import KeyMismatch, KeyUnusable
+from folkmoot.core import errors as e
 from folkmoot.datafolder import DataFolder
 from folkmoot.keys import (
     MasterKey,
@@ -44,7 +44,7 @@ def test_the_first_start_makes_a_private_key_file_that_later_starts_read(tmp_pat
 
 @pytest.mark.requirement("key.not-beside-existing-database")
 def test_a_key_is_never_made_beside_an_existing_database(tmp_path: Path) -> None:
-    with pytest.raises(KeyUnusable, match="is missing, and the database"):
+    with pytest.raises(e.KeyUnusable, match="is missing, and the database"):
         load(tmp_path / "master.key", database_exists=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -71,13 +71,13 @@ def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: st
     ["", "hunter2-hunter2", "00" * 31, "00" * 33, "é" * 43, "*" * 43, "A" * 44, "A" * 43 + "=="],
 )
 def test_what_is_no_key_is_refused_without_being_repeated(tmp_path: Path, text: str) -> None:
-    with pytest.raises(KeyUnusable, match="FOLKMOOT_MASTER_KEY: is not a master key") as caught:
+    with pytest.raises(e.KeyUnusable, match="FOLKMOOT_MASTER_KEY: is not a master key") as caught:
         load(tmp_path / "master.key", given=text)
     assert not text or text not in str(caught.value)
     file = tmp_path / "master.key"
     file.touch(0o600)
     file.write_text(text)
-    with pytest.raises(KeyUnusable, match="is not a master key") as caught:
+    with pytest.raises(e.KeyUnusable, match="is not a master key") as caught:
         load(file)
     assert not text or text not in str(caught.value)
 
@@ -96,27 +96,27 @@ def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(
     file = tmp_path / "master.key"
     make_key(file)
     file.chmod(mode)
-    with pytest.raises(KeyUnusable, match=re.escape(f"Run: chmod 600 {file}")):
+    with pytest.raises(e.KeyUnusable, match=re.escape(f"Run: chmod 600 {file}")):
         load(file)
 
 
 def test_what_is_not_a_file_is_refused_without_waiting(tmp_path: Path) -> None:
     file = tmp_path / "master.key"
     os.mkfifo(file, 0o600)
-    with pytest.raises(KeyUnusable, match="is not a file"):
+    with pytest.raises(e.KeyUnusable, match="is not a file"):
         load(file)
     file.unlink()
     file.mkdir(0o700)
-    with pytest.raises(KeyUnusable):
+    with pytest.raises(e.KeyUnusable):
         load(file)
     file.rmdir()
     file.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(KeyUnusable, match="cannot be read"):
+    with pytest.raises(e.KeyUnusable, match="cannot be read"):
         load(file)
 
 
 def test_a_place_where_no_key_can_be_made_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KeyUnusable, match="cannot be created: No such file or directory"):
+    with pytest.raises(e.KeyUnusable, match="cannot be created: No such file or directory"):
         load(tmp_path / "missing" / "master.key")
 
 
@@ -147,14 +147,14 @@ def test_a_key_is_written_as_it_is_read() -> None:
 
 
 def test_a_key_of_the_wrong_length_is_refused() -> None:
-    with pytest.raises(KeyUnusable, match="32 bytes"):
+    with pytest.raises(e.KeyUnusable, match="32 bytes"):
         MasterKey(b"short")
 
 
 def test_a_key_that_opens_nothing_is_refused_naming_it_and_those_that_do() -> None:
     key, other = MasterKey(SECRET), MasterKey(SECRET[::-1])
     check_key(key, [other.id, key.id])
-    with pytest.raises(KeyMismatch, match=f"{key.id}.*{other.id}"):
+    with pytest.raises(e.KeyMismatch, match=f"{key.id}.*{other.id}"):
         check_key(key, [other.id])
 
 
@@ -170,10 +170,10 @@ def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: P
     put_key(file, MasterKey(SECRET))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert read_key(file).secret() == SECRET
-    with pytest.raises(KeyUnusable, match="already exists"):
+    with pytest.raises(e.KeyUnusable, match="already exists"):
         put_key(file, MasterKey(SECRET[::-1]))
     assert read_key(file).secret() == SECRET
-    with pytest.raises(KeyUnusable, match="cannot be created: No such file"):
+    with pytest.raises(e.KeyUnusable, match="cannot be created: No such file"):
         put_key(tmp_path / "missing" / "copy", MasterKey(SECRET))
 
 
@@ -212,7 +212,7 @@ def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path) -> None:
     secret, file = tmp_path / "secret", tmp_path / "master.key"
     key = make_key(secret)
     file.symlink_to(secret)
-    with pytest.raises(KeyUnusable, match="is a link"):
+    with pytest.raises(e.KeyUnusable, match="is a link"):
         Replacement(file, MasterKey(SECRET))
     assert file.is_symlink()
     assert read_key(file).id == key.id
@@ -227,9 +227,9 @@ def test_a_replacement_for_which_there_is_no_room_leaves_the_key_and_nothing_els
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
     try:
-        with pytest.raises(KeyUnusable, match="cannot be replaced: File too large"):
+        with pytest.raises(e.KeyUnusable, match="cannot be replaced: File too large"):
             Replacement(file, MasterKey(SECRET))
-        with pytest.raises(KeyUnusable, match="cannot be created: File too large"):
+        with pytest.raises(e.KeyUnusable, match="cannot be created: File too large"):
             put_key(tmp_path / "copy", old)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -13,7 +13,7 @@ import pytest
 from folkmoot.app import Hub
 from folkmoot.cli.operator import read_socket
 from folkmoot.cli.output import ExitCode
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings import Settings
 from folkmoot.store import meta
 from folkmoot.telemetry.redaction import redactor
@@ -119,7 +119,7 @@ def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path: Path) -
     file.write_text(f"{TOKEN}\n")
     run(main())
     for telemetry in ({"token": "short"}, {"token_file": str(tmp_path / "nowhere")}):
-        with pytest.raises(SettingsError, match=r"telemetry\.token"):
+        with pytest.raises(e.SettingsError, match=r"telemetry\.token"):
             run(start(tmp_path / "b", telemetry))
     assert not (tmp_path / "b").exists()
 

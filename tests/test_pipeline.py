@@ -12,16 +12,9 @@ import pytest
 
 import folkmoot
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import (
-    BlockedByInterceptor,
-    CapabilityDenied,
-    PolicyError,
-    ProposalRequired,
-    RewriteRefused,
-    TooManyInFlight,
-)
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.message import (
     Request,
@@ -70,8 +63,8 @@ class Ledger:
         return tool
 
     def refused(
-        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
-    ) -> PolicyError:
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: e.PolicyError
+    ) -> e.PolicyError:
         self.turned_away.append(principal.name)
         return error
 
@@ -123,7 +116,7 @@ class Blocks(Plain):
     """An interceptor that lets nothing through."""
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        return Block(BlockedByInterceptor("Not today."))
+        return Block(e.BlockedByInterceptor("Not today."))
 
 
 async def opened(tmp_path: Path, *interceptors: Interceptor) -> tuple[Pipeline, Ledger]:
@@ -147,10 +140,10 @@ def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Pa
 def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
     async def script() -> None:
         pipeline, ledger = await opened(tmp_path, Renames("remove"))
-        with pytest.raises(ProposalRequired, match="tools/call:remove"):
+        with pytest.raises(e.ProposalRequired, match="tools/call:remove"):
             await pipeline.run(calling("read"), ALICE, READER)
         assert not ledger.performed
-        with pytest.raises(CapabilityDenied):
+        with pytest.raises(e.CapabilityDenied):
             await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
         assert ledger.turned_away == ["alice", "alice"]
         await ledger.store.close()
@@ -195,7 +188,7 @@ def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
         raw = encode({**sent, "payload": members(calling("read").message)})
         envelope = calling("read").with_message(decode_mcpx(raw))
         if interceptor:
-            with pytest.raises(RewriteRefused):
+            with pytest.raises(e.RewriteRefused):
                 await pipeline.run(envelope, ALICE, READER)
         else:
             assert await pipeline.run(envelope, ALICE, READER) == "read"
@@ -209,7 +202,7 @@ def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) 
         pipeline, ledger = await opened(tmp_path, Renames("other"), Renames("read"))
         assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
         blocked = Pipeline.to(ledger, Chain([Blocks(), Renames("read")]))
-        with pytest.raises(BlockedByInterceptor):
+        with pytest.raises(e.BlockedByInterceptor):
             await blocked.run(calling("read"), ALICE, READER)
         assert len(ledger.performed) == 1
         await ledger.store.close()
@@ -259,7 +252,7 @@ def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stop
         pipeline, ledger = await opened(tmp_path, Edits("other"), Blocks())
         sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
         raw = encode({**sent, "payload": members(calling("read").message)})
-        with pytest.raises(BlockedByInterceptor, match="Not today"):
+        with pytest.raises(e.BlockedByInterceptor, match="Not today"):
             await pipeline.run(calling("read").with_message(decode_mcpx(raw)), ALICE, READER)
         await ledger.store.close()
 
@@ -271,7 +264,7 @@ def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path) -> None:
         async def never(_: Admitted) -> None:
             raise AssertionError
 
-        with pytest.raises(ProposalRequired):
+        with pytest.raises(e.ProposalRequired):
             await Pipeline(never).run(calling("remove"), ALICE, READER)
 
     run(script())
@@ -288,8 +281,8 @@ def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(tmp_path: Pat
         assert await pipeline.run(calling("read"), ALICE, READER, rest.append) is None
         assert not ledger.performed
         assert await rest[0]() == "read"
-        with pytest.raises(TooManyInFlight):
-            await pipeline.run(calling("read"), ALICE, READER, lambda _: TooManyInFlight("full"))
+        with pytest.raises(e.TooManyInFlight):
+            await pipeline.run(calling("read"), ALICE, READER, lambda _: e.TooManyInFlight("full"))
         await ledger.store.close()
 
     run(script())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import InvitationInvalid, RateLimited, StoreOverloaded, UserNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Row, Tx
 from folkmoot.ratelimits import (
     DAY,
@@ -42,7 +42,7 @@ async def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> Non
     await counted.take("send", "alice")
     clock.time += 40
     await counted.take("send", "alice")
-    with pytest.raises(RateLimited) as refused:
+    with pytest.raises(e.RateLimited) as refused:
         await counted.take("send", "alice")
     assert refused.value.data == {"retry_after": 20}
     assert refused.value.message == "Rate limit exceeded. Try again in 20 seconds."
@@ -58,7 +58,7 @@ async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: flo
     clock.time = since_start
     counted = RateLimits(clock, {"send": Limit(1, HOUR)})
     await counted.take("send", "alice")
-    with pytest.raises(RateLimited) as refused:
+    with pytest.raises(e.RateLimited) as refused:
         await counted.take("send", "alice")
     assert refused.value.data == {"retry_after": HOUR}
 
@@ -66,18 +66,18 @@ async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: flo
 async def test_of_guesses_only_the_wrong_ones_count() -> None:
     counted = limits(Clock())
     for _ in range(3):
-        async with counted.guessing("send", "alice", InvitationInvalid):
+        async with counted.guessing("send", "alice", e.InvitationInvalid):
             pass
     for _ in range(3):
-        with pytest.raises(UserNotFound):
-            async with counted.guessing("send", "alice", InvitationInvalid):
-                raise UserNotFound
+        with pytest.raises(e.UserNotFound):
+            async with counted.guessing("send", "alice", e.InvitationInvalid):
+                raise e.UserNotFound
     for _ in range(2):
-        with pytest.raises(InvitationInvalid):
-            async with counted.guessing("send", "alice", InvitationInvalid):
-                raise InvitationInvalid("Not this one.")
-    with pytest.raises(RateLimited):
-        async with counted.guessing("send", "alice", InvitationInvalid):
+        with pytest.raises(e.InvitationInvalid):
+            async with counted.guessing("send", "alice", e.InvitationInvalid):
+                raise e.InvitationInvalid("Not this one.")
+    with pytest.raises(e.RateLimited):
+        async with counted.guessing("send", "alice", e.InvitationInvalid):
             pytest.fail("There were too many.")
 
 
@@ -86,7 +86,7 @@ async def test_what_was_refused_does_not_count() -> None:
     counted = limits(clock, most=1)
     await counted.take("send", "alice")
     for _ in range(10):
-        with pytest.raises(RateLimited):
+        with pytest.raises(e.RateLimited):
             await counted.take("send", "alice")
     await counted.give_back("send", "alice")
     await counted.take("send", "alice")
@@ -115,7 +115,7 @@ async def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own() -> Non
     for number in range(1_000):
         await counted.take("send", str(number))
     assert counted.keys("send") == 10
-    with pytest.raises(RateLimited):
+    with pytest.raises(e.RateLimited):
         await counted.take("recover", "alice")
     clock.time += MINUTE
     await counted.take("send", "later")
@@ -172,7 +172,7 @@ async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(
     clock.time += 600
     again = await restarted(store, clock)
     assert (again.keys("recover"), again.keys("send")) == (1, 0)
-    with pytest.raises(RateLimited) as refused:
+    with pytest.raises(e.RateLimited) as refused:
         await again.take("recover", "alice 10.0.0.7")
     assert refused.value.data["retry_after"] == HOUR - 600
     clock.time += HOUR - 600
@@ -211,11 +211,11 @@ async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:
             return 0.0 if not overdraw else 1.0
 
         async def give_back(self, _key: str) -> None:
-            raise StoreOverloaded("Too many wait.")
+            raise e.StoreOverloaded("Too many wait.")
 
     counted = limits(Clock())
     counted.shared = Away()
-    async with counted.guessing("send", "alice", StoreOverloaded):
+    async with counted.guessing("send", "alice", e.StoreOverloaded):
         done = True
     assert done
 

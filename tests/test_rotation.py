@@ -10,15 +10,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    CommandFailed,
-    CommandInvalid,
-    DiskFailed,
-    FolkmootError,
-    KeyMismatch,
-    KeyUnusable,
-)
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from folkmoot.keys import (
     MasterKey,
@@ -97,7 +89,7 @@ def test_a_new_key_takes_the_place_of_the_old_which_is_kept_for_backups(tmp_path
         assert names(tmp_path) == {"master.key", kept.name, "sealed"}
         async with opened(tmp_path):
             pass
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             async with opened(tmp_path, given=old):
                 pass
 
@@ -115,7 +107,7 @@ def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path: Path) -> No
             assert changed.kept == str(tmp_path / "old.key")
             assert read_key(tmp_path / "old.key").id == old.id
             second = hub.key()
-            with pytest.raises(KeyUnusable, match="already exists"):
+            with pytest.raises(e.KeyUnusable, match="already exists"):
                 await hub.ring.rotate(keep=tmp_path / "old.key")
             assert hub.key().id == second.id
             assert await hub.openers() == (second.id,)
@@ -132,9 +124,9 @@ def test_a_key_that_the_operator_gives_is_the_new_one(tmp_path: Path) -> None:
         async with opened(tmp_path) as hub:
             await hub.ring.rotate(mine.secret().hex())
             assert hub.key().id == mine.id
-            with pytest.raises(CommandInvalid, match="is already in use"):
+            with pytest.raises(e.CommandInvalid, match="is already in use"):
                 await hub.ring.rotate(format_key(mine))
-            with pytest.raises(KeyUnusable, match="is not a master key") as caught:
+            with pytest.raises(e.KeyUnusable, match="is not a master key") as caught:
                 await hub.ring.rotate("hunter2-hunter2")
             assert "hunter2" not in caught.value.message
 
@@ -204,10 +196,10 @@ def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(tmp_path: Path
         async with opened(tmp_path) as hub:
             own = hub.key()
             hub.paths.master_key.unlink()
-            with pytest.raises(KeyUnusable, match="is missing"):
+            with pytest.raises(e.KeyUnusable, match="is missing"):
                 await hub.ring.rotate()
             stranger = make_key(hub.paths.master_key)
-            with pytest.raises(KeyMismatch):
+            with pytest.raises(e.KeyMismatch):
                 await hub.ring.rotate()
             assert hub.key().id == stranger.id
             assert await hub.openers() == (own.id,)
@@ -222,14 +214,14 @@ def fail(*_: object) -> None:
 @pytest.mark.parametrize(
     ("broken", "error"),
     [
-        ("os.fsync", KeyUnusable),
-        ("pathlib.Path.replace", KeyUnusable),
-        ("folkmoot.store.store.sync", DiskFailed),
-        ("folkmoot.keys.sync_folder", KeyUnusable),
+        ("os.fsync", e.KeyUnusable),
+        ("pathlib.Path.replace", e.KeyUnusable),
+        ("folkmoot.store.store.sync", e.DiskFailed),
+        ("folkmoot.keys.sync_folder", e.KeyUnusable),
     ],
 )
 def test_a_disk_that_fails_leaves_the_old_key_in_place_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: type[FolkmootError]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: type[e.FolkmootError]
 ) -> None:
     async def main() -> None:
         async with opened(tmp_path) as hub:
@@ -257,7 +249,7 @@ def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
             old = hub.key()
             with monkeypatch.context() as patched:
                 patched.setattr(Replacement, "sync", lambda _self: raise_unusable())
-                with pytest.raises(CommandFailed, match="the next start ends the change"):
+                with pytest.raises(e.CommandFailed, match="the next start ends the change"):
                     await hub.ring.rotate()
             new = hub.key()
             assert new.id != old.id
@@ -271,7 +263,7 @@ def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
 
 
 def raise_unusable() -> None:
-    raise KeyUnusable("The folder cannot be synced.")
+    raise e.KeyUnusable("The folder cannot be synced.")
 
 
 def test_one_change_at_a_time(tmp_path: Path) -> None:
@@ -280,7 +272,7 @@ def test_one_change_at_a_time(tmp_path: Path) -> None:
             outcomes = await asyncio.gather(
                 *(hub.ring.rotate() for _ in range(4)), return_exceptions=True
             )
-            refused = [it for it in outcomes if isinstance(it, CommandFailed)]
+            refused = [it for it in outcomes if isinstance(it, e.CommandFailed)]
             assert len(refused) == 3
             assert "is already being rotated" in refused[0].message
             assert await hub.openers() == (hub.key().id,)
@@ -347,7 +339,7 @@ def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path: P
 
     async def main() -> None:
         async with opened(tmp_path, given=first) as hub:
-            with pytest.raises(CommandInvalid, match="only you can change"):
+            with pytest.raises(e.CommandInvalid, match="only you can change"):
                 await hub.ring.rotate()
             changed = await hub.ring.rotate(format_key(second))
             assert (changed.old, changed.new) == (first.id, second.id)
@@ -356,7 +348,7 @@ def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path: P
             assert set(await hub.openers()) == {first.id, second.id}
             changed = await hub.ring.rotate(format_key(third))
             assert changed.withdrawn == second.id
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             async with opened(tmp_path, given=second):
                 pass
         async with opened(tmp_path, given=third) as hub:
@@ -371,7 +363,7 @@ def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with opened(tmp_path, given=first) as hub:
-            with pytest.raises(CommandInvalid, match="nothing to cancel"):
+            with pytest.raises(e.CommandInvalid, match="nothing to cancel"):
                 await hub.ring.cancel()
             await hub.ring.rotate(format_key(second))
             assert await hub.ring.cancel() == second.id
@@ -400,7 +392,7 @@ def test_wrong_arguments_are_refused_and_change_nothing(
         async with opened(tmp_path) as hub:
             old = hub.key()
             dispatcher = Dispatcher(Services(key_ring=hub.ring))
-            with pytest.raises((CommandInvalid, ArgumentInvalid)):
+            with pytest.raises((e.CommandInvalid, e.ArgumentInvalid)):
                 await dispatcher.perform(row, arguments, Caller(operator=True))
             assert hub.key().id == old.id
             assert await hub.openers() == (old.id,)

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from folkmoot.app import Hub
 from folkmoot.cluster.forwarding import ForwardedRequest, Marks, encode
-from folkmoot.core.errors import StoreOverloaded
+from folkmoot.core import errors as e
 from folkmoot.core.events import EXCESS, OF_ONE_NODE, subject
 from folkmoot.core.ports import NodeHome
 from folkmoot.transports.address import Addresses
@@ -787,7 +787,7 @@ def test_counts_that_the_database_did_not_take_are_told_again(tmp_path: Path) ->
                 nonlocal asked
                 asked += 1
                 if asked <= 2:
-                    raise StoreOverloaded("full")
+                    raise e.StoreOverloaded("full")
                 return await report(key, number)
 
             shared.report = fail_once  # type: ignore[method-assign]

@@ -20,8 +20,8 @@ from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_place
 from folkmoot.cli.operator import ask_socket
 from folkmoot.cli.serve import hub_report, readiness
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import BackendFailed, BackendUnavailable
 from folkmoot.core.ports import NodeHome
 from folkmoot.core.session import Era
 from folkmoot.datafolder import Paths
@@ -163,7 +163,7 @@ def test_one_node_links_it_and_all_of_them_use_it(tmp_path: Path) -> None:
             )
 
             async def other() -> bool:
-                with suppress(BackendUnavailable, BackendFailed):
+                with suppress(e.BackendUnavailable, e.BackendFailed):
                     return await pid(there[1]) != before
                 return False
 
@@ -499,7 +499,7 @@ def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_path: 
                 )
                 await told.until(bool)
                 process.signal(signal.SIGKILL)
-                with pytest.raises(BackendFailed, match="may or may not have been done"):
+                with pytest.raises(e.BackendFailed, match="may or may not have been done"):
                     await calling
                 await soon(lambda: _true(there[0].is_home))
                 await there.up(0)
@@ -518,13 +518,13 @@ def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(tmp_path: Pa
             lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
             lease._lease.ended()
             assert not there[0].is_here
-            with pytest.raises(BackendUnavailable):
+            with pytest.raises(e.BackendUnavailable):
                 await there[0].request_here(call("echo"))
             async with there.hubs[0].store._pool.acquire() as connection:  # type: ignore[attr-defined]
                 await lease.renew(connection)
 
             async def anew() -> bool:
-                with suppress(BackendUnavailable, BackendFailed):
+                with suppress(e.BackendUnavailable, e.BackendFailed):
                     return await pid(there[1]) != before
                 return False
 
@@ -550,7 +550,7 @@ def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
             async with (await node(tmp_path, 1, wanted, LEASE_SECONDS)).running() as hub:
                 backend = hub.behind.fleet.backends["demo"]
                 await soon(lambda: _true(backend.state is BackendState.DOWN))
-                with pytest.raises(BackendUnavailable) as refused:
+                with pytest.raises(e.BackendUnavailable) as refused:
                     await backend.request(call("echo"))
                 assert "The node that links it does not answer." in refused.value.message
                 assert "127.0.0.1" not in refused.value.message

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot import storage
-from folkmoot.core.errors import DatabaseInUse
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from tests import postgres
 from tests.harness import run
@@ -71,7 +71,7 @@ def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
         killed, again = await start(), await start()
         folder.rename(tmp_path / "of-another-machine")
         folder.mkdir()
-        with pytest.raises(DatabaseInUse):
+        with pytest.raises(e.DatabaseInUse):
             await start()
         await again.ready()
         await killed.close()

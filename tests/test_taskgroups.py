@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from folkmoot.core.errors import TapeUnwritable
+from folkmoot.core import errors as e
 from folkmoot.taskgroups import aside
 from tests.harness import run
 
@@ -25,9 +25,9 @@ def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them() -> None:
             async with aside() as beside:
                 beside.run(wait())
                 await asyncio.sleep(0)
-                raise TapeUnwritable("The disk is full.")
+                raise e.TapeUnwritable("The disk is full.")
 
-        with pytest.raises(TapeUnwritable, match="The disk is full"):
+        with pytest.raises(e.TapeUnwritable, match="The disk is full"):
             await fail()
         assert ended.is_set()
 

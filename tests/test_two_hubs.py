@@ -17,7 +17,7 @@ import pytest
 from folkmoot.app import Hub
 from folkmoot.bus import MemoryBus
 from folkmoot.cli.operator import ask_socket
-from folkmoot.core.errors import DatabaseUnreachable
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
 from folkmoot.rooms.spec import read_patch
 from folkmoot.store import SqliteStore
@@ -251,7 +251,7 @@ def test_a_tool_that_is_accepted_while_the_other_hub_cannot_read_is_offered_ther
                 nonlocal failures
                 if failures < 2:
                     failures += 1
-                    raise DatabaseUnreachable("It is away.")
+                    raise e.DatabaseUnreachable("It is away.")
                 return await judge(*given, **how)
 
             monkeypatch.setattr(second, "judge", fail_twice)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import RoomNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.gateway.model import Inventory
 from folkmoot.rooms.spec import read_patch
@@ -207,7 +207,7 @@ def test_a_room_that_its_owner_changes_or_removes_is_so_in_the_other(tmp_path: P
                 await hubs.first.rooms.delete(owner, ROOM)
                 with pytest.raises(Closed):
                     await seat.kind("never")
-            with pytest.raises(RoomNotFound):
+            with pytest.raises(e.RoomNotFound):
                 await hubs.second.rooms.get(owner, ROOM)
 
     run(main())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import KeyMismatch, SealBroken
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Row, Tx
 from folkmoot.keys import MasterKey
 from folkmoot.store import SqliteStore
@@ -59,7 +59,7 @@ def test_the_same_thing_is_sealed_differently_each_time() -> None:
     ("purpose", "row"), [("subject", "other"), ("body", "row"), ("subjectr", "ow")]
 )
 def test_what_is_moved_to_another_place_does_not_open(purpose: str, row: str) -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(e.SealBroken):
         VAULT.open(purpose, row, VAULT.seal("subject", "row", b"hello"))
 
 
@@ -69,14 +69,14 @@ def test_what_was_changed_does_not_open_and_the_error_tells_nothing_of_it() -> N
     for place in range(len(raw)):
         changed = raw.copy()
         changed[place] ^= 1
-        with pytest.raises(SealBroken) as caught:
+        with pytest.raises(e.SealBroken) as caught:
             VAULT.open("subject", "row", base64.b64encode(changed).decode())
         assert "hello" not in caught.value.message
 
 
 @pytest.mark.parametrize("sealed", ["", "AAAA", "not base64", "\N{SNOWMAN}", "A" * 31, "=" * 64])
 def test_what_was_never_sealed_does_not_open(sealed: str) -> None:
-    with pytest.raises(SealBroken):
+    with pytest.raises(e.SealBroken):
         VAULT.open("subject", "row", sealed)
 
 
@@ -87,7 +87,7 @@ def test_what_is_sealed_has_one_spelling() -> None:
     for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/":
         other = letters[:-1] + last + "=" * (len(sealed) - len(letters))
         if other != sealed:
-            with pytest.raises(SealBroken):
+            with pytest.raises(e.SealBroken):
                 VAULT.open("subject", "row", other)
 
 
@@ -114,7 +114,7 @@ def test_another_master_key_opens_nothing_and_changes_nothing(tmp_path: Path) ->
     async def body(store: SqliteStore) -> None:
         await Vault.load(store, OLD)
         before = await store.read(wraps)
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             await Vault.load(store, NEW)
         assert await store.read(wraps) == before
 
@@ -124,7 +124,7 @@ def test_another_master_key_opens_nothing_and_changes_nothing(tmp_path: Path) ->
 def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(tmp_path: Path) -> None:
     async def body(store: SqliteStore) -> None:
         await store.write(lambda tx: put(tx, MASTER_KEY_ID, OLD.id))
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             await Vault.load(store, NEW)
         assert (await Vault.load(store, OLD)).master_id == OLD.id
 
@@ -141,7 +141,7 @@ def test_a_wrapped_key_that_was_changed_is_refused(tmp_path: Path) -> None:
     async def body(store: SqliteStore) -> None:
         await Vault.load(store, OLD)
         await store.write(spoil)
-        with pytest.raises(SealBroken):
+        with pytest.raises(e.SealBroken):
             await Vault.load(store, OLD)
 
     with_store(tmp_path, body)
@@ -157,7 +157,7 @@ def test_the_master_key_is_changed_while_the_vault_is_in_use(tmp_path: Path) -> 
         assert vault.open("subject", "row", sealed) == b"hello"
         assert vault.master_id == NEW.id
         assert (await Vault.load(store, NEW)).open("subject", "row", sealed) == b"hello"
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             await Vault.load(store, OLD)
 
     with_store(tmp_path, body)
@@ -174,7 +174,7 @@ def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
         await vault.admit(store, NEW)
         assert (await Vault.load(store, found)).open("subject", "row", sealed) == b"hello"
         assert [row[0] for row in await store.read(wraps)] == [f"data_key.{found.id}"]
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             await Vault.load(store, lost)
 
     with_store(tmp_path, body)
@@ -184,7 +184,7 @@ def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
 def test_no_key_is_settled_on_that_was_not_admitted(tmp_path: Path) -> None:
     async def body(store: SqliteStore) -> None:
         vault = await Vault.load(store, OLD)
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             await vault.settle_on(store, NEW)
         assert vault.master_id == OLD.id
         await Vault.load(store, OLD)
@@ -204,7 +204,7 @@ def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(tmp_path: Pa
         ended = await Vault.load(store, NEW)
         assert (ended.master_id, ended.awaited_id) == (NEW.id, None)
         assert ended.open("subject", "row", sealed) == b"hello"
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             await Vault.load(store, OLD)
 
     with_store(tmp_path, body)
@@ -217,7 +217,7 @@ def test_a_key_that_is_withdrawn_opens_nothing_any_more(tmp_path: Path) -> None:
         await vault.admit(store, NEW, awaited=True)
         await vault.withdraw(store)
         assert vault.awaited_id is None
-        with pytest.raises(KeyMismatch) as caught:
+        with pytest.raises(e.KeyMismatch) as caught:
             await Vault.load(store, NEW)
         assert caught.value.data == {"key_id": NEW.id, "recorded": OLD.id}
         assert (await Vault.load(store, OLD)).awaited_id is None
@@ -239,7 +239,7 @@ def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
         ids = [row[0] for row in await store.read(wraps)]
         assert ids == sorted([f"data_key.{OLD.id}", f"data_key.{NEW.id}"])
         assert vault.awaited_id == (NEW.id if awaited else None)
-        with pytest.raises(KeyMismatch):
+        with pytest.raises(e.KeyMismatch):
             await Vault.load(store, third)
 
     with_store(tmp_path, body)

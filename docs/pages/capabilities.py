@@ -8,8 +8,8 @@ from typing import Any, Final
 from docs.pages.errors import sentence
 from docs.pages.markdown import code, table
 from folkmoot.core import capability, glob, policy
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import ERRORS, CapabilityError
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import (
     MAX_CACHED_VERDICTS,
@@ -105,8 +105,8 @@ def refusals() -> str:
     """What is wrong with a capability."""
     rows = (
         [code(name), sentence(error)]
-        for name, error in ERRORS.items()
-        if issubclass(error, CapabilityError)
+        for name, error in e.ERRORS.items()
+        if issubclass(error, e.CapabilityError)
     )
     return table(["Code", "Meaning"], rows)
 

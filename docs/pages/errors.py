@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from docs.pages.markdown import document, table
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS
-from folkmoot.core.errors import ERRORS, FolkmootError
 
 INTRODUCTION = """\
 Every error has a code that does not change. The same error is told in the form of the transport it
@@ -23,8 +23,8 @@ HEAD = ["Code", "Meaning", "JSON-RPC", "HTTP", "Close"]
 
 def page() -> str:
     """The whole page."""
-    families: dict[type[FolkmootError], list[type[FolkmootError]]] = {}
-    for error in ERRORS.values():
+    families: dict[type[e.FolkmootError], list[type[e.FolkmootError]]] = {}
+    for error in e.ERRORS.values():
         families.setdefault(family(error), []).append(error)
     parts = []
     for root, members in families.items():
@@ -33,18 +33,18 @@ def page() -> str:
     return document("# Errors", INTRODUCTION, *parts, CLOSE, table(["Code", "Meaning"], closes))
 
 
-def family(error: type[FolkmootError]) -> type[FolkmootError]:
+def family(error: type[e.FolkmootError]) -> type[e.FolkmootError]:
     """The branch of the tree an error grows on: its ancestor just below the root."""
     line = error.__mro__
-    return line[line.index(FolkmootError) - 1]
+    return line[line.index(e.FolkmootError) - 1]
 
 
-def row(error: type[FolkmootError]) -> list[str]:
+def row(error: type[e.FolkmootError]) -> list[str]:
     """One error in all its forms."""
     forms = [str(error.jsonrpc), str(error.http), str(error.close.value)]
     return [f"`{error.code}`", sentence(error), *forms]
 
 
-def sentence(error: type[FolkmootError]) -> str:
+def sentence(error: type[e.FolkmootError]) -> str:
     """What the class says of itself, on one line."""
     return " ".join((error.__doc__ or "").split())

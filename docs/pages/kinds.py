@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from docs.pages.errors import sentence
 from docs.pages.markdown import code, table
 from folkmoot.core import chat, kindcheck, kinds
-from folkmoot.core.errors import ERRORS, KindError
+from folkmoot.core import errors as e
 from folkmoot.core.limits import MAX_CONTEXT_BYTES, MAX_KIND_BYTES, MAX_KIND_NAME, MAX_METHOD
 
 PLACES: Final = {
@@ -31,11 +31,11 @@ class Wrong(NamedTuple):
     to: tuple[str, ...] = ("files",)
     correlation_id: tuple[str, ...] = ()
 
-    def refusal(self) -> KindError:
+    def refusal(self) -> e.KindError:
         """The error that refuses it."""
         try:
             kindcheck.check(kinds.parse(self.kind), self.payload, self.to, self.correlation_id)
-        except KindError as error:
+        except e.KindError as error:
             return error
         raise AssertionError(f"{self.kind} is not refused")
 
@@ -132,8 +132,8 @@ def refusals() -> str:
     """Each way to be wrong, with a message that is wrong in that way."""
     shown = {wrong.refusal().code: (wrong.kind, why) for wrong, why in WRONG}
     rows = []
-    for name, error in ERRORS.items():
-        if issubclass(error, KindError):
+    for name, error in e.ERRORS.items():
+        if issubclass(error, e.KindError):
             kind, why = shown[name]
             example = kind if len(kind) <= 40 else kind[:36] + "…"
             rows.append([code(name), sentence(error), f"{code(example)}: {why}"])

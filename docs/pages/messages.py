@@ -10,8 +10,8 @@ import msgspec
 
 from docs.pages.errors import sentence
 from docs.pages.markdown import code, table
+from folkmoot.core import errors as e
 from folkmoot.core import mcpx
-from folkmoot.core.errors import ERRORS, MessageError
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import decode_message
 from folkmoot.core.strict import DEFAULT_LIMITS, decode
@@ -95,17 +95,17 @@ def refusals() -> str:
             shown.setdefault(refusal(read, raw).code, []).append(what)
     rows = (
         [code(name), sentence(error), ", ".join(shown[name])]
-        for name, error in ERRORS.items()
-        if issubclass(error, MessageError)
+        for name, error in e.ERRORS.items()
+        if issubclass(error, e.MessageError)
     )
     return table(["Code", "Meaning", "For example"], rows)
 
 
-def refusal(read: Callable[[bytes], object], raw: bytes) -> MessageError:
+def refusal(read: Callable[[bytes], object], raw: bytes) -> e.MessageError:
     """The error that refuses the bytes."""
     try:
         read(raw)
-    except MessageError as error:
+    except e.MessageError as error:
         return error
     raise AssertionError(f"{raw[:80]!r} is not refused")
 

@@ -22,7 +22,7 @@ from folkmoot import __version__
 from folkmoot.audit import AuditTable
 from folkmoot.bounds import body_bounds, link_limits
 from folkmoot.composition import HubServices
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.ports import NodeHome
 from folkmoot.datafolder import DataFolder
 from folkmoot.gateway.history import BOUNDS as BACKEND_BOUNDS
@@ -156,7 +156,7 @@ class Hub(HubServices):
         await self.behind.fleet.hand_over()
         try:
             await self.store.room_owners.drained()
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning("others do not know that this node is drained: %s", error.message)
         logger.info("drained: other nodes have the rooms and links")
 
@@ -370,7 +370,7 @@ def single_cause() -> Iterator[None]:
         yield
     except BaseExceptionGroup as group:
         causes = list(leaves(group))
-        ours = (cause for cause in causes if isinstance(cause, FolkmootError))
+        ours = (cause for cause in causes if isinstance(cause, e.FolkmootError))
         cause = next(ours, causes[0])
         for other in causes:
             if other is not cause:

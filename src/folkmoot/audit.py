@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.events import ACCOUNTS, AUDIT
 from folkmoot.core.events import about as about_of
 from folkmoot.ratelimits import MINUTE
@@ -153,7 +153,9 @@ def by_operator(
     return Line(action, by.handle, about, by.id, detail, at)
 
 
-def record_refusal(principal: Principal, about: str, error: FolkmootError, room: str = "") -> None:
+def record_refusal(
+    principal: Principal, about: str, error: e.FolkmootError, room: str = ""
+) -> None:
     """Have in the log what policy refused an account; what is refused to nobody is not."""
     if principal.account_id:
         extra = {
@@ -488,7 +490,7 @@ class AuditTable(logging.Handler):
         try:
             # Whoever is cancelled meanwhile has taken the rows off the queue already.
             await uninterrupted(self._store.write(lambda tx: insert(tx, rows)))
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self._lost += len(rows)
             logger.warning("audit lines were not stored", extra={"why": error.code})
 
@@ -505,7 +507,7 @@ class AuditTable(logging.Handler):
             last = await self._store.read(lambda tx: beyond(tx, self._keep_lines), long=True)
             while await self._store.write(lambda tx: prune(tx, before, last)):
                 pass
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             # The lines stay a while longer; the next look tries again.
             logger.warning("old audit lines were not removed", extra={"why": error.code})
 

@@ -16,7 +16,7 @@ from folkmoot.accounts import Accounts, SessionTimes
 from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.bus import make_bus
 from folkmoot.cluster.forwarding import Marks
-from folkmoot.core.errors import BusUnreachable, NodeDraining, StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.events import OF_ONE_NODE
 from folkmoot.datafolder import DataFolder
 from folkmoot.datafolder.proxies import LocalProxies, recorded
@@ -164,12 +164,12 @@ class HubServices:
         If none does, whoever balances load must not take all of them away: most goes on without.
         """
         if self.rooms.is_alone:
-            raise BusUnreachable("Other nodes reach the bus, and this one does not.")
+            raise e.BusUnreachable("Other nodes reach the bus, and this one does not.")
 
     async def _check_accepting(self) -> None:
         """Raise if this node is being drained."""
         if self._is_draining:
-            raise NodeDraining("This node is being drained.")
+            raise e.NodeDraining("This node is being drained.")
 
     async def _open_quotas(self, folder: DataFolder) -> None:
         self.quotas = Quotas(self.settings.quotas, disk=Disk(folder.paths.folder, self.clock))
@@ -203,7 +203,7 @@ class HubServices:
         """Read now and then how much is used, for what is removed is not followed."""
         while True:
             await asyncio.sleep(QUOTA_SECONDS)
-            with contextlib.suppress(StoreError):
+            with contextlib.suppress(e.StoreError):
                 await self.quotas.refresh(self.store)
 
     def _open_mail(self, vault: Vault) -> None:
@@ -382,7 +382,7 @@ class HubServices:
         """How many accounts there are, or were when the database last answered."""
         # That the database fails is for `/health/ready` to tell; `/health` tells that we run.
         # A database at a server is waited for much longer than those wait who ask for `/health`.
-        with contextlib.suppress(StoreError, TimeoutError):
+        with contextlib.suppress(e.StoreError, TimeoutError):
             async with asyncio.timeout(HEALTH_COUNT_SECONDS):
                 self._users = await self.accounts.count()
         return self._users

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from folkmoot import decisions
 from folkmoot.accounts import Account, Accounts
-from folkmoot.core.errors import ExportFailed, UserNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.mail import Mail, Thread
 from folkmoot.rooms import queries, queries_members, queries_messages
@@ -62,13 +62,17 @@ class Exporter:
         try:
             part, name = await asyncio.to_thread(new_part, target, overwrite=overwrite)
         except OSError as error:
-            raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from error
+            raise e.ExportFailed(
+                f"{target}: {(error.strerror or 'unwritable').lower()}."
+            ) from error
         try:
             with part:
                 written = await self._write(account, part, told or (lambda _done, _of: None))
             await asyncio.to_thread(name.replace, target)
         except OSError as error:
-            raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from error
+            raise e.ExportFailed(
+                f"{target}: {(error.strerror or 'unwritable').lower()}."
+            ) from error
         finally:
             with suppress(OSError):
                 name.unlink()
@@ -86,7 +90,9 @@ class Exporter:
                 file.close()
                 raise
         except OSError as error:
-            raise ExportFailed(f"The copy: {(error.strerror or 'unwritable').lower()}.") from error
+            raise e.ExportFailed(
+                f"The copy: {(error.strerror or 'unwritable').lower()}."
+            ) from error
         return file, size
 
     async def _write(self, account: Account, part: BinaryIO, told: Told) -> Exported:
@@ -105,7 +111,7 @@ class Exporter:
         """The file piece by piece, with the conversations done, their number and the messages."""
         belongings = await self._accounts.belongings(account.id)
         if belongings is None:
-            raise UserNotFound
+            raise e.UserNotFound
         head = {
             "format": FORMAT,
             "exported_at": int(self._clock.now()),
@@ -158,7 +164,7 @@ class Exporter:
 def new_part(target: Path, *, overwrite: bool) -> tuple[BinaryIO, Path]:
     """A new file beside the target that its owner alone can read."""
     if target.exists() and not overwrite:
-        raise ExportFailed(f"{target}: already exists.")
+        raise e.ExportFailed(f"{target}: already exists.")
     handle, name = mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     return os.fdopen(handle, "wb"), Path(name)
 

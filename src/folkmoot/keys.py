@@ -16,7 +16,7 @@ from collections.abc import Collection
 from hashlib import sha256
 from pathlib import Path
 
-from folkmoot.core.errors import KeyMismatch, KeyUnusable
+from folkmoot.core import errors as e
 
 KEY_VARIABLE = "FOLKMOOT_MASTER_KEY"
 KEY_BYTES = 32
@@ -35,7 +35,7 @@ class MasterKey:
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != KEY_BYTES:
-            raise KeyUnusable(f"A master key has {KEY_BYTES} bytes.")
+            raise e.KeyUnusable(f"A master key has {KEY_BYTES} bytes.")
         self._secret = secret
         self.id = sha256(ID_LABEL + secret).hexdigest()[:ID_CHARACTERS]
 
@@ -58,9 +58,9 @@ def parse_key(text: str, source: str) -> MasterKey:
     if BASE64URL.fullmatch(text):
         try:
             return MasterKey(base64.urlsafe_b64decode(text.rstrip("=") + "="))
-        except (binascii.Error, KeyUnusable):
+        except (binascii.Error, e.KeyUnusable):
             pass
-    raise KeyUnusable(
+    raise e.KeyUnusable(
         f"{source}: is not a master key; it must be 32 bytes as base64url or hexadecimal digits."
     )
 
@@ -91,7 +91,7 @@ def find_key(file: Path, *, given: str | None, database_exists: bool) -> MasterK
     if os.path.lexists(file):
         return read_key(file)
     if database_exists:
-        raise KeyUnusable(
+        raise e.KeyUnusable(
             f"{file}: is missing, and the database beside it cannot be read without its key. "
             f"Put the key back, or give it as {KEY_VARIABLE}."
         )
@@ -105,12 +105,12 @@ def read_key(file: Path) -> MasterKey:
         with os.fdopen(descriptor, "rb") as opened:
             mode = os.fstat(opened.fileno()).st_mode
             if not stat.S_ISREG(mode):
-                raise KeyUnusable(f"{file}: is not a file.")
+                raise e.KeyUnusable(f"{file}: is not a file.")
             if stat.S_IMODE(mode) & 0o077:
-                raise KeyUnusable(f"{file}: other users can read it. Run: chmod 600 {file}")
+                raise e.KeyUnusable(f"{file}: other users can read it. Run: chmod 600 {file}")
             content = opened.read(MAX_FILE)
     except OSError as error:
-        raise KeyUnusable(f"{file}: cannot be read: {error.strerror}.") from error
+        raise e.KeyUnusable(f"{file}: cannot be read: {error.strerror}.") from error
     return parse_key(content.decode("ascii", errors="replace"), str(file))
 
 
@@ -133,7 +133,7 @@ def make_key(file: Path) -> MasterKey:
     except FileExistsError:
         return read_key(file)
     except OSError as error:
-        raise KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
+        raise e.KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
     return key
 
 
@@ -142,14 +142,14 @@ def put_key(file: Path, key: MasterKey) -> None:
     try:
         write_key(file, key)
     except FileExistsError as error:
-        raise KeyUnusable(f"{file}: already exists.") from error
+        raise e.KeyUnusable(f"{file}: already exists.") from error
     except OSError as error:
-        raise KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
+        raise e.KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
     try:
         sync_folder(file.parent)
     except OSError as error:
         file.unlink(missing_ok=True)
-        raise KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
+        raise e.KeyUnusable(f"{file}: cannot be created: {error.strerror}.") from error
 
 
 class Replacement:
@@ -157,7 +157,7 @@ class Replacement:
 
     def __init__(self, file: Path, key: MasterKey) -> None:
         if file.is_symlink():
-            raise KeyUnusable(
+            raise e.KeyUnusable(
                 f"{file}: is a link, so it is not replaced. Put the key file itself here."
             )
         self._file = file
@@ -185,8 +185,8 @@ class Replacement:
         """Leave nothing behind that was not published."""
         self._part.unlink(missing_ok=True)
 
-    def _failed(self, error: OSError) -> KeyUnusable:
-        return KeyUnusable(f"{self._file}: cannot be replaced: {error.strerror}.")
+    def _failed(self, error: OSError) -> e.KeyUnusable:
+        return e.KeyUnusable(f"{self._file}: cannot be replaced: {error.strerror}.")
 
 
 def part_of(file: Path) -> Path:
@@ -220,7 +220,7 @@ def check_key(key: MasterKey, known: Collection[str]) -> None:
     """Refuse a key that is none of those a database is known to open with, by their ids."""
     if key.id not in known:
         recorded = " or ".join(known)
-        raise KeyMismatch(
+        raise e.KeyMismatch(
             f"The master key {key.id} is not the one that opens this database ({recorded}).",
             key_id=key.id,
             recorded=recorded,

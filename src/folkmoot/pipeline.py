@@ -34,9 +34,9 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor, FolkmootError, PolicyError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import ALLOWED, Principal, Verdict, decide
 from folkmoot.core.ports import Admitted, Clock, Service
@@ -55,9 +55,9 @@ Policy: TypeAlias = Callable[[Principal, Rights, Any], Verdict]
 """Judges a message by who sent it and what they may do."""
 Stopped: TypeAlias = Callable[[MessageEnvelope[Any], Ruling], Any]
 """Answers a message that an interceptor stopped, or raises its error."""
-Refused: TypeAlias = Callable[[MessageEnvelope[Any], Principal, PolicyError], FolkmootError]
+Refused: TypeAlias = Callable[[MessageEnvelope[Any], Principal, e.PolicyError], e.FolkmootError]
 """Notes what policy refused; answers what its sender is told."""
-Aside: TypeAlias = Callable[[Callable[[], Awaitable[Any]]], FolkmootError | None]
+Aside: TypeAlias = Callable[[Callable[[], Awaitable[Any]]], e.FolkmootError | None]
 """Given the rest of a waiting message's way, to be run beside the others; an error refuses it."""
 
 
@@ -139,7 +139,7 @@ def checked(envelope: MessageEnvelope[Any], ruling: Ruling) -> Ruling:
         return ruling
     try:
         left = settled(envelope.message, ruling.envelope.message)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return msgspec.structs.replace(ruling, verdict=Block(error))
     return msgspec.structs.replace(ruling, envelope=envelope.with_message(left))
 
@@ -171,8 +171,8 @@ def judged_by_the_service(_: Principal, __: Rights, ___: Any) -> Verdict:
     return ALLOWED
 
 
-def error_of(ruling: Ruling) -> FolkmootError:
+def error_of(ruling: Ruling) -> e.FolkmootError:
     """What the sender of a message is told that was stopped; nobody answers in our place."""
     if isinstance(ruling.verdict, Block):
         return ruling.verdict.error
-    return BlockedByInterceptor(f"{ruling.by} answers in the hub's place, which it may not.")
+    return e.BlockedByInterceptor(f"{ruling.by} answers in the hub's place, which it may not.")

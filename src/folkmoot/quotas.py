@@ -16,7 +16,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from folkmoot.core.errors import QuotaExceeded
+from folkmoot.core import errors as e
 from folkmoot.settings.sections import QuotaSettings
 
 if TYPE_CHECKING:
@@ -175,12 +175,12 @@ class Quotas:
         if limit and used > limit:
             raise self.exceeded(quota, used, limit)
 
-    def exceeded(self, quota: str, used: int, limit: int) -> QuotaExceeded:
+    def exceeded(self, quota: str, used: int, limit: int) -> e.QuotaExceeded:
         """The error that says which quota is used up, and what to do."""
         setting = "room_bytes_per_account" if quota == "owned_bytes" else quota
         self.refused[setting] += 1
         sentence = SENTENCES[quota].format(used=shown(quota, used), limit=shown(quota, limit))
-        return QuotaExceeded(sentence, quota=setting, limit=limit, used=used)
+        return e.QuotaExceeded(sentence, quota=setting, limit=limit, used=used)
 
     def check_disk(self) -> None:
         """Refuse to store anything new while the disk is nearly full."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import FolkmootError, RateLimited, StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.limits import MAX_RATE_KEYS
 from folkmoot.core.tokenbuckets import ROUNDING, Bucket, TokenBuckets
 
@@ -111,12 +111,12 @@ class RateLimits:
             return
         try:
             await self.shared.give_back(f"{name} {key}")
-        except StoreError as error:
+        except e.StoreError as error:
             logger.warning("a rate was counted once too often", extra={"why": error.code})
 
     @asynccontextmanager
     async def guessing(
-        self, name: str, key: str, wrong: type[FolkmootError]
+        self, name: str, key: str, wrong: type[e.FolkmootError]
     ) -> AsyncIterator[None]:
         """Around an attempt that counts only if it fails with this error."""
         # Counted before, so that attempts at the same moment cannot all pass below the limit.
@@ -170,7 +170,7 @@ class RateLimits:
         try:
             await store.write(write)
             self._stored = text
-        except StoreError as error:
+        except e.StoreError as error:
             logger.warning("the counts of rate limits are not stored", extra={"why": error.code})
 
     async def run(self, store: Store) -> None:
@@ -252,12 +252,12 @@ def hashed(key: str) -> str:
     return blake2b(key.encode(), digest_size=8).hexdigest()
 
 
-def rate_limited(sentence: str, wait: float, setting: str = "") -> RateLimited:
+def rate_limited(sentence: str, wait: float, setting: str = "") -> e.RateLimited:
     """The error that says what is too much and when to try again; its data names the setting."""
     seconds = max(1, math.ceil(wait - ROUNDING))
     named = {"setting": setting} if setting else {}
     told = f"{sentence} Try again in {in_words(seconds)}."
-    return RateLimited(told, retry_after=seconds, **named)
+    return e.RateLimited(told, retry_after=seconds, **named)
 
 
 def in_words(seconds: int) -> str:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from folkmoot.core.errors import CommandFailed, CommandInvalid, FolkmootError, KeyUnusable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Database
 from folkmoot.keys import (
     KEY_VARIABLE,
@@ -89,7 +89,7 @@ class KeyRing:
     async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
         if self._busy:
             work.close()
-            raise CommandFailed("The master key is already being rotated. Try again later.")
+            raise e.CommandFailed("The master key is already being rotated. Try again later.")
         self._busy = True
         try:
             return await uninterrupted(work, log_failure)
@@ -101,7 +101,7 @@ class KeyRing:
         redactor.hide(*spellings(fresh), new or "")
         current = await asyncio.to_thread(self._find)
         if fresh.id == current.id:
-            raise CommandInvalid(f"The new master key is already in use ({current.id}).")
+            raise e.CommandInvalid(f"The new master key is already in use ({current.id}).")
         # A change that was cut short while the hub ran on ends here.
         await self._vault.settle_on(self._store, current)
         withdrawn = self._vault.awaited_id
@@ -112,7 +112,7 @@ class KeyRing:
                 keep = kept_beside(self._file, current)
             await self._replace(current, fresh, keep)
         elif new is None:
-            raise CommandInvalid(
+            raise e.CommandInvalid(
                 f"The master key comes from {KEY_VARIABLE}, which only you can change: have the "
                 "new one put into a file with --to, or give it with --from."
             )
@@ -144,8 +144,8 @@ class KeyRing:
             # Nor may the old one be forgotten while a power cut could bring it back.
             await asyncio.to_thread(replacement.sync)
             await self._vault.settle_on(self._store, fresh)
-        except FolkmootError as error:
-            raise CommandFailed(
+        except e.FolkmootError as error:
+            raise e.CommandFailed(
                 f"The new master key ({fresh.id}) is in place, and the old one ({current.id}) "
                 f"still opens the database; the next start ends the change. {error.message}"
             ) from error
@@ -165,16 +165,16 @@ class KeyRing:
             await self._vault.admit(self._store, fresh, awaited=awaited)
             await self._store.sync()
             yield
-        except FolkmootError:
+        except e.FolkmootError:
             # Where the disk refuses this too, the next start or the next change does it.
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 await self._vault.withdraw(self._store)
             raise
 
     async def _cancel(self) -> str:
         awaited = self._vault.awaited_id
         if awaited is None:
-            raise CommandInvalid("No rotation is pending, so there is nothing to cancel.")
+            raise e.CommandInvalid("No rotation is pending, so there is nothing to cancel.")
         await self._vault.withdraw(self._store)
         logger.info("the pending master key rotation was cancelled", extra={"new_id": awaited})
         return awaited
@@ -189,7 +189,7 @@ def keep_old(file: Path, key: MasterKey) -> bool:
     """Keep a key in a file, and answer whether it was not there yet."""
     try:
         put_key(file, key)
-    except KeyUnusable:
+    except e.KeyUnusable:
         # A change that was cut short may have left it.
         if not holds(file, key):
             raise
@@ -201,7 +201,7 @@ def holds(file: Path, key: MasterKey) -> bool:
     """Whether a file contains this key."""
     try:
         return read_key(file).id == key.id
-    except KeyUnusable:
+    except e.KeyUnusable:
         return False
 
 

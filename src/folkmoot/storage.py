@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from folkmoot import __version__
 from folkmoot.clock import ServerClock, SystemClock
-from folkmoot.core.errors import KeyUnusable, LeaseOver, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
 from folkmoot.store import inspect_database, look_up, open_database
 
@@ -39,7 +39,7 @@ MISSING = "store.url needs the package asyncpg. Run: pip install 'folkmoot[postg
 def require_driver() -> None:
     """Raise what to install, where the package for databases at servers is missing."""
     if find_spec("asyncpg") is None:
-        raise SettingsError(MISSING)
+        raise e.SettingsError(MISSING)
 
 
 def is_networked(settings: Settings) -> bool:
@@ -79,7 +79,7 @@ async def open_store(
     try:
         from folkmoot.store.postgres import HubNode, PostgresStore
     except ModuleNotFoundError as error:
-        raise SettingsError(MISSING) from error
+        raise e.SettingsError(MISSING) from error
     node = HubNode(
         node_name(paths),
         secrets.token_hex(8) if shared is None else shared.node,
@@ -116,7 +116,7 @@ async def compare_settings(store: Database) -> None:
 async def check_lease(owners: RoomOwners) -> None:
     """Raise unless this node has its lease."""
     if not owners.lease()():
-        raise LeaseOver("The lease at the database is over.")
+        raise e.LeaseOver("The lease at the database is over.")
 
 
 def inspect(settings: Settings, paths: Paths) -> DatabaseInfo | None:
@@ -174,7 +174,7 @@ def open_master_key(settings: Settings, paths: Paths) -> MasterKey:
         return load_master_key(paths.master_key, given=given, database_exists=exists)
     key = find_key(paths.master_key, given=given, database_exists=False)
     if key is None:
-        raise KeyUnusable(
+        raise e.KeyUnusable(
             f"{paths.master_key}: is missing. Hubs of one database share one master key: copy it "
             f"from another, or give it as {KEY_VARIABLE}. For a new database create one: "
             "folkmoot keys create"

@@ -23,7 +23,7 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
-from folkmoot.core.errors import KeyMismatch, SealBroken
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Store, Tx, Unit
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class SealedIds(Generic[T]):
         padded = id_.translate(FROM_URL) + "=" * (-len(id_) % 4)
         try:
             return self._decode(self._sealer.open(self._purpose, row, padded))
-        except (SealBroken, msgspec.DecodeError):
+        except (e.SealBroken, msgspec.DecodeError):
             return None
 
 
@@ -222,9 +222,9 @@ async def hold(tx: Tx, settled: str | None = None) -> None:
         raise mismatch(settled, recorded)
 
 
-def mismatch(key_id: str, recorded: str | None) -> KeyMismatch:
+def mismatch(key_id: str, recorded: str | None) -> e.KeyMismatch:
     """What is said of a master key that is not the database's."""
-    return KeyMismatch(
+    return e.KeyMismatch(
         f"The master key {key_id} is not the one that opens this database ({recorded}).",
         key_id=key_id,
         recorded=recorded,
@@ -311,7 +311,7 @@ def open_sealed(key: bytes, purpose: str, row: str, sealed: str) -> bytes:
         )
     # Whatever is wrong with it, the answer is the same; its content goes into no error.
     except (CryptoError, binascii.Error, UnicodeEncodeError, ValueError, TypeError):
-        raise SealBroken(
+        raise e.SealBroken(
             f"A {purpose} in the database cannot be opened: it was changed, or is not in its place."
         ) from None
 

@@ -11,12 +11,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.accounts.limits import MAX_LABEL, MAX_TOKEN_SECONDS
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    CredentialNotFound,
-    QuotaExceeded,
-    TokenInvalid,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Event
 from folkmoot.quotas import Quotas
 from folkmoot.settings.sections import QuotaSettings
@@ -80,10 +75,10 @@ def test_nobody_revokes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
         ann, bob = await here.register("ann"), await here.register("bob")
         tokens = here.accounts.authentication
         for wrong in (bob.credential_id, "", "c_" + "0" * 24, "' OR 1=1 --"):
-            with pytest.raises(CredentialNotFound):
+            with pytest.raises(e.CredentialNotFound):
                 await tokens.revoke(ann.account, wrong)
         await tokens.revoke(ann.account, ann.credential_id)
-        with pytest.raises(CredentialNotFound):
+        with pytest.raises(e.CredentialNotFound):
             await tokens.revoke(ann.account, ann.credential_id)
         assert await here.accounts.authenticate(bob.token) == bob.account
         assert await here.accounts.authenticate(ann.token) is None
@@ -108,7 +103,7 @@ def test_recovering_ends_every_credential_and_deleting_removes_them(tmp_path: Pa
         assert await labels(here, back.account) == ["recovered"]
         await here.accounts.delete(back.account)
         assert await here.rows("SELECT * FROM credentials") == []
-        with pytest.raises(TokenInvalid):
+        with pytest.raises(e.TokenInvalid):
             await tokens.create(back.account)
 
     run(body, tmp_path)
@@ -164,7 +159,7 @@ def test_a_token_that_expires_makes_none_that_outlives_it(tmp_path: Path) -> Non
         ann, tokens = await here.register("ann"), here.accounts.authentication
         short = (await tokens.create(ann.account, "short", expires_in=60)).credential.id
         for longer in (None, 61):
-            with pytest.raises(ArgumentInvalid, match="at most 60 seconds"):
+            with pytest.raises(e.ArgumentInvalid, match="at most 60 seconds"):
                 await tokens.create(ann.account, "longer", expires_in=longer, by=short)
         await tokens.create(ann.account, "same", expires_in=60, by=short)
         assert sorted(await labels(here, ann.account)) == ["first token", "same", "short"]
@@ -206,7 +201,7 @@ def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
             *(tokens.create(ann.account, str(number)) for number in range(5)),
             return_exceptions=True,
         )
-        refused = [each for each in made if isinstance(each, QuotaExceeded)]
+        refused = [each for each in made if isinstance(each, e.QuotaExceeded)]
         assert len(refused) == 3
         assert "one account may have 3" in refused[0].message
         assert refused[0].data["quota"] == "tokens_per_account"
@@ -231,7 +226,7 @@ def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
 ) -> None:
     async def body(here: World) -> None:
         ann = await here.register("ann")
-        with pytest.raises(ArgumentInvalid, match=next(iter(given))):
+        with pytest.raises(e.ArgumentInvalid, match=next(iter(given))):
             await here.accounts.authentication.create(ann.account, **given)
         assert len(await here.accounts.authentication.list(ann.account)) == 1
 
@@ -257,7 +252,7 @@ def test_a_session_has_the_scope_of_its_token_and_ends_no_later(tmp_path: Path) 
         here.clock.advance(60)
         assert await here.accounts.principal(made.id) is None
         await tokens.revoke(ann.account, short.credential.id)
-        with pytest.raises(TokenInvalid):
+        with pytest.raises(e.TokenInvalid):
             await tokens.create(ann.account, by=made.id)
 
     run(body, tmp_path)

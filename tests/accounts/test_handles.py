@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.accounts import ReservedNames
-from folkmoot.core.errors import (
-    HandleInvalid,
-    HandleTaken,
-    TooManyHandleChanges,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
 from tests.accounts.support import DAY, START, World, run
@@ -67,7 +62,7 @@ INVALID = [
 @pytest.mark.parametrize("handle", INVALID)
 def test_what_is_no_handle_is_not_registered(tmp_path: Path, handle: str) -> None:
     async def body(here: World) -> None:
-        with pytest.raises(HandleInvalid) as refused:
+        with pytest.raises(e.HandleInvalid) as refused:
             await here.register(handle)
         assert refused.value.message == (
             "Invalid handle. Must be 3-20 characters, lowercase alphanumeric and underscores, "
@@ -83,7 +78,7 @@ def test_nobody_changes_to_what_is_no_handle(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         alice = await here.join("alice")
         for handle in INVALID:
-            with pytest.raises(HandleInvalid) as refused:
+            with pytest.raises(e.HandleInvalid) as refused:
                 await here.accounts.change_handle(alice, handle)
             assert refused.value.message == "Invalid handle format."
 
@@ -107,12 +102,12 @@ def test_a_handle_in_use_is_taken_in_every_spelling(tmp_path: Path) -> None:
         await here.register("alice")
         bob = await here.join("bobby")
         for spelling in ("alice", "ALICE", "@Alice"):
-            with pytest.raises(HandleTaken) as refused:
+            with pytest.raises(e.HandleTaken) as refused:
                 await here.register(spelling)
             assert refused.value.message == "Handle already taken."
-            with pytest.raises(HandleTaken, match=r"Handle already taken\."):
+            with pytest.raises(e.HandleTaken, match=r"Handle already taken\."):
                 await here.accounts.change_handle(bob, spelling)
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await here.accounts.change_handle(bob, "bobby")
         assert await here.accounts.count() == 2
 
@@ -127,9 +122,9 @@ def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
         alice = await here.join("alice")
         assert names == RESERVED_NAMES
         for name in [*sorted(names), "github"]:
-            with pytest.raises(HandleTaken):
+            with pytest.raises(e.HandleTaken):
                 await here.register(name.upper())
-            with pytest.raises(HandleTaken):
+            with pytest.raises(e.HandleTaken):
                 await here.accounts.change_handle(alice, name)
         assert await here.rows("SELECT handle FROM handles") == [("alice",)]
 
@@ -155,10 +150,10 @@ def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(
         assert change.account.handle == "alice_v2"
         here.clock.advance(30 * DAY - 1)
         assert await leads_to(here, "@Alice") == "alice_v2"
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await here.register("alice")
         here.clock.advance(1)
-        with pytest.raises(UserNotFound):
+        with pytest.raises(e.UserNotFound):
             await leads_to(here, "alice")
         await here.register("alice")
         assert await leads_to(here, "alice") == "alice"
@@ -177,7 +172,7 @@ def test_a_chain_of_changes_leads_to_the_present_handle(tmp_path: Path) -> None:
         for name in ("alice", "second", "third"):
             assert await leads_to(here, name) == "fourth"
         here.clock.advance(27 * DAY)
-        with pytest.raises(UserNotFound):
+        with pytest.raises(e.UserNotFound):
             await leads_to(here, "alice")
         assert await leads_to(here, "second") == "fourth"
 
@@ -189,7 +184,7 @@ def test_only_its_owner_takes_a_redirected_handle_back(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         alice, bob = await here.join("alice"), await here.join("bobby")
         await here.accounts.change_handle(alice, "second")
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await here.accounts.change_handle(bob, "alice")
         back = await here.accounts.change_handle(alice, "alice")
         assert (back.old_handle, back.new_handle) == ("second", "alice")
@@ -217,7 +212,7 @@ def test_nobody_hoards_names_by_changing_again_and_again(tmp_path: Path) -> None
         alice = await here.join("alice")
         for number in range(10):
             await here.accounts.change_handle(alice, f"alice_{number}")
-        with pytest.raises(TooManyHandleChanges) as refused:
+        with pytest.raises(e.TooManyHandleChanges) as refused:
             await here.accounts.change_handle(alice, "one_more")
         assert refused.value.data == {"retry_at": START + 30 * DAY}
         await here.register("one_more")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import ArgumentInvalid, HandleTaken, InviteClaimed, InviteUnknown
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from tests.accounts.support import START, World, run
 
@@ -74,7 +74,7 @@ def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(tmp_path: P
         alice = await here.join("alice")
         code = await here.accounts.create_invite(alice)
         await here.accounts.register("first", invite_code=code)
-        with pytest.raises(InviteClaimed) as claimed:
+        with pytest.raises(e.InviteClaimed) as claimed:
             await here.accounts.register("second", invite_code=code)
         assert claimed.value.message == "This invite has already been claimed."
         for wrong in (
@@ -86,7 +86,7 @@ def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(tmp_path: P
             "\ud800",
             "x" * 1_000_000,
         ):
-            with pytest.raises(InviteUnknown) as unknown:
+            with pytest.raises(e.InviteUnknown) as unknown:
                 await here.accounts.register("second", invite_code=wrong)
             assert unknown.value.message == "Invalid invite code."
             assert (await here.accounts.invitation(wrong)).state == "unknown"
@@ -103,7 +103,7 @@ def test_a_registration_that_fails_leaves_its_invite_unclaimed(tmp_path: Path) -
     async def body(here: World) -> None:
         alice = await here.join("alice")
         code = await here.accounts.create_invite(alice, BODY)
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await here.accounts.register("alice", invite_code=code)
         with pytest.raises(LookupError):
             await here.accounts.register("bobby", invite_code=code, also=welcome)
@@ -118,7 +118,7 @@ def test_without_an_invite_nobody_learns_which_names_are_taken(tmp_path: Path) -
     async def body(here: World) -> None:
         await here.join("alice")
         for handle in ("alice", "nobody"):
-            with pytest.raises(InviteUnknown):
+            with pytest.raises(e.InviteUnknown):
                 await here.with_policy("invite").register(handle, invite_code="ic_" + "a" * 32)
 
     run(body, tmp_path)
@@ -128,7 +128,7 @@ def test_without_an_invite_nobody_learns_which_names_are_taken(tmp_path: Path) -
 def test_a_pending_message_has_a_limit_and_is_valid_unicode(tmp_path: Path, message: str) -> None:
     async def body(here: World) -> None:
         alice = await here.join("alice")
-        with pytest.raises(ArgumentInvalid, match="message"):
+        with pytest.raises(e.ArgumentInvalid, match="message"):
             await here.accounts.create_invite(alice, message)
         assert await here.rows("SELECT * FROM invites") == []
         await here.accounts.create_invite(alice, "\U0001f370" * 25)

@@ -6,7 +6,7 @@ import pytest
 from nacl.public import Box, PrivateKey, PublicKey
 
 from folkmoot.accounts.credentials import check_public_key, new_key_pair
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 
 
 @pytest.mark.requirement("crypto.key-pair", "crypto.key-format")
@@ -43,7 +43,7 @@ def test_a_key_pair_prints_no_private_key() -> None:
     ],
 )
 def test_what_is_no_key_is_an_error_that_names_the_field(text: str) -> None:
-    with pytest.raises(ArgumentInvalid, match="client_public_key") as refused:
+    with pytest.raises(e.ArgumentInvalid, match="client_public_key") as refused:
         check_public_key("client_public_key", text)
     assert refused.value.data == {"field": "client_public_key"}
 
@@ -64,7 +64,7 @@ def test_what_is_no_key_is_an_error_that_names_the_field(text: str) -> None:
 @pytest.mark.parametrize("high_bit", [0, 2**255])
 def test_a_key_of_low_order_is_refused(number: int, high_bit: int) -> None:
     key = base64.b64encode((number + high_bit).to_bytes(32, "little")).decode()
-    with pytest.raises(ArgumentInvalid, match="client_public_key must be a public key"):
+    with pytest.raises(e.ArgumentInvalid, match="client_public_key must be a public key"):
         check_public_key("client_public_key", key)
 
 

@@ -5,15 +5,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    CannotAddSelf,
-    CannotBlockSelf,
-    CannotSend,
-    ContactNotFound,
-    SealBroken,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from tests.accounts.support import START, World, run
 
 RESTRICTED = [
@@ -43,20 +35,20 @@ def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
     async def body(here: World) -> None:
         alice, bob = await here.join("alice", privacy=privacy), await here.join("bobby")
         await here.accounts.add_contact(bob, "alice")  # knowing her does not make him known to her
-        with pytest.raises(UserNotFound) as hidden:
+        with pytest.raises(e.UserNotFound) as hidden:
             await here.accounts.lookup(bob, "alice")
-        with pytest.raises(UserNotFound) as absent:
+        with pytest.raises(e.UserNotFound) as absent:
             await here.accounts.lookup(bob, "nobody")
         assert hidden.value.as_jsonrpc() == absent.value.as_jsonrpc()
         assert hidden.value.message == "User not found."
-        with pytest.raises(CannotSend) as refused:
+        with pytest.raises(e.CannotSend) as refused:
             await here.may_write(bob, "alice")
         assert refused.value.message == "Cannot send message to this user."
         await here.accounts.add_contact(alice, "bobby")
         assert await here.accounts.lookup(bob, "alice") == alice
         await here.may_write(bob, "alice")
         await here.accounts.remove_contact(alice, "bobby")
-        with pytest.raises(CannotSend):
+        with pytest.raises(e.CannotSend):
             await here.may_write(bob, "alice")
         assert await here.accounts.lookup(alice, "alice") == alice
 
@@ -72,12 +64,12 @@ def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(
         await here.join("hidden", privacy="private")
         await here.join("halfway", privacy="contacts_only")
         asked = []
-        with pytest.raises(UserNotFound):
+        with pytest.raises(e.UserNotFound):
             # The first time a store may have to learn how a query is run.
             await here.accounts.lookup(viewer, "nobody")
         for handle in ("hidden", "halfway", "nobody", "no handle", "\ud800", "x" * 1_000_000):
             here.store.statements.clear()
-            with pytest.raises(UserNotFound):
+            with pytest.raises(e.UserNotFound):
                 await here.accounts.lookup(viewer, handle)
             asked.append([sql for sql, _ in here.store.statements])
         assert all(statements == asked[0] for statements in asked)
@@ -92,7 +84,7 @@ def test_a_block_works_in_one_direction_until_it_is_lifted(tmp_path: Path) -> No
         await here.accounts.add_contact(alice, "bobby")
         for _ in range(2):
             assert (await here.accounts.block(alice, "@Bobby")).id == bob.id
-        with pytest.raises(CannotSend, match=r"^Cannot send message to this user\.$"):
+        with pytest.raises(e.CannotSend, match=r"^Cannot send message to this user\.$"):
             await here.may_write(bob, "alice")
         await here.may_write(alice, "bobby")
         for _ in range(2):
@@ -107,7 +99,7 @@ def test_a_block_holds_for_a_contact_of_someone_private(tmp_path: Path) -> None:
         alice, bob = await here.join("alice", privacy="private"), await here.join("bobby")
         await here.accounts.add_contact(alice, "bobby")
         await here.accounts.block(alice, "bobby")
-        with pytest.raises(CannotSend):
+        with pytest.raises(e.CannotSend):
             await here.may_write(bob, "alice")
 
     run(body, tmp_path)
@@ -126,10 +118,10 @@ def test_nobody_adds_or_blocks_whom_there_is_not(tmp_path: Path) -> None:
             accounts.lookup,
         ):
             for handle in ("nobody", "", "no handle", "\0", "\ud800", "%"):
-                with pytest.raises(UserNotFound) as refused:
+                with pytest.raises(e.UserNotFound) as refused:
                     await action(alice, handle)
                 assert refused.value.message == "User not found."
-        with pytest.raises(UserNotFound):
+        with pytest.raises(e.UserNotFound):
             await here.store.read(lambda tx: accounts.fetch(tx, "nobody"))
         assert await here.store.read(lambda tx: accounts.fetch(tx, alice.id)) == alice
 
@@ -142,10 +134,10 @@ def test_nobody_adds_or_blocks_themselves(tmp_path: Path) -> None:
         alice = await here.join("alice")
         await here.accounts.change_handle(alice, "alice_v2")
         for handle in ("alice_v2", "@Alice"):
-            with pytest.raises(CannotAddSelf) as refused:
+            with pytest.raises(e.CannotAddSelf) as refused:
                 await here.accounts.add_contact(alice, handle)
             assert refused.value.message == "Cannot add yourself as a contact."
-            with pytest.raises(CannotBlockSelf):
+            with pytest.raises(e.CannotBlockSelf):
                 await here.accounts.block(alice, handle)
 
     run(body, tmp_path)
@@ -168,11 +160,11 @@ def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(
         await accounts.add_contact(alice, "bob_v2")
         [contact] = (await accounts.contacts(alice)).contacts
         assert contact.nickname == ""
-        with pytest.raises(ArgumentInvalid, match="nickname"):
+        with pytest.raises(e.ArgumentInvalid, match="nickname"):
             await accounts.add_contact(alice, "bob_v2", "x" * 101)
         await accounts.remove_contact(alice, "bob_v2")
         assert (await accounts.contacts(alice)).contacts == []
-        with pytest.raises(ContactNotFound):
+        with pytest.raises(e.ContactNotFound):
             await accounts.remove_contact(alice, "bob_v2")
 
     run(body, tmp_path)
@@ -235,9 +227,9 @@ def test_contacts_and_blocks_come_in_pages_by_handle(tmp_path: Path) -> None:
 def test_a_page_of_contacts_has_a_limit(tmp_path: Path, limit: int) -> None:
     async def body(here: World) -> None:
         alice = await here.join("alice")
-        with pytest.raises(ArgumentInvalid, match="limit"):
+        with pytest.raises(e.ArgumentInvalid, match="limit"):
             await here.accounts.contacts(alice, limit)
-        with pytest.raises(ArgumentInvalid, match="limit"):
+        with pytest.raises(e.ArgumentInvalid, match="limit"):
             await here.accounts.blocked(alice, limit)
 
     run(body, tmp_path)
@@ -249,9 +241,9 @@ def test_a_page_of_contacts_has_a_limit(tmp_path: Path, limit: int) -> None:
 def test_a_cursor_that_no_page_gave_is_refused(tmp_path: Path, cursor: str) -> None:
     async def body(here: World) -> None:
         alice = await here.join("alice")
-        with pytest.raises(ArgumentInvalid, match="cursor"):
+        with pytest.raises(e.ArgumentInvalid, match="cursor"):
             await here.accounts.contacts(alice, 10, cursor)
-        with pytest.raises(ArgumentInvalid, match="cursor"):
+        with pytest.raises(e.ArgumentInvalid, match="cursor"):
             await here.accounts.blocked(alice, 10, cursor)
 
     run(body, tmp_path)
@@ -284,7 +276,7 @@ def test_nicknames_are_nowhere_readable_in_the_database(tmp_path: Path) -> None:
                 (stored[0][1], carol.id),
             )
         )
-        with pytest.raises(SealBroken):
+        with pytest.raises(e.SealBroken):
             await here.accounts.contacts(alice)
         assert bob.id != carol.id
 

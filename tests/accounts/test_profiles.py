@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import ArgumentInvalid, NothingToUpdate, PrivacyInvalid
+from folkmoot.core import errors as e
 from tests.accounts.support import DAY, START, World, run
 
 KEY = base64.b64encode(bytes(range(32))).decode()
@@ -43,11 +43,11 @@ def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: 
 def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         alice = await here.join("alice")
-        with pytest.raises(NothingToUpdate) as nothing:
+        with pytest.raises(e.NothingToUpdate) as nothing:
             await here.accounts.set_profile(alice)
         assert nothing.value.message == "No fields to update."
         for privacy in ("", "PUBLIC", "friends", "public\n"):
-            with pytest.raises(PrivacyInvalid) as refused:
+            with pytest.raises(e.PrivacyInvalid) as refused:
                 await here.accounts.set_profile(alice, bio="kept out too", privacy=privacy)
             assert refused.value.message == "Invalid privacy level."
         assert await here.accounts.account(alice.id) == alice
@@ -74,7 +74,7 @@ def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
     async def body(here: World) -> None:
         alice = await here.join("alice")
         fields: dict[str, Any] = {"status": "fine", field: value}
-        with pytest.raises(ArgumentInvalid, match=field):
+        with pytest.raises(e.ArgumentInvalid, match=field):
             await here.accounts.set_profile(alice, **fields)
         assert await here.accounts.account(alice.id) == alice
 
@@ -101,7 +101,7 @@ def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(tmp_path: P
     async def body(here: World) -> None:
         alice = await here.join("alice")
         for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
-            with pytest.raises(ArgumentInvalid, match="payload_formats"):
+            with pytest.raises(e.ArgumentInvalid, match="payload_formats"):
                 await here.accounts.set_profile(alice, payload_formats=wrong)
         formats = ["mail-1", "mail-2", "mail-1"]
         told = await here.accounts.set_profile(

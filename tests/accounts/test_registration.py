@@ -11,17 +11,7 @@ from nacl.public import PrivateKey
 
 from folkmoot.accounts import Account, registration
 from folkmoot.accounts.credentials import new_recovery_code, new_token
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    HandleNotFound,
-    HandleTaken,
-    InviteRequired,
-    RecoveryCodeInvalid,
-    RegistrationClosed,
-    SealBroken,
-    TokenInvalid,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from tests.accounts.support import DAY, START, World, run
 
@@ -59,9 +49,9 @@ def test_the_account_type_and_the_clients_key_are_given_at_registration(tmp_path
         seen = await here.accounts.lookup(alice, "robot")
         assert (seen.account_type, seen.client_public_key) == ("agent", KEY)
         assert seen == robot.account
-        with pytest.raises(ArgumentInvalid, match="account_type"):
+        with pytest.raises(e.ArgumentInvalid, match="account_type"):
             await here.accounts.register("other", account_type="god")
-        with pytest.raises(ArgumentInvalid, match="client_public_key"):
+        with pytest.raises(e.ArgumentInvalid, match="client_public_key"):
             await here.accounts.register("other", client_public_key="abc")
         assert await here.accounts.count() == 2
 
@@ -85,9 +75,9 @@ def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(tmp_path: Path
         await here.inner.write(
             lambda tx: tx.execute("UPDATE users SET private_key = ? WHERE id = ?", (sealed, bob.id))
         )
-        with pytest.raises(SealBroken):
+        with pytest.raises(e.SealBroken):
             await here.store.read(lambda tx: here.accounts.private_key(tx, bob.id))
-        with pytest.raises(UserNotFound):
+        with pytest.raises(e.UserNotFound):
             await here.store.read(lambda tx: here.accounts.private_key(tx, "nobody"))
         secrets = (new.token, new.recovery_code, base64.b64encode(private).decode())
         files = contents(tmp_path)
@@ -143,9 +133,9 @@ def test_with_open_registration_anyone_registers(tmp_path: Path) -> None:
 def test_with_closed_registration_nobody_registers_not_even_the_invited(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         code = await here.accounts.create_invite(None)
-        with pytest.raises(RegistrationClosed, match="closed"):
+        with pytest.raises(e.RegistrationClosed, match="closed"):
             await here.register("alice")
-        with pytest.raises(RegistrationClosed):
+        with pytest.raises(e.RegistrationClosed):
             await here.accounts.register("alice", invite_code=code)
         assert await here.accounts.count() == 0
         assert (await here.accounts.invitation(code)).state == "valid"
@@ -157,7 +147,7 @@ def test_with_closed_registration_nobody_registers_not_even_the_invited(tmp_path
 def test_with_registration_by_invite_an_account_needs_a_code(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         for code in (None, ""):
-            with pytest.raises(InviteRequired, match="invite code"):
+            with pytest.raises(e.InviteRequired, match="invite code"):
                 await here.accounts.register("alice", invite_code=code)
         code = await here.accounts.create_invite(None)
         new = await here.accounts.register("alice", invite_code=code)
@@ -202,12 +192,12 @@ def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(tmp_pa
         new, bob = await here.register("alice"), await here.register("bobby")
         before = here.store.writes
         for handle in ("nobody", "", "not a handle", "\ud800"):
-            with pytest.raises(HandleNotFound) as unknown:
+            with pytest.raises(e.HandleNotFound) as unknown:
                 await here.accounts.recover(handle, new.recovery_code)
             assert unknown.value.message == "Handle not found."
         wrong = [new_recovery_code() for _ in range(20)]
         for code in (bob.recovery_code, new.token, "", "A" * 1_000_000, "\ud800\0", *wrong):
-            with pytest.raises(RecoveryCodeInvalid) as refused:
+            with pytest.raises(e.RecoveryCodeInvalid) as refused:
                 await here.accounts.recover("alice", code)
             assert refused.value.message == "Invalid recovery code."
             assert refused.value.data == {}
@@ -234,7 +224,7 @@ def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_by_its
         code = (await here.register("alice")).recovery_code
         stored = sha256(code.encode()).hexdigest()
         for guess in ("", "AAAA-AAAA-AAAA", new_recovery_code()):
-            with pytest.raises(RecoveryCodeInvalid):
+            with pytest.raises(e.RecoveryCodeInvalid):
                 await here.accounts.recover("alice", guess)
         assert [(s, len(g)) for s, g in compared] == [(stored, 64)] * 3
 
@@ -246,7 +236,7 @@ def test_accounts_are_counted_without_reading_them(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         assert await here.accounts.count() == 0
         people = [await here.register(name) for name in ("alice", "bobby", "carol")]
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await here.register("alice")
         await here.accounts.delete(people[0].account)
         here.store.statements.clear()
@@ -284,10 +274,10 @@ def test_a_deleted_account_is_gone_with_all_that_was_its_own(tmp_path: Path) -> 
         assert await accounts.search(bob, "alice") == []
         assert (await accounts.contacts(bob)).contacts == []
         assert (await accounts.invitation(code)).state == "unknown"
-        with pytest.raises(HandleNotFound):
+        with pytest.raises(e.HandleNotFound):
             await accounts.recover("alice_v2", new.recovery_code)
         for handle in ("alice", "alice_v2"):
-            with pytest.raises(UserNotFound):
+            with pytest.raises(e.UserNotFound):
                 await accounts.lookup(bob, handle)
         for table in ("contacts", "blocks", "invites", "user_grams"):
             rows = await here.rows(f"SELECT * FROM {table}")
@@ -303,9 +293,9 @@ def test_a_deleted_handle_stays_reserved_for_thirty_days(tmp_path: Path) -> None
         await here.accounts.delete(await here.join("alice"))
         bob = await here.join("bobby")
         here.clock.advance(30 * DAY - 1)
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await here.register("alice")
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await here.accounts.change_handle(bob, "alice")
         here.clock.advance(1)
         await here.register("alice")
@@ -342,7 +332,7 @@ def test_whoever_was_deleted_meanwhile_does_nothing_more(tmp_path: Path) -> None
             accounts.create_invite(alice),
             accounts.delete(alice),
         ):
-            with pytest.raises(TokenInvalid):
+            with pytest.raises(e.TokenInvalid):
                 await action
         assert await accounts.belongings(alice.id) is None
         assert await accounts.count() == 1

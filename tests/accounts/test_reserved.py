@@ -9,16 +9,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.accounts import Account, Accounts, Policy, ReservedNames
-from folkmoot.core.errors import (
-    FolkmootError,
-    HandleInvalid,
-    HandleNotFound,
-    HandleTaken,
-    InviteClaimed,
-    InviteRequired,
-    InviteUnknown,
-    RegistrationClosed,
-)
+from folkmoot.core import errors as e
 from tests.accounts.support import DAY, START, World, run
 from tests.store.support import Gate
 
@@ -36,7 +27,7 @@ def with_names(policy: Policy = "open") -> Callable[[World], Accounts]:
     return make
 
 
-async def refused(action: object, error: type[FolkmootError]) -> str:
+async def refused(action: object, error: type[e.FolkmootError]) -> str:
     with pytest.raises(error) as told:
         await action  # type: ignore[misc]
     return told.value.message
@@ -53,10 +44,10 @@ def test_nobody_takes_the_name_of_a_backend_in_any_way(tmp_path: Path) -> None:
         mallory = (await accounts.register("mallory")).account
         code = await accounts.create_invite(mallory)
         for spelling in ("github", "GitHub", "@GITHUB"):
-            await refused(accounts.register(spelling), HandleTaken)
-            await refused(accounts.register(spelling, invite_code=code), HandleTaken)
-            await refused(accounts.change_handle(mallory, spelling), HandleTaken)
-            told = await refused(accounts.invite_for(spelling), HandleTaken)
+            await refused(accounts.register(spelling), e.HandleTaken)
+            await refused(accounts.register(spelling, invite_code=code), e.HandleTaken)
+            await refused(accounts.change_handle(mallory, spelling), e.HandleTaken)
+            told = await refused(accounts.invite_for(spelling), e.HandleTaken)
             assert told == "@github cannot be anyone's handle: the name belongs to the hub."
         assert (await accounts.invitation(code)).state == "valid"
         assert await here.rows("SELECT handle FROM handles") == [("mallory",)]
@@ -73,13 +64,15 @@ def test_a_stranger_takes_no_handle_that_has_rights(tmp_path: Path) -> None:
         ordinary = [await accounts.create_invite(mallory), await accounts.create_invite(None)]
         other = (await accounts.invite_for("harry")).code
         for spelling in SPELLINGS:
-            assert await refused(accounts.register(spelling), InviteRequired) == NEEDS_INVITE
+            assert await refused(accounts.register(spelling), e.InviteRequired) == NEEDS_INVITE
             for code in ordinary:
-                told = await refused(accounts.register(spelling, invite_code=code), InviteRequired)
+                told = await refused(
+                    accounts.register(spelling, invite_code=code), e.InviteRequired
+                )
                 assert told == NEEDS_INVITE
-            await refused(accounts.register(spelling, invite_code=other), InviteUnknown)
-            await refused(accounts.change_handle(mallory, spelling), HandleTaken)
-            await refused(accounts.recover(spelling, "AAAA-BBBB-CCCC"), HandleNotFound)
+            await refused(accounts.register(spelling, invite_code=other), e.InviteUnknown)
+            await refused(accounts.change_handle(mallory, spelling), e.HandleTaken)
+            await refused(accounts.recover(spelling, "AAAA-BBBB-CCCC"), e.HandleNotFound)
         assert {(await accounts.invitation(code)).state for code in (*ordinary, other)} == {"valid"}
         assert await accounts.count() == 1
 
@@ -96,11 +89,11 @@ def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
         assert (made.handle, made.until) == ("gina", START + 7 * DAY)
         assert repr(made) == "<HandleInvite gina>"
         assert (await accounts.invitation(made.code)).handle == "gina"
-        told = await refused(accounts.register("mallory", invite_code=made.code), InviteUnknown)
+        told = await refused(accounts.register("mallory", invite_code=made.code), e.InviteUnknown)
         assert told == "This invite was made for another handle."
         gina = await accounts.register("GINA", invite_code=f" {made.code}\n")
         assert gina.account.handle == "gina"
-        await refused(accounts.register("gina", invite_code=made.code), InviteClaimed)
+        await refused(accounts.register("gina", invite_code=made.code), e.InviteClaimed)
         assert (await accounts.invitation(made.code)).state == "claimed"
         assert made.code.encode() not in contents(tmp_path)
 
@@ -114,7 +107,7 @@ def test_where_registration_is_closed_no_other_code_says_anything_else(tmp_path:
         before = here.store.writes
         for code in codes:
             for handle in ("gina", "github", "mallory"):
-                await refused(closed.register(handle, invite_code=code), RegistrationClosed)
+                await refused(closed.register(handle, invite_code=code), e.RegistrationClosed)
         assert here.store.writes == before, "a stranger's code makes the writer work"
 
     run(body, tmp_path)
@@ -125,10 +118,10 @@ def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(tmp_path: Pat
         accounts = with_names("closed")(here)
         first = await accounts.invite_for("gina")
         second = await accounts.invite_for("gina", 2 * DAY)
-        await refused(accounts.register("gina", invite_code=first.code), RegistrationClosed)
+        await refused(accounts.register("gina", invite_code=first.code), e.RegistrationClosed)
         here.clock.advance(2 * DAY)
         assert (await accounts.invitation(second.code)).state == "expired"
-        told = await refused(accounts.register("gina", invite_code=second.code), InviteUnknown)
+        told = await refused(accounts.register("gina", invite_code=second.code), e.InviteUnknown)
         assert told == "This invite has expired. Ask for another."
         third = await accounts.invite_for("gina")
         await accounts.register("gina", invite_code=third.code)
@@ -150,8 +143,8 @@ def test_no_invite_is_made_for_a_handle_that_cannot_be_had(tmp_path: Path) -> No
             "reserved until 2023-12-14.",
         }
         for handle, sentence in expected.items():
-            assert await refused(accounts.invite_for(handle), HandleTaken) == sentence
-        await refused(accounts.invite_for("a b"), HandleInvalid)
+            assert await refused(accounts.invite_for(handle), e.HandleTaken) == sentence
+        await refused(accounts.invite_for("a b"), e.HandleInvalid)
         here.clock.advance(30 * DAY)
         await accounts.invite_for("bobby")
 
@@ -172,8 +165,8 @@ def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(tmp_path: 
         for days in (0, 31, 365):
             here.clock.advance(days * DAY)
             for spelling in SPELLINGS:
-                await refused(accounts.register(spelling), InviteRequired)
-                await refused(accounts.change_handle(mallory, spelling), HandleTaken)
+                await refused(accounts.register(spelling), e.InviteRequired)
+                await refused(accounts.change_handle(mallory, spelling), e.HandleTaken)
         assert (await invited(accounts, "gina")).id != gina.id
 
     run(body, tmp_path)
@@ -185,14 +178,14 @@ def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(tmp_path
         gina = await invited(accounts, "gina")
         mallory = (await accounts.register("mallory")).account
         await accounts.change_handle(gina, "gina2")
-        await refused(accounts.change_handle(mallory, "gina"), HandleTaken)
-        await refused(accounts.register("gina"), InviteRequired)
+        await refused(accounts.change_handle(mallory, "gina"), e.HandleTaken)
+        await refused(accounts.register("gina"), e.InviteRequired)
         await accounts.change_handle(gina, "gina")
         await accounts.change_handle(gina, "gina3")
         here.clock.advance(30 * DAY)
-        await refused(accounts.change_handle(mallory, "gina"), HandleTaken)
-        await refused(accounts.change_handle(gina, "gina"), HandleTaken)
-        await refused(accounts.register("gina"), InviteRequired)
+        await refused(accounts.change_handle(mallory, "gina"), e.HandleTaken)
+        await refused(accounts.change_handle(gina, "gina"), e.HandleTaken)
+        await refused(accounts.register("gina"), e.InviteRequired)
 
     run(body, tmp_path)
 
@@ -229,7 +222,7 @@ def test_a_name_that_is_wanted_twice_at_one_moment_is_a_handle_or_a_namespace(
             failed = [each for each in ended if isinstance(each, Exception)]
             assert bool(taken) != bool(failed), name
             assert (name in accounts.reserved.namespaces) == (not taken)
-            assert all(isinstance(each, HandleTaken) for each in failed)
+            assert all(isinstance(each, e.HandleTaken) for each in failed)
 
     run(body, tmp_path)
 
@@ -242,7 +235,7 @@ def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(tmp_path: Pat
         async with asyncio.TaskGroup() as tasks:
             held = tasks.create_task(here.inner.write(gate.unit))
             await gate.entered()
-            waiting = tasks.create_task(refused(accounts.register("gina"), InviteRequired))
+            waiting = tasks.create_task(refused(accounts.register("gina"), e.InviteRequired))
             await asyncio.sleep(0)
             accounts.reserved.awaited = frozenset({"gina"})
             gate.open()
@@ -267,9 +260,9 @@ def test_nobody_registers_as_or_changes_to_someone_official(tmp_path: Path) -> N
         mallory = (await accounts.register("mallory")).account
         code = await accounts.create_invite(mallory)
         for name in OFFICIAL_SPELLINGS:
-            assert await refused(accounts.register(name), InviteRequired) == NEEDS_INVITE, name
-            await refused(accounts.register(name, invite_code=code), InviteRequired)
-            await refused(accounts.change_handle(mallory, name), HandleTaken)
+            assert await refused(accounts.register(name), e.InviteRequired) == NEEDS_INVITE, name
+            await refused(accounts.register(name, invite_code=code), e.InviteRequired)
+            await refused(accounts.change_handle(mallory, name), e.HandleTaken)
         assert await accounts.count() == 1
         for name in ("admiral", "rooted", "alice", "bob", "spammer", "user", "agent", "helper"):
             await accounts.register(name)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.accounts.profiles import check_text, is_plain
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 
 
 @pytest.mark.requirement("tool.set-profile.lengths")
@@ -18,7 +18,7 @@ def test_a_text_is_as_long_as_its_field_allows(field: str, least: int, most: int
         for character in "a\U0001f600":
             assert check_text(field, character * length) == character * length
     for length in {least - 1, most + 1} - {-1}:
-        with pytest.raises(ArgumentInvalid, match=field) as refused:
+        with pytest.raises(e.ArgumentInvalid, match=field) as refused:
             check_text(field, "a" * length)
         assert refused.value.data == {"field": field}
 
@@ -28,20 +28,20 @@ def test_a_text_is_as_long_as_its_field_allows(field: str, least: int, most: int
 )
 @pytest.mark.parametrize("field", ["display_name", "bio", "status", "nickname"])
 def test_no_text_holds_a_control_character(field: str, bad: str) -> None:
-    with pytest.raises(ArgumentInvalid, match=f"{field} must not have control characters"):
+    with pytest.raises(e.ArgumentInvalid, match=f"{field} must not have control characters"):
         check_text(field, f"a{bad}b")
 
 
 def test_only_a_bio_has_several_lines() -> None:
     assert check_text("bio", "one\r\n\ttwo\n") == "one\r\n\ttwo\n"
     for field in ("display_name", "status", "nickname"):
-        with pytest.raises(ArgumentInvalid):
+        with pytest.raises(e.ArgumentInvalid):
             check_text(field, "one\ntwo")
 
 
 @pytest.mark.parametrize("blank", [" ", "  ", "\u3000", "\u00a0", "\u200b"])
 def test_a_display_name_can_be_seen(blank: str) -> None:
-    with pytest.raises(ArgumentInvalid, match="display_name must not be blank"):
+    with pytest.raises(e.ArgumentInvalid, match="display_name must not be blank"):
         check_text("display_name", blank)
 
 

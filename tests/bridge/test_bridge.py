@@ -18,8 +18,8 @@ from folkmoot.bridge.crypto import (
 from folkmoot.bridge.identity import MODES
 from folkmoot.bridge.limits import MAX_LOOKUPS_PER_PAGE
 from folkmoot.bridge.tools import HIDDEN, KNOWN, SENDING
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import Notification
 from folkmoot.mail import EncryptedPayload
 from folkmoot.operations import CATALOGUE
@@ -316,12 +316,12 @@ def test_the_client_gets_no_way_around_the_bridge(tmp_path: Path) -> None:
                 ("folkmoot_call_tool", {"name": "msg_send", "arguments": {"body": "Secret."}}),
             ):
                 assert "bridge" in (await ada.refused(tool, **told))["error"]
-            with pytest.raises(BlockedByInterceptor):
+            with pytest.raises(e.BlockedByInterceptor):
                 await ada.request("tools/call", arguments={"body": "Secret."})
             silent = Notification(
                 method="tools/call", params={"name": "msg_send", "arguments": {"body": "Secret."}}
             )
-            with pytest.raises(BlockedByInterceptor):
+            with pytest.raises(e.BlockedByInterceptor):
                 await ada.pass_through(silent, MessageDirection.CLIENT_TO_SERVER)
             error = await ada.refused("msg/reply", message_id="unknown", body="Secret.")
             assert error == {"error": "Message not found."}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from folkmoot.bridge.crypto import DeviceKey, fingerprint, seal
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import AnswerInvalid
 from folkmoot.core.message import Response
 from tests.bridge.support import Desk, Lie, Town, in_messages, town
 from tests.harness import run
@@ -397,7 +397,7 @@ def test_an_answer_to_what_was_not_asked_is_not_shown(tmp_path: Path) -> None:
             [ada] = await there.people("ada")
             page = {"content": [{"type": "text", "text": '{"messages": [{"body": "Forged."}]}'}]}
             unasked = Response(id=1_000_000, result=page)
-            with pytest.raises(AnswerInvalid, match="not asked"):
+            with pytest.raises(e.AnswerInvalid, match="not asked"):
                 await ada.pass_through(unasked, MessageDirection.SERVER_TO_CLIENT)
 
     run(main())

@@ -22,7 +22,7 @@ from folkmoot.bridge.crypto import (
 from folkmoot.bridge.keys import Cost, KeyStore, pack, unpack
 from folkmoot.bridge.ledger import PinnedKey
 from folkmoot.bridge.limits import MAX_PREVIOUS_KEYS
-from folkmoot.core.errors import DeviceKeyUnusable
+from folkmoot.core import errors as e
 
 HUB = "http://hub.example"
 CHEAP = Cost(1, 8192)
@@ -84,9 +84,9 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> No
     store = KeyStore(tmp_path / "keys.json")
     store.make(HUB, "ada", 0)
     store.path.chmod(mode)
-    with pytest.raises(DeviceKeyUnusable, match="chmod 600"):
+    with pytest.raises(e.DeviceKeyUnusable, match="chmod 600"):
         store.find(HUB, "ada")
-    with pytest.raises(DeviceKeyUnusable, match="chmod 600"):
+    with pytest.raises(e.DeviceKeyUnusable, match="chmod 600"):
         store.make(HUB, "bob", 0)
 
 
@@ -95,7 +95,7 @@ def test_a_file_that_is_none_is_left_as_it_is(tmp_path: Path, content: str) -> N
     store = KeyStore(tmp_path / "keys.json")
     store.path.touch(0o600)
     store.path.write_text(content)
-    with pytest.raises(DeviceKeyUnusable, match=r"keys\.json: "):
+    with pytest.raises(e.DeviceKeyUnusable, match=r"keys\.json: "):
         store.make(HUB, "ada", 0)
     assert store.path.read_text() == content
 
@@ -119,7 +119,7 @@ def test_earlier_keys_are_kept_for_old_mail_up_to_a_bound(tmp_path: Path) -> Non
         if n == 0:
             assert keys.own(first.public) is not None
     assert keys.own(first.public) is None
-    with pytest.raises(DeviceKeyUnusable, match="no key of @eve"):
+    with pytest.raises(e.DeviceKeyUnusable, match="no key of @eve"):
         store.rotate(HUB, "eve", DeviceKey.fresh(), 0)
 
 
@@ -134,13 +134,13 @@ def test_a_key_in_the_keyring_is_not_in_the_file(tmp_path: Path, ring: InMemory)
     rotated = store.rotate(HUB, "ada", DeviceKey.fresh(), 0)
     assert rotated.current.written() in ring.kept.values()
     ring.kept.clear()
-    with pytest.raises(DeviceKeyUnusable, match="keyring no longer has"):
+    with pytest.raises(e.DeviceKeyUnusable, match="keyring no longer has"):
         store.find(HUB, "ada")
 
 
 def test_a_computer_without_a_real_keyring_is_told_of(tmp_path: Path, ring: InMemory) -> None:
     keyring.set_keyring(NoKeyring())
-    with pytest.raises(DeviceKeyUnusable, match="leave --keyring out"):
+    with pytest.raises(e.DeviceKeyUnusable, match="leave --keyring out"):
         KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0, keyring=True)
     assert not (tmp_path / "keys.json").exists()
 
@@ -164,7 +164,7 @@ def test_keys_go_to_another_device_under_a_passphrase(tmp_path: Path) -> None:
 def test_a_wrong_passphrase_or_a_changed_file_is_told_plainly(tmp_path: Path) -> None:
     keys = KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0)
     content = pack(keys, [], WORDS, CHEAP)
-    with pytest.raises(DeviceKeyUnusable, match="passphrase is wrong"):
+    with pytest.raises(e.DeviceKeyUnusable, match="passphrase is wrong"):
         unpack(content, WORDS + "!", "key.json")
     export = json.loads(content)
     box = export["box"]
@@ -177,14 +177,14 @@ def test_a_wrong_passphrase_or_a_changed_file_is_told_plainly(tmp_path: Path) ->
         "passes": (10**6, "more memory"),
     }.items():
         value, sentence = why
-        with pytest.raises(DeviceKeyUnusable, match=sentence):
+        with pytest.raises(e.DeviceKeyUnusable, match=sentence):
             unpack(json.dumps({**export, change: value}).encode(), WORDS, "key.json")
-    with pytest.raises(DeviceKeyUnusable, match="not an exported"):
+    with pytest.raises(e.DeviceKeyUnusable, match="not an exported"):
         unpack(b"{", WORDS, "key.json")
 
 
 @pytest.mark.parametrize("weak", ["", "short", "aaaaaaaaaaaaaaaaaaaa", "abababababababab"])
 def test_a_passphrase_that_is_soon_guessed_is_refused(tmp_path: Path, weak: str) -> None:
     keys = KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0)
-    with pytest.raises(DeviceKeyUnusable, match="too easy to guess"):
+    with pytest.raises(e.DeviceKeyUnusable, match="too easy to guess"):
         pack(keys, [], weak, CHEAP)

@@ -19,7 +19,7 @@ from folkmoot.bridge.ledger import (
     PinnedKey,
     SeenLetter,
 )
-from folkmoot.core.errors import BridgeStateUnusable
+from folkmoot.core import errors as e
 
 ME = "my key"
 
@@ -119,7 +119,7 @@ def test_no_pin_is_given_up_for_another(
     ledger = open_ledger(tmp_path / "bridge.db")
     for n in range(3):
         ledger.trust(ME, f"p{n}", "key", 0)
-    with pytest.raises(BridgeStateUnusable, match="forget some"):
+    with pytest.raises(e.BridgeStateUnusable, match="forget some"):
         ledger.trust(ME, "p3", "key", 0)
     assert ledger.trust(ME, "p0", "other", 0).key == "key"
 
@@ -142,19 +142,19 @@ def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(
     open_to_all = tmp_path / "open.db"
     open_to_all.touch(0o644)
     open_to_all.chmod(0o644)
-    with pytest.raises(BridgeStateUnusable, match="chmod 600"):
+    with pytest.raises(e.BridgeStateUnusable, match="chmod 600"):
         Ledger(open_to_all)
     broken = tmp_path / "broken.db"
     broken.touch(0o600)
     broken.write_bytes(b"not a database, whatever it is called" * 100)
-    with pytest.raises(BridgeStateUnusable, match="not a database"):
+    with pytest.raises(e.BridgeStateUnusable, match="not a database"):
         Ledger(broken)
     newer = tmp_path / "newer.db"
     open_ledger(newer)
     with sqlite3.connect(newer) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    with pytest.raises(BridgeStateUnusable, match="newer"):
+    with pytest.raises(e.BridgeStateUnusable, match="newer"):
         Ledger(newer)
 
 

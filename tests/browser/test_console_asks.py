@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from tests.browser.console import Console, Operated, started
 from tests.browser.harness import Desk, Person, expect
 from tests.cli import small_backend
@@ -84,7 +84,7 @@ class Moot:
         def call() -> None:
             try:
                 self.heard = str(who.call("msg/lookup", handle="ada"))
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 self.heard = error.message
 
         self.heard = ""

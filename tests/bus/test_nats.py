@@ -21,7 +21,7 @@ import pytest
 from folkmoot.bus import limits, make_bus
 from folkmoot.bus.frames import OVERHEAD, hub_name
 from folkmoot.bus.nats_client import NatsConnection, NatsReader, parse_servers
-from folkmoot.core.errors import BusUnreachable, EventTooLarge, SettingsError
+from folkmoot.core import errors
 from folkmoot.core.ports import Event, Missed
 from folkmoot.settings.model import ClusterSettings
 from folkmoot.transports.listen import load_ca
@@ -140,7 +140,7 @@ def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() -> Non
             await until(lambda: len(got) == len(sent))
             assert got == [(one.node, message) for message in sent]
             assert wrong == []
-            with pytest.raises(EventTooLarge):
+            with pytest.raises(errors.EventTooLarge):
                 one.send(two.node, b"x" * (limits.MAX_SENT_BYTES + 1))
 
     run(body)
@@ -487,7 +487,7 @@ def test_a_server_that_cannot_be_used_is_named_without_its_password(server: Nats
         locked = NatsProcess("--user", "hub", "--pass", "right%word")
         try:
             address = f"127.0.0.1:{locked.port}"
-            with pytest.raises(BusUnreachable, match="it refuses this login") as wrong:
+            with pytest.raises(errors.BusUnreachable, match="it refuses this login") as wrong:
                 async with node(f"nats://hub:secret@{address}"):
                     pass
             assert address in str(wrong.value)
@@ -497,7 +497,7 @@ def test_a_server_that_cannot_be_used_is_named_without_its_password(server: Nats
         finally:
             locked.kill()
         server.kill()
-        with pytest.raises(BusUnreachable, match=str(server.port)):
+        with pytest.raises(errors.BusUnreachable, match=str(server.port)):
             async with node(server.url):
                 pass
 
@@ -516,7 +516,7 @@ def test_a_password_is_not_sent_to_a_server_without_tls() -> None:
         listening = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = listening.sockets[0].getsockname()[1]
         async with listening:
-            with pytest.raises(BusUnreachable, match="no TLS"):
+            with pytest.raises(errors.BusUnreachable, match="no TLS"):
                 async with node(f"tls://hub:secret@127.0.0.1:{port}"):
                     pass
             await until(lambda: came)
@@ -539,7 +539,7 @@ def test_a_server_with_tls_is_used_when_it_is_trusted(
             assert await receive(subscription, 1) == [Event("a", "x" * 500_000)]
         # Also how long it waits for a connection that was refused to end.
         monkeypatch.setattr("folkmoot.bus.nats.ANSWER_SECONDS", 0.5)
-        with pytest.raises(BusUnreachable, match="certificate"):
+        with pytest.raises(errors.BusUnreachable, match="certificate"):
             async with node(url):
                 pass
         await make_bus(url, tls=load_ca(ClusterSettings(ca_file=str(chain)))).check()
@@ -653,7 +653,7 @@ def test_a_server_that_wants_tls_gets_it_also_where_its_address_does_not_say_so(
     ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(SettingsError):
+    with pytest.raises(errors.SettingsError):
         parse_servers(url)
 
 

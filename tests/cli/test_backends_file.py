@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.output import ExitCode
-from folkmoot.core.errors import SettingsError, SettingsUnwritable
+from folkmoot.core import errors as e
 from folkmoot.settings import load
 from folkmoot.settings.editing import edit
 
@@ -36,7 +36,7 @@ def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file: Path
 
 def test_what_a_hub_would_not_read_is_not_written(file: Path) -> None:
     before = file.read_bytes()
-    with pytest.raises(SettingsError, match=r"hub.toml:2: unknown setting 'x'"):
+    with pytest.raises(e.SettingsError, match=r"hub.toml:2: unknown setting 'x'"):
         edit(load(file, environ={}), lambda text: f"{text}x = 1\n")
     edit(load(file, environ={}), lambda text: text + BACKEND, pretend=True)
     assert file.read_bytes() == before
@@ -49,7 +49,7 @@ def test_what_another_program_writes_meanwhile_is_not_undone(
         file.write_text("port = 2\n")
 
     monkeypatch.setattr("os.fsync", fsync)
-    with pytest.raises(SettingsUnwritable, match="another program has just changed it"):
+    with pytest.raises(e.SettingsUnwritable, match="another program has just changed it"):
         edit(load(file, environ={}), lambda text: text + BACKEND)
     assert file.read_text() == "port = 2\n"
     assert list(file.parent.iterdir()) == [file]
@@ -58,7 +58,7 @@ def test_what_another_program_writes_meanwhile_is_not_undone(
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     (tmp_path / "in-the-way").write_text("")
     loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path / "in-the-way")})
-    with pytest.raises(SettingsUnwritable, match="cannot be written: not a directory"):
+    with pytest.raises(e.SettingsUnwritable, match="cannot be written: not a directory"):
         edit(loaded, lambda text: text + BACKEND)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import SettingsUnwritable
+from folkmoot.core import errors as e
 from folkmoot.settings.editing import with_backend, without_backend
 
 FILE = dedent("""\
@@ -101,9 +101,9 @@ def test_a_table_is_put_at_the_end() -> None:
     ["backends = { abc = { url = 'x' }, other = { url = 'y' } }\n"],
 )
 def test_what_cannot_be_changed_alone_is_refused(text: str) -> None:
-    with pytest.raises(SettingsUnwritable, match="by hand"):
+    with pytest.raises(e.SettingsUnwritable, match="by hand"):
         without_backend(text, "abc")
-    with pytest.raises(SettingsUnwritable, match="by hand"):
+    with pytest.raises(e.SettingsUnwritable, match="by hand"):
         with_backend(text, "new", {"url": "z"})
 
 

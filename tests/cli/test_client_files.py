@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.cli.client_files import put_json_entry, read_object
-from folkmoot.core.errors import ClientFileUnusable
+from folkmoot.core import errors as e
 
 ENTRY = {"type": "http", "url": "http://h/mcp"}
 
@@ -76,7 +76,7 @@ def test_whatever_a_file_looks_like_the_entry_looks_the_same(before: str, after:
 
 def test_an_entry_that_is_there_is_replaced_only_by_force() -> None:
     before = '{\n  "servers": {\n    "moot": {"url": "old"}, // mine\n    "b": 1\n  }\n}\n'
-    with pytest.raises(ClientFileUnusable, match='already has an entry "moot"'):
+    with pytest.raises(e.ClientFileUnusable, match='already has an entry "moot"'):
         put(before)
     assert put(before, force=True) == (
         '{\n  "servers": {\n    "moot": {\n      "type": "http",\n      "url": "http://h/mcp"\n'
@@ -95,7 +95,7 @@ def test_an_entry_that_is_there_is_replaced_only_by_force() -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("force", [False, True])
 def test_what_cannot_be_read_for_certain_is_refused(text: str, force: bool) -> None:
-    with pytest.raises(ClientFileUnusable):
+    with pytest.raises(e.ClientFileUnusable):
         put(text, force=force)
 
 

@@ -17,7 +17,7 @@ import pytest
 from folkmoot.cli.client import HubClient
 from folkmoot.cli.output import ExitCode, lines, moment, one_line
 from folkmoot.client.http import hub_url
-from folkmoot.core.errors import AnswerInvalid, HubUnreachable, NotSignedIn, ToolRefused
+from folkmoot.core import errors as e
 from tests.cli.conftest import Ran, watch
 from tests.cli.scripted import Scripted, scripted_hub
 from tests.forge import forked
@@ -456,7 +456,7 @@ def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there() -> Non
 
         hanging = threading.Thread(target=hang_up)
         hanging.start()
-        with pytest.raises(HubUnreachable) as told:
+        with pytest.raises(e.HubUnreachable) as told:
             HubClient(url).call("msg/inbox", {}, wait=5)
         hanging.join()
     assert told.value.message in {
@@ -581,24 +581,24 @@ def test_an_answer_that_comes_as_a_stream_is_found_in_it(page: str) -> None:
     Page.answer = (200, "text/event-stream; charset=utf-8", stream)
     assert HubClient(page).call("msg/inbox", {}) == {"a": 1}
     Page.answer = (200, "text/event-stream", sse(f"data: {NOTICE}"))
-    with pytest.raises(HubUnreachable, match="broke before the answer"):
+    with pytest.raises(e.HubUnreachable, match="broke before the answer"):
         HubClient(page).call("msg/inbox", {})
 
 
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
-        (200, b"<html>Router</html>", AnswerInvalid),
-        (301, b"", AnswerInvalid),
-        (200, b"[]", AnswerInvalid),
-        (200, b"{}", AnswerInvalid),
-        (200, b'{"result": {"content": []}}', AnswerInvalid),
-        (200, b'{"result": {"content": [{"text": "[]"}]}}', AnswerInvalid),
-        (200, b'{"result": {"content": [{"text": "{"}]}}', AnswerInvalid),
-        (200, b"[" * 100_000, AnswerInvalid),
-        (401, b'{"error": {"code": "x", "message": "No."}}', NotSignedIn),
-        (429, b'{"error": {"code": "x", "message": "Later."}}', ToolRefused),
-        (400, b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "M"}}', ToolRefused),
+        (200, b"<html>Router</html>", e.AnswerInvalid),
+        (301, b"", e.AnswerInvalid),
+        (200, b"[]", e.AnswerInvalid),
+        (200, b"{}", e.AnswerInvalid),
+        (200, b'{"result": {"content": []}}', e.AnswerInvalid),
+        (200, b'{"result": {"content": [{"text": "[]"}]}}', e.AnswerInvalid),
+        (200, b'{"result": {"content": [{"text": "{"}]}}', e.AnswerInvalid),
+        (200, b"[" * 100_000, e.AnswerInvalid),
+        (401, b'{"error": {"code": "x", "message": "No."}}', e.NotSignedIn),
+        (429, b'{"error": {"code": "x", "message": "Later."}}', e.ToolRefused),
+        (400, b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "M"}}', e.ToolRefused),
     ],
 )
 def test_what_is_not_a_hubs_answer_is_one_clear_error(

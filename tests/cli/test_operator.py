@@ -18,7 +18,7 @@ import pytest
 from folkmoot import __version__
 from folkmoot.cli.output import ExitCode, duration, size
 from folkmoot.cli.serve import hub_status
-from folkmoot.core.errors import DataFolderUnwritable
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def test_a_folder_that_may_not_be_entered_is_told_as_that(
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "lstat", closed)
-    with pytest.raises(DataFolderUnwritable, match="this user may not open it"):
+    with pytest.raises(e.DataFolderUnwritable, match="this user may not open it"):
         hub_status(Paths(tmp_path))
 
 

@@ -18,7 +18,7 @@ from websockets.asyncio.client import connect
 from folkmoot.app import Hub as RealHub
 from folkmoot.cli.operator import ask_socket
 from folkmoot.cli.output import ExitCode
-from folkmoot.core.errors import AccountSuspended, FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.settings import load
 from tests.cli.conftest import Ran
 from tests.harness import ask, run
@@ -245,7 +245,7 @@ def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Pat
                 assert told["changed"]
                 await live.wait_closed()
                 assert live.close_code == 4401
-            sentence = AccountSuspended.sentence
+            sentence = e.AccountSuspended.sentence
             assert await refused(alice) == sentence
             assert (await there.post(INITIALIZE, query=f"?token={alice.token}")).status == 200
             bearer = {"authorization": f"Bearer {alice.token}"}
@@ -287,7 +287,7 @@ def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Pa
             assert (await bob.call("msg/inbox"))["messages"] == []
             listed = await asyncio.to_thread(ask_socket, socket, "folkmoot/rooms", {})
             assert [(it["name"], it["owner"]) for it in listed["rooms"]] == [("square", None)]
-            with pytest.raises(FolkmootError, match="Nobody has the handle @alice"):
+            with pytest.raises(e.FolkmootError, match="Nobody has the handle @alice"):
                 await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
 
     run(main())

@@ -22,7 +22,7 @@ from folkmoot.cli.output import (
     ExitCode,
     exit_code,
 )
-from folkmoot.core.errors import ERRORS
+from folkmoot.core import errors as e
 from tests.amounts import few
 from tests.forge.forked import Forked
 
@@ -269,7 +269,7 @@ def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(
 def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
     assert set(MEANINGS) == set(ExitCode)
     assert set(ENDS.values()) <= set(ExitCode)
-    for error in ERRORS.values():
+    for error in e.ERRORS.values():
         assert exit_code(error.__new__(error)) in set(ExitCode)
 
 

@@ -16,7 +16,7 @@ from folkmoot.cli.room.follow import MAX_LINE, RoomFollower, Speaker, typed_line
 from folkmoot.client import Message
 from folkmoot.client.methods import MessagePage
 from folkmoot.client.model import make_gap
-from folkmoot.core.errors import MessageTooLarge, RateLimited
+from folkmoot.core import errors as e
 from tests.cli.conftest import Hub, Person
 from tests.cli.roomers import People, post, post_text, propose
 from tests.forge.forked import Forked
@@ -256,13 +256,13 @@ class Said:
 def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    room = Strict(RateLimited("Too fast.", retry_after=0.001), Said())
+    room = Strict(e.RateLimited("Too fast.", retry_after=0.001), Said())
     speaker = Speaker(room)  # type: ignore[arg-type]
     asyncio.run(speaker._say("one"))
     assert (room.said, speaker.said) == (["one", "one"], 7)
     assert capsys.readouterr().err == "folkmoot: warning: Too fast. Waiting.\n"
-    hopeless = Speaker(Strict(RateLimited("Too fast.", retry_after=86_400)))  # type: ignore[arg-type]
-    with pytest.raises(RateLimited):
+    hopeless = Speaker(Strict(e.RateLimited("Too fast.", retry_after=86_400)))  # type: ignore[arg-type]
+    with pytest.raises(e.RateLimited):
         asyncio.run(hopeless._say("one"))
 
 
@@ -299,5 +299,5 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path: Any)
         finally:
             os.close(descriptor)
 
-    with pytest.raises(MessageTooLarge):
+    with pytest.raises(e.MessageTooLarge):
         asyncio.run(read())

@@ -17,9 +17,9 @@ from uuid import uuid4
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.rooms.machine import (
     Append,
@@ -151,7 +151,7 @@ class CuttingHub:
         client = Client(socket, name)
         try:
             self._join(client, asked, token)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             await socket.close(error.close.value, error.message)
             return
         try:

@@ -22,7 +22,7 @@ from folkmoot.client import (
     RoomNotFound,
 )
 from folkmoot.client import queues as buffers
-from folkmoot.core.errors import MessageTooLarge, QueryInvalid
+from folkmoot.core import errors as e
 from tests import process
 from tests.client.support import SOON, eventually, of, until
 from tests.harness import run
@@ -88,7 +88,7 @@ def test_those_who_may_not_come_in_are_told_why(tmp_path: Path) -> None:
                 (at(hub, "sk_" + "0" * 64), AuthenticationRequired),
                 (at(hub, bob), RoomForbidden),
                 (Room(url, room="nowhere", token=ann.token), RoomNotFound),
-                (Room(url, room="No Name", token=ann.token), QueryInvalid),
+                (Room(url, room="No Name", token=ann.token), e.QueryInvalid),
             ):
                 with pytest.raises(error):
                     async with room:
@@ -131,7 +131,7 @@ def test_a_message_larger_than_the_hub_reads_is_given_up(tmp_path: Path) -> None
             ann = await hub.person("ann")
             await hub.room(ann)
             async with at(hub, ann) as room:
-                with pytest.raises(MessageTooLarge):
+                with pytest.raises(e.MessageTooLarge):
                     await room.say("x" * 20_000)
                 await room.say("smaller")
 

@@ -24,7 +24,7 @@ from folkmoot.client import (
     HubUnreachable,
     RoomNotFound,
 )
-from folkmoot.core.errors import ContentMissing, TokenInvalid
+from folkmoot.core import errors as e
 from folkmoot.operations.routes import COMPONENTS, Endpoint
 from tests.harness import run
 from tests.transports.rest.support import House, house
@@ -138,12 +138,12 @@ def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path) -> None:
             def refused() -> None:
                 with pytest.raises(RoomNotFound):
                     ann.get_room("tea")
-                with pytest.raises(ContentMissing) as caught:
+                with pytest.raises(e.ContentMissing) as caught:
                     ann.send_message("bob")
                 assert caught.value.message
                 with pytest.raises(AuthenticationRequired):
                     Hub(url).get_account()
-                with pytest.raises(TokenInvalid):
+                with pytest.raises(e.TokenInvalid):
                     Hub(url, "sk_" + "0" * 64).get_account()
 
             await asyncio.to_thread(refused)

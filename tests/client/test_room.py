@@ -18,8 +18,8 @@ from folkmoot.client import (
     RoomLeft,
     RoomNotFound,
 )
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import QueryInvalid
 from tests.client.hub import hub
 from tests.client.support import enter, eventually, of, until
 from tests.harness import run
@@ -60,7 +60,7 @@ def test_the_token_travels_in_a_header_and_is_shown_nowhere(
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        (4400, QueryInvalid),
+        (4400, e.QueryInvalid),
         (4401, AuthenticationRequired),
         (4403, RoomForbidden),
         (4404, RoomNotFound),

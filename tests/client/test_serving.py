@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, RequestFailed, Room, ToolResult
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from tests.client.hub import SETTINGS, Envelope, hub
 from tests.client.support import SOON, enter, eventually
 from tests.harness import run
@@ -316,10 +316,10 @@ def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Pat
                 assert outcome.by == "alice"
                 assert outcome.result["structuredContent"]["status"] == "broadcasted"
                 assert (await proposal.outcome()).by == "alice"
-                with pytest.raises(FolkmootError) as refused:
+                with pytest.raises(e.FolkmootError) as refused:
                     await alice.approve(listed.id)
                 assert refused.value.code == "proposal_closed"
-                with pytest.raises(FolkmootError) as refused:
+                with pytest.raises(e.FolkmootError) as refused:
                     await alice.approve("none")
                 assert refused.value.code == "proposal_unknown"
 

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from folkmoot.client import Context, Message, ToolResult
 from folkmoot.client.tools import Function, Tool, make_tool, result
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from tests.harness import run
 
 
@@ -140,7 +140,7 @@ def test_arguments_become_what_the_signature_says() -> None:
 def test_arguments_that_do_not_fit_are_refused_with_the_reason(
     arguments: Any, sentence: str
 ) -> None:
-    with pytest.raises(ArgumentInvalid) as refused:
+    with pytest.raises(e.ArgumentInvalid) as refused:
         call(place, arguments)
     assert str(refused.value) == sentence
 

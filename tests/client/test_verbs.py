@@ -17,15 +17,8 @@ from folkmoot.client import (
     ToolFailed,
 )
 from folkmoot.client.http import refusal
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    GrantUnknown,
-    MessageTooLarge,
-    NameRefused,
-    ProposalClosed,
-    RateLimited,
-    RecipientUnknown,
-)
 from folkmoot.core.policy import PrincipalType
 from folkmoot.ratelimits import MINUTE, Limit
 from folkmoot.rooms.machine import DEFAULT_RIGHTS, Role, RoomSettings
@@ -69,7 +62,7 @@ def test_a_refusal_is_raised_as_the_error_with_the_hubs_code() -> None:
             assert refused.value.data["your_capabilities"] == list(kim.me.capabilities)
             with pytest.raises(ProposalRequired):
                 await bob.request("kim", "tools/call", {"name": "any"})
-            with pytest.raises(NameRefused):
+            with pytest.raises(e.NameRefused):
                 async with enter(there, "alice") as alice:
                     await alice.invite(guest="gateway")
 
@@ -84,7 +77,7 @@ def test_who_says_too_much_is_told_when_to_try_again() -> None:
             enter(there, "bob") as bob,
         ):
             await bob.say("one")
-            with pytest.raises(RateLimited) as refused:
+            with pytest.raises(e.RateLimited) as refused:
                 await bob.say("two")
             assert 0 < refused.value.data["retry_after"] <= 60
 
@@ -115,7 +108,7 @@ def test_a_request_is_answered_with_its_result_or_fails_with_its_error() -> None
                     await alice.request("bob", "prompts/list")
             assert failure.value.error == {"code": -32001, "message": "None today."}
             assert failure.value.reason is None
-            with pytest.raises(RecipientUnknown):
+            with pytest.raises(e.RecipientUnknown):
                 await alice.request("nobody", "ping")
 
     run(main())
@@ -198,7 +191,7 @@ def test_a_proposal_is_fulfilled_and_its_proposer_gets_the_answer() -> None:
             assert (outcome.state, outcome.by) == ("fulfilled", "alice")
             assert outcome.result == result
             assert result["structuredContent"] == {"wrote": "a"}
-            with pytest.raises(ProposalClosed):
+            with pytest.raises(e.ProposalClosed):
                 await alice.fulfil(seen)
 
             again = await bob.propose("tools/call", {"name": "nothing"})
@@ -302,7 +295,7 @@ def test_rights_are_granted_and_taken_back_and_the_one_they_are_for_knows() -> N
             await failing(bob.request("alice", "ping", timeout=0.01))
             await alice.revoke(grant_id=grant.id)
             await eventually(lambda: "mcp.request.ping" not in bob.me.capabilities)
-            with pytest.raises(GrantUnknown):
+            with pytest.raises(e.GrantUnknown):
                 await alice.revoke("bob", ["mcp.request.ping"])
 
     run(main())
@@ -396,7 +389,7 @@ def test_a_message_the_hub_will_not_read_is_given_up_and_the_rest_goes_on() -> N
             there.cuts = cuts
             async with asyncio.TaskGroup() as tasks:
                 small = tasks.create_task(alice.say("small"))
-                with pytest.raises(MessageTooLarge):
+                with pytest.raises(e.MessageTooLarge):
                     await alice.say(large)
                 assert (await small).text == "small"
             await alice.say("still here")

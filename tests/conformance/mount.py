@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Notification
 from folkmoot.mcp.client.headers import marked_in
 from folkmoot.mcp.eras.shapes import for_stateless
@@ -65,7 +65,7 @@ class Mounted:
             return McpAnswer(error=ErrorObject(error.code, error.message, error.data))
         return McpAnswer(for_stateless(method, result, self._server_info))
 
-    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
+    def refusal(self, asked: McpRequest, error: e.FolkmootError) -> McpAnswer:
         """The answer to a request that cannot be done."""
         return self._hub.refusal(asked, error)
 

@@ -13,7 +13,7 @@ import pytest
 
 from folkmoot.accounts import Accounts, Policy
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import HandleTaken, InviteClaimed
+from folkmoot.core import errors as e
 from folkmoot.vault import Vault
 from tests.contract.engines import STORES, OpenStore
 
@@ -54,7 +54,7 @@ def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(
             outcome = await at_once(
                 *(each.register(f"alice_{number}") for each in (one, two, one, two))
             )
-            assert outcome[HandleTaken] == 3
+            assert outcome[e.HandleTaken] == 3
             assert await one.count() == number + 1
 
     with_two(open_store, tmp_path, body)
@@ -71,7 +71,7 @@ def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(
             for each, person in zip((one, two, one, two), people, strict=True)
         ]
         outcome = await at_once(*changes, one.register("wanted"), two.register("wanted"))
-        assert outcome[HandleTaken] == 5
+        assert outcome[e.HandleTaken] == 5
 
     with_two(open_store, tmp_path, body)
 
@@ -89,7 +89,7 @@ def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(
                     for number, each in enumerate((one, two, one, two))
                 )
             )
-            assert outcome[InviteClaimed] == 3
+            assert outcome[e.InviteClaimed] == 3
             assert await two.count() == round_ + 1
             assert (await two.invitation(code)).state == "claimed"
 

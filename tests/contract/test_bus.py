@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable, SubjectInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Bus, Event, Listener, Missed, Subscription
 from tests.contract.engines import BUSES, OpenBus, with_bus
 
@@ -92,7 +92,7 @@ def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(open_bus:
         endless: list[Any] = []
         endless.append(endless)
         for event in (object(), {"f": print}, "\ud800", endless):
-            with pytest.raises(EventUnencodable):
+            with pytest.raises(e.EventUnencodable):
                 await bus.publish("a", event)
 
     with_bus(open_bus, body)
@@ -101,7 +101,7 @@ def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(open_bus:
 def test_an_event_over_the_size_limit_is_refused(open_bus: OpenBus) -> None:
     async def body(bus: Bus) -> None:
         await bus.publish("a", "x" * 1022)
-        with pytest.raises(EventTooLarge, match="1,025 bytes"):
+        with pytest.raises(e.EventTooLarge, match="1,025 bytes"):
             await bus.publish("a", "x" * 1023)
 
     with_bus(open_bus, body)
@@ -160,9 +160,9 @@ def test_closing_the_bus_ends_every_iteration_that_waits(open_bus: OpenBus) -> N
 def test_a_closed_bus_refuses_to_publish_and_to_subscribe(open_bus: OpenBus) -> None:
     async def body(bus: Bus) -> None:
         await bus.close()
-        with pytest.raises(BusClosed):
+        with pytest.raises(e.BusClosed):
             await bus.publish("a", 1)
-        with pytest.raises(BusClosed):
+        with pytest.raises(e.BusClosed):
             await bus.subscribe("a")
 
     with_bus(open_bus, body)
@@ -190,7 +190,7 @@ def test_a_closed_bus_refuses_to_publish_and_to_subscribe(open_bus: OpenBus) -> 
 )
 def test_what_is_no_subject_is_refused(open_bus: OpenBus, subject: str) -> None:
     async def body(bus: Bus) -> None:
-        with pytest.raises(SubjectInvalid):
+        with pytest.raises(e.SubjectInvalid):
             await bus.publish(subject, 1)
 
     with_bus(open_bus, body)
@@ -199,7 +199,7 @@ def test_what_is_no_subject_is_refused(open_bus: OpenBus, subject: str) -> None:
 @pytest.mark.parametrize("pattern", ["", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"])
 def test_what_is_no_pattern_is_refused(open_bus: OpenBus, pattern: str) -> None:
     async def body(bus: Bus) -> None:
-        with pytest.raises(SubjectInvalid):
+        with pytest.raises(e.SubjectInvalid):
             await bus.subscribe(pattern)
 
     with_bus(open_bus, body)

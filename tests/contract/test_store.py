@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import BusError, ConstraintViolated, StatementFailed
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
 from tests.contract.engines import STORES, OpenStore, with_store
 
@@ -111,7 +111,7 @@ def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
     async def body(store: Store) -> None:
         await store.write(make_tables)
         await store.write(add(*range(100)), single=single)
-        with pytest.raises(ConstraintViolated):
+        with pytest.raises(e.ConstraintViolated):
             await store.write(add(100, 7), single=single)
         await store.write(add(100), single=single)
         assert await store.read(all_notes) == list(range(101))
@@ -148,7 +148,7 @@ def test_statements_that_run_together_answer_what_each_returns(
         none, changed, gone = await store.write(both, any_order=any_order)
         assert (none, sorted(changed), gone) == ([], [("a?", 11), ("b", 12)], [])
         assert await store.read(all_notes) == [1, 2]
-        with pytest.raises(ConstraintViolated):
+        with pytest.raises(e.ConstraintViolated):
             await store.write(refused, any_order=any_order)
 
     with_store(open_store, tmp_path, body)
@@ -177,7 +177,7 @@ def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(
     async def body(store: Store) -> None:
         await store.write(make_table)
         await store.write(insert(1))
-        with pytest.raises(ConstraintViolated):
+        with pytest.raises(e.ConstraintViolated):
             await store.write(insert(2, 1))
         assert await store.read(all_notes) == [1]
 
@@ -192,7 +192,7 @@ def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(
 
     async def body(store: Store) -> None:
         for attempt in (store.write, store.read):
-            with pytest.raises(StatementFailed):
+            with pytest.raises(e.StatementFailed):
                 await attempt(nonsense)
 
     with_store(open_store, tmp_path, body)
@@ -209,7 +209,7 @@ def test_a_unit_cannot_end_the_transaction_it_shares(open_store: OpenStore, tmp_
     async def body(store: Store) -> None:
         await store.write(make_table)
         for sql in ("commit", "COMMIT;", "/* x */ COMMIT"):
-            with pytest.raises(StatementFailed, match="may not begin or end transactions"):
+            with pytest.raises(e.StatementFailed, match="may not begin or end transactions"):
                 await store.write(commit(sql))
             assert await store.read(all_notes) == []
 
@@ -222,7 +222,7 @@ def test_a_text_of_several_statements_is_refused_as_a_whole(
 ) -> None:
     async def unit(tx: Tx) -> None:
         for method in (tx.execute, tx.fetch, tx.fetch_one):
-            with pytest.raises(StatementFailed, match="one statement at a time"):
+            with pytest.raises(e.StatementFailed, match="one statement at a time"):
                 await method(sql)
 
     async def body(store: Store) -> None:
@@ -411,7 +411,7 @@ def test_what_cannot_be_published_fails_its_unit(
             await insert(1)(tx)
             tx.publish(subject, event)
 
-        with pytest.raises(BusError):
+        with pytest.raises(e.BusError):
             await store.write(unit)
         assert await store.read(all_notes) == []
 
@@ -426,7 +426,7 @@ def test_a_query_publishes_nothing(open_store: OpenStore, tmp_path: Path) -> Non
             tx.publish("note.1")
 
         for long in (False, True):
-            with pytest.raises(StatementFailed):
+            with pytest.raises(e.StatementFailed):
                 await store.read(query, long=long)
         assert heard == []
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from folkmoot.accounts import Account, Accounts
 from folkmoot.accounts.registration import ReservedNames
-from folkmoot.core.errors import CommandInvalid, HandleTaken, KeyMismatch, TooManyOpen
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.gateway.grants import Granting
 from folkmoot.gateway.pins import Pins
@@ -147,7 +147,7 @@ def test_two_changes_of_the_master_key_leave_a_way_to_the_data() -> None:
             return act
 
         async def holds(told: list[Any]) -> bool:
-            assert all(each is None or isinstance(each, KeyMismatch) for each in told), told
+            assert all(each is None or isinstance(each, e.KeyMismatch) for each in told), told
             [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
             [key] = [each for each in (KEY, OTHER_KEY, third) if each.id == recorded]
             return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
@@ -169,7 +169,7 @@ def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
 
         def holds(told: list[Any]) -> bool:
             taken, registered = told
-            return (taken == {}) == isinstance(registered, HandleTaken)
+            return (taken == {}) == isinstance(registered, e.HandleTaken)
 
         return await broken_orders(world.store, actions, holds)
 
@@ -502,7 +502,7 @@ def test_what_is_revoked_twice_at_once_is_revoked_once() -> None:
             return await (await granting()).revoke("ann", ["mcp.request.tools/call:files:*"])
 
         def holds(told: list[Any]) -> bool:
-            refused = [each for each in told if isinstance(each, CommandInvalid)]
+            refused = [each for each in told if isinstance(each, e.CommandInvalid)]
             lines = world.store.rows("SELECT 1 FROM audit WHERE action = 'hub.revoke'")
             return len(succeeded(told)) == len(refused) == len(lines) == 1
 
@@ -679,7 +679,7 @@ def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
             return lambda tx: invitations.do_invite(tx, guest, name, NOON)
 
         def holds(told: list[Any]) -> bool:
-            refused = [each for each in told if isinstance(each, TooManyOpen)]
+            refused = [each for each in told if isinstance(each, e.TooManyOpen)]
             return len(succeeded(told)) == len(refused) == 1
 
         return await broken_orders(world.store, units(world, invite("kim"), invite("lee")), holds)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.amount import is_too_much
-from folkmoot.core.errors import BatchRefused, MessageTooLarge
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.strict import (
     Limits,
@@ -59,7 +59,7 @@ def test_a_number_of_hundreds_of_digits_is_too_much_and_a_text_of_them_is_not(
     "raw", [b"[" + b"{}," * 2_000 + b"1]", b'["' + b"a" * 9 + b'",' + b"9" * 900 + b"]"]
 )
 def test_what_is_too_much_is_not_read(raw: bytes) -> None:
-    with pytest.raises(MessageTooLarge, match="1,000 values"):
+    with pytest.raises(e.MessageTooLarge, match="1,000 values"):
         decode(raw, Limits(values=1_000))
     assert isinstance(decode(raw), list)
 
@@ -96,11 +96,11 @@ def test_the_values_of_a_message_are_counted_once(monkeypatch: pytest.MonkeyPatc
         counted.clear()
         decode_mcpx(raw, Limits(values=300))
         assert counted == [len(raw)]
-        with pytest.raises(MessageTooLarge, match="100 values"):
+        with pytest.raises(e.MessageTooLarge, match="100 values"):
             decode_mcpx(raw, Limits(values=100))
-    with pytest.raises(BatchRefused):
+    with pytest.raises(e.BatchRefused):
         decode_mcpx(b"[" + raw + b"]", Limits(values=100))
-    with pytest.raises(MessageTooLarge, match="bytes"):
+    with pytest.raises(e.MessageTooLarge, match="bytes"):
         decode_mcpx(raw, Limits(message_bytes=100, values=100))
 
 

@@ -9,17 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core import capability as module
+from folkmoot.core import errors as e
 from folkmoot.core.capability import (
     Rights,
     capability,
     covers,
-)
-from folkmoot.core.errors import (
-    CapabilityError,
-    CapabilityReserved,
-    ConstraintSyntax,
-    PatternSyntax,
-    TooManyCapabilities,
 )
 from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import parse
@@ -134,7 +128,7 @@ def test_leaving_the_context_out_gains_nothing(patterns: list[str]) -> None:
 @pytest.mark.requirement("capability.system-not-held")
 @pytest.mark.parametrize("pattern", ["system.*", "system.welcome", "system", "system.error.x"])
 def test_nobody_can_hold_system(pattern: str) -> None:
-    with pytest.raises(CapabilityReserved):
+    with pytest.raises(e.CapabilityReserved):
         capability(pattern)
     for wide in "*", "s*.*", "*.welcome", "sys*":
         assert not allows([wide], "system.welcome")
@@ -170,7 +164,7 @@ def test_nobody_can_hold_system(pattern: str) -> None:
     ],
 )
 def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str) -> None:
-    with pytest.raises(PatternSyntax) as caught:
+    with pytest.raises(e.PatternSyntax) as caught:
         capability(pattern)
     assert repr(pattern[:80])[:-1] in str(caught.value)
     assert len(str(caught.value)) < 300
@@ -180,9 +174,9 @@ def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str) -> None:
     "source", [None, 1, ["a.b"], {}, {"payload": {}}, {"kind": "a.b", "other": 1}]
 )
 def test_a_capability_is_a_pattern_or_an_object(source: Any) -> None:
-    with pytest.raises(ConstraintSyntax):
+    with pytest.raises(e.ConstraintSyntax):
         capability(source)
-    with pytest.raises(PatternSyntax):
+    with pytest.raises(e.PatternSyntax):
         capability({"kind": 1})
 
 
@@ -190,7 +184,7 @@ def test_a_capability_is_a_pattern_or_an_object(source: Any) -> None:
 def test_no_text_makes_the_compiler_raise_anything_but_its_own_errors(text: str) -> None:
     try:
         capability(text)
-    except CapabilityError:
+    except e.CapabilityError:
         return
 
 
@@ -281,9 +275,9 @@ def test_a_deny_of_chat_with_a_target_holds_for_what_everyone_hears() -> None:
     "target", [None, 1, "", [], [["files"]], "Files", "@files", "a b", "x" * 65]
 )
 def test_a_target_that_names_nobody_is_refused(target: Any) -> None:
-    with pytest.raises(ConstraintSyntax, match='"to" must be'):
+    with pytest.raises(e.ConstraintSyntax, match='"to" must be'):
         capability({"kind": "mcp.request.*", "to": target})
-    with pytest.raises(ConstraintSyntax):
+    with pytest.raises(e.ConstraintSyntax):
         capability({"kind": "mcp.request.*", "to": ["files"] * 65})
 
 
@@ -457,13 +451,13 @@ def test_rights_tell_how_they_were_written() -> None:
 
 
 def test_rights_have_a_limit() -> None:
-    with pytest.raises(TooManyCapabilities):
+    with pytest.raises(e.TooManyCapabilities):
         Rights("a.b" for _ in range(MAX_CAPABILITIES + 1))
     wide = {"kind": "a.b", "payload": {"x": list(range(60))}}
     assert Rights([wide] * (MAX_CONSTRAINED // 62))
-    with pytest.raises(TooManyCapabilities):
+    with pytest.raises(e.TooManyCapabilities):
         Rights([wide] * (MAX_CONSTRAINED // 62 + 1))
-    with pytest.raises(TooManyCapabilities):
+    with pytest.raises(e.TooManyCapabilities):
         Rights([aimed(["a"] * 64)] * (MAX_CONSTRAINED // 64 + 1))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.chat import check_body, spellings
-from folkmoot.core.errors import PayloadInvalid
 from folkmoot.core.kinds import parse
 
 CALL = "mcp.request.tools/call"
@@ -59,7 +59,7 @@ def test_each_spelling_has_the_body_where_it_keeps_it(kind: str, payload: Any) -
 
 @pytest.mark.parametrize("body", [None, [], {}, {"text": None}, {"text": "x", "format": "html"}])
 def test_a_body_without_text_or_with_a_strange_format_is_refused(body: Any) -> None:
-    with pytest.raises(PayloadInvalid):
+    with pytest.raises(e.PayloadInvalid):
         check_body(body)
 
 
@@ -71,6 +71,6 @@ def test_a_body_with_text_and_a_known_format_is_chat(said: str | None) -> None:
 @pytest.mark.requirement("chat.not-empty")
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
 def test_a_text_of_nothing_or_white_space_is_refused(text: str) -> None:
-    with pytest.raises(PayloadInvalid, match="must not be empty"):
+    with pytest.raises(e.PayloadInvalid, match="must not be empty"):
         check_body({"text": text})
     check_body({"text": f"{text}."})

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot.core import errors as e
 from folkmoot.core.constraint import Constraint
-from folkmoot.core.errors import ConstraintSyntax
 from folkmoot.core.limits import (
     MAX_CONSTRAINT_DEPTH,
     MAX_CONSTRAINT_STRING,
@@ -72,7 +72,7 @@ def test_a_payload_must_say_what_is_asked(constraint: Any, payload: Any, matches
 @pytest.mark.requirement("capability.syntax")
 @pytest.mark.parametrize("source", [None, [], "x", 1])
 def test_a_constraint_is_an_object(source: Any) -> None:
-    with pytest.raises(ConstraintSyntax):
+    with pytest.raises(e.ConstraintSyntax):
         Constraint(source)
 
 
@@ -88,7 +88,7 @@ def test_a_constraint_has_limits() -> None:
         {long: 1},
         {"a": [long]},
     ):
-        with pytest.raises(ConstraintSyntax, match="at most"):
+        with pytest.raises(e.ConstraintSyntax, match="at most"):
             Constraint(source)
     assert Constraint(deep["a"]).matches(deep["a"])
 
@@ -97,7 +97,7 @@ def test_a_constraint_has_limits() -> None:
 def test_matching_always_answers(source: dict[str, Any], payload: Any) -> None:
     try:
         constraint = Constraint(source)
-    except ConstraintSyntax:
+    except e.ConstraintSyntax:
         return
     assert constraint.matches(payload) in (True, False)
     assert constraint.covers(constraint)

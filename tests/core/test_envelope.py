@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from folkmoot.core import defaults
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import (
     MessageContext,
     MessageDirection,
     MessageEnvelope,
 )
-from folkmoot.core.errors import InvalidResponse
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.session import Era, ProtocolVersion, SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
@@ -173,12 +173,12 @@ def test_the_answer_goes_the_other_way_in_the_same_session() -> None:
 
 @pytest.mark.parametrize("identity", ["1", 2, None])
 def test_an_answer_to_another_request_is_refused(identity: Any) -> None:
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(e.InvalidResponse):
         full().answered_by(Response(id=identity, result={}), LATER)
 
 
 def test_a_notification_has_no_answer() -> None:
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(e.InvalidResponse):
         full().with_message(Notification(method="x")).answered_by(Response(id=1, result=1), NOW)
 
 

@@ -8,45 +8,36 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core import errors
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS
-from folkmoot.core.errors import (
-    ERRORS,
-    ArgumentInvalid,
-    AuthenticationRequired,
-    DuplicateKey,
-    FolkmootError,
-    InvalidName,
-    RequestFailed,
-)
 
-CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, Exception)]
-LEAVES = [c for c in CLASSES if not c.__subclasses__() or c in ERRORS.values()]
+CLASSES = [c for _, c in inspect.getmembers(e, inspect.isclass) if issubclass(c, Exception)]
+LEAVES = [c for c in CLASSES if not c.__subclasses__() or c in e.ERRORS.values()]
 """Those that are raised: what has none below it, and what has a code all the same."""
 
 
 @pytest.mark.requirement("error.one-tree")
 def test_every_error_belongs_to_one_tree() -> None:
-    assert all(issubclass(c, FolkmootError) for c in CLASSES)
+    assert all(issubclass(c, e.FolkmootError) for c in CLASSES)
 
 
 @pytest.mark.requirement("error.code")
 def test_every_leaf_has_a_code_of_its_own_and_stands_in_the_table() -> None:
     codes = [leaf.code for leaf in LEAVES]
     assert len(set(codes)) == len(codes)
-    assert {leaf.code: leaf for leaf in LEAVES} == ERRORS
+    assert {leaf.code: leaf for leaf in LEAVES} == e.ERRORS
 
 
 def test_the_tree_drawn_at_the_top_names_every_class_and_no_other() -> None:
-    drawn = errors.__doc__ or ""
+    drawn = e.__doc__ or ""
     words = {word.strip(",") for word in drawn.split() if word[0].isupper()}
-    named = {word for word in words if word.isidentifier() and hasattr(errors, word)}
+    named = {word for word in words if word.isidentifier() and hasattr(e, word)}
     assert named == {c.__name__ for c in CLASSES}
 
 
 @pytest.mark.requirement("error.forms")
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.code)
-def test_every_leaf_knows_its_forms(leaf: type[FolkmootError]) -> None:
+def test_every_leaf_knows_its_forms(leaf: type[e.FolkmootError]) -> None:
     assert -32768 <= leaf.jsonrpc <= -32000
     assert 400 <= HTTPStatus(leaf.http) < 600
     assert leaf.close in CLOSE_REASONS
@@ -54,7 +45,7 @@ def test_every_leaf_knows_its_forms(leaf: type[FolkmootError]) -> None:
 
 
 def test_the_forms_carry_code_sentence_and_data() -> None:
-    error = DuplicateKey("Twice.", member="a")
+    error = e.DuplicateKey("Twice.", member="a")
     assert str(error) == "Twice."
     assert error.as_jsonrpc() == {
         "code": -32700,
@@ -70,25 +61,25 @@ def test_the_forms_carry_code_sentence_and_data() -> None:
 def test_the_reference_page_lists_every_code_and_no_other() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/errors.md").read_text()
     rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
-    assert {row for row in rows if not row.isdigit()} == set(ERRORS)
+    assert {row for row in rows if not row.isdigit()} == set(e.ERRORS)
 
 
 def test_a_tools_error_says_its_own_sentence_unless_told_another() -> None:
-    assert str(AuthenticationRequired()) == "Authentication required."
-    assert str(AuthenticationRequired("Who are you?")) == "Who are you?"
-    assert ArgumentInvalid("limit: too large.", field="limit").data == {"field": "limit"}
+    assert str(e.AuthenticationRequired()) == "Authentication required."
+    assert str(e.AuthenticationRequired("Who are you?")) == "Who are you?"
+    assert e.ArgumentInvalid("limit: too large.", field="limit").data == {"field": "limit"}
 
 
 def test_a_failed_request_has_the_answers_error_and_the_hubs_reason_if_it_was_the_hubs() -> None:
     error = {"code": -32600, "message": "Gone.", "data": {"code": "target_left"}}
-    failed = RequestFailed("Gone.", error=error)
+    failed = e.RequestFailed("Gone.", error=error)
     assert (failed.error, failed.reason) == (error, "target_left")
     for other in ({"code": 1, "message": "No.", "data": 2}, {"code": 1, "data": {"code": 3}}, {}):
-        assert RequestFailed("No.", error=other).reason is None
+        assert e.RequestFailed("No.", error=other).reason is None
 
 
 def test_an_invalid_name_says_which_rule_where_and_what_is_nearest() -> None:
-    error = InvalidName("No.", name="My:x", rule="tool-case", position=0, nearest="my:x")
+    error = e.InvalidName("No.", name="My:x", rule="tool-case", position=0, nearest="my:x")
     assert isinstance(error, ValueError)
     assert (error.name, error.rule, error.position, error.nearest) == (
         "My:x",
@@ -97,8 +88,8 @@ def test_an_invalid_name_says_which_rule_where_and_what_is_nearest() -> None:
         "my:x",
     )
     assert error.data == {"name": "My:x", "rule": "tool-case", "position": 0, "nearest": "my:x"}
-    assert InvalidName("No.", name="x", rule="tool").data == {"name": "x", "rule": "tool"}
+    assert e.InvalidName("No.", name="x", rule="tool").data == {"name": "x", "rule": "tool"}
 
 
 def test_a_task_of_somebody_else_is_told_like_one_that_never_was() -> None:
-    assert str(errors.TaskUnknown()) == "Task not found."
+    assert str(e.TaskUnknown()) == "Task not found."

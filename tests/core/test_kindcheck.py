@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core import errors
-from folkmoot.core.errors import KindError
+from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import check, effective, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Notification, Request, Response
@@ -79,171 +78,171 @@ def test_the_effective_context_is_the_payloads(
         payload = request(method, params)
         assert checked(whole, payload, about=more) == whole
         assert checked(f"mcp.{operation}.{method}", payload, about=more) == whole
-        with pytest.raises(errors.ContextMismatch):
+        with pytest.raises(e.ContextMismatch):
             checked(f"mcp.{operation}.{method}:other", payload, about=more)
-        with pytest.raises(errors.ContextMismatch):
+        with pytest.raises(e.ContextMismatch):
             checked(whole + "x", payload, about=more)
 
 
-WRONG: list[tuple[str, Any, Any, Any, type[KindError]]] = [
+WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     # the spoofs of the ADR, and those that come to mind
     (
         "mcp.request.tools/read",
         request(params={"name": "write_file"}),
         ["f"],
         [],
-        errors.MethodMismatch,
+        e.MethodMismatch,
     ),
-    (READING, request(params={"name": "write_file"}), ["f"], [], errors.ContextMismatch),
-    (CALL, request("Tools/Call"), ["f"], [], errors.MethodMismatch),
-    (CALL, request("tools/call "), ["f"], [], errors.MethodMismatch),
-    ("chat.message", request(), [], [], errors.PayloadInvalid),
-    ("mcp.notification.tools/call", without(request(), "id"), [], [], errors.WrongOperation),
+    (READING, request(params={"name": "write_file"}), ["f"], [], e.ContextMismatch),
+    (CALL, request("Tools/Call"), ["f"], [], e.MethodMismatch),
+    (CALL, request("tools/call "), ["f"], [], e.MethodMismatch),
+    ("chat.message", request(), [], [], e.PayloadInvalid),
+    ("mcp.notification.tools/call", without(request(), "id"), [], [], e.WrongOperation),
     (
         "mcp.notification.notifications/x",
         request("notifications/x", {}),
         [],
         [],
-        errors.PayloadIdForbidden,
+        e.PayloadIdForbidden,
     ),
     (
         "mcp.request.notifications/x",
         request("notifications/x", {}),
         ["f"],
         [],
-        errors.WrongOperation,
+        e.WrongOperation,
     ),
-    ("mcp.proposal.notifications/x", request("notifications/x", {}), [], [], errors.WrongOperation),
-    (CALL, request(result={}), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(error={}), ["f"], [], errors.PayloadInvalid),
+    ("mcp.proposal.notifications/x", request("notifications/x", {}), [], [], e.WrongOperation),
+    (CALL, request(result={}), ["f"], [], e.PayloadInvalid),
+    (CALL, request(error={}), ["f"], [], e.PayloadInvalid),
     (
         "mcp.response.tools/call",
         {**ANSWER, "method": "tools/call"},
         ["a"],
         ["1"],
-        errors.PayloadInvalid,
+        e.PayloadInvalid,
     ),
     # requests
-    (CALL, without(request(), "jsonrpc"), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(jsonrpc="1.0"), ["f"], [], errors.PayloadInvalid),
-    (CALL, without(request(), "id"), ["f"], [], errors.PayloadIdInvalid),
-    (CALL, request(id=None), ["f"], [], errors.PayloadIdInvalid),
-    (CALL, request(id=True), ["f"], [], errors.PayloadIdInvalid),
-    (CALL, request(id=1.0), ["f"], [], errors.PayloadIdInvalid),
-    (CALL, request(), [], [], errors.RecipientRequired),
-    (CALL, request(), ["a", "b"], [], errors.RecipientRequired),
-    (CALL, without(request(), "method"), ["f"], [], errors.MethodMismatch),
-    (CALL, without(request(), "params"), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(params=[1]), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(params=None), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(params={"name": 1}), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(params={"name": ""}), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(params={"name": "a\n"}), ["f"], [], errors.PayloadInvalid),
-    (CALL, request(params={"name": "a" * 2000}), ["f"], [], errors.PayloadInvalid),
+    (CALL, without(request(), "jsonrpc"), ["f"], [], e.PayloadInvalid),
+    (CALL, request(jsonrpc="1.0"), ["f"], [], e.PayloadInvalid),
+    (CALL, without(request(), "id"), ["f"], [], e.PayloadIdInvalid),
+    (CALL, request(id=None), ["f"], [], e.PayloadIdInvalid),
+    (CALL, request(id=True), ["f"], [], e.PayloadIdInvalid),
+    (CALL, request(id=1.0), ["f"], [], e.PayloadIdInvalid),
+    (CALL, request(), [], [], e.RecipientRequired),
+    (CALL, request(), ["a", "b"], [], e.RecipientRequired),
+    (CALL, without(request(), "method"), ["f"], [], e.MethodMismatch),
+    (CALL, without(request(), "params"), ["f"], [], e.PayloadInvalid),
+    (CALL, request(params=[1]), ["f"], [], e.PayloadInvalid),
+    (CALL, request(params=None), ["f"], [], e.PayloadInvalid),
+    (CALL, request(params={"name": 1}), ["f"], [], e.PayloadInvalid),
+    (CALL, request(params={"name": ""}), ["f"], [], e.PayloadInvalid),
+    (CALL, request(params={"name": "a\n"}), ["f"], [], e.PayloadInvalid),
+    (CALL, request(params={"name": "a" * 2000}), ["f"], [], e.PayloadInvalid),
     (
         "mcp.request.resources/read",
         request("resources/read", {"uri": None}),
         ["f"],
         [],
-        errors.PayloadInvalid,
+        e.PayloadInvalid,
     ),
     (
         "mcp.request.completion/complete",
         request("completion/complete", {}),
         ["f"],
         [],
-        errors.PayloadInvalid,
+        e.PayloadInvalid,
     ),
     (
         "mcp.request.completion/complete",
         request("completion/complete", {"ref": {"name": "a", "uri": "b"}}),
         ["f"],
         [],
-        errors.PayloadInvalid,
+        e.PayloadInvalid,
     ),
-    ("mcp.request.tools/list:x", request("tools/list", {}), ["f"], [], errors.ContextNotAllowed),
-    ("mcp.other.tools/call", request(), ["f"], [], errors.UnknownOperation),
-    (CALL, None, ["f"], [], errors.PayloadMissing),
-    (CALL, [], ["f"], [], errors.PayloadMissing),
+    ("mcp.request.tools/list:x", request("tools/list", {}), ["f"], [], e.ContextNotAllowed),
+    ("mcp.other.tools/call", request(), ["f"], [], e.UnknownOperation),
+    (CALL, None, ["f"], [], e.PayloadMissing),
+    (CALL, [], ["f"], [], e.PayloadMissing),
     # notifications
-    (f"{NOTIFIED}:x", NOTE, [], [], errors.ContextNotAllowed),
-    (NOTIFIED, without(NOTE, "jsonrpc"), [], [], errors.PayloadInvalid),
-    (NOTIFIED, {**NOTE, "id": None}, [], [], errors.PayloadIdForbidden),
-    (CHAT, saying(), [], [], errors.PayloadInvalid),
-    (CHAT, saying(text=1), [], [], errors.PayloadInvalid),
-    (CHAT, saying(text="x", format="Markdown"), [], [], errors.PayloadInvalid),
-    (CHAT, without(saying(), "params"), [], [], errors.PayloadInvalid),
+    (f"{NOTIFIED}:x", NOTE, [], [], e.ContextNotAllowed),
+    (NOTIFIED, without(NOTE, "jsonrpc"), [], [], e.PayloadInvalid),
+    (NOTIFIED, {**NOTE, "id": None}, [], [], e.PayloadIdForbidden),
+    (CHAT, saying(), [], [], e.PayloadInvalid),
+    (CHAT, saying(text=1), [], [], e.PayloadInvalid),
+    (CHAT, saying(text="x", format="Markdown"), [], [], e.PayloadInvalid),
+    (CHAT, without(saying(), "params"), [], [], e.PayloadInvalid),
     *(
-        (f"mcp.notification.{method}", about(method), [], [], errors.CorrelationRequired)
+        (f"mcp.notification.{method}", about(method), [], [], e.CorrelationRequired)
         for method in ("notifications/progress", "notifications/cancelled")
     ),
     # responses
-    ("mcp.response.tools/call", without(ANSWER, "jsonrpc"), ["a"], ["1"], errors.PayloadInvalid),
-    ("mcp.response.tools/call", ANSWER, ["a"], [], errors.CorrelationRequired),
-    ("mcp.response.tools/call", ANSWER, [], ["1"], errors.RecipientRequired),
-    ("mcp.response.tools/call", {**ANSWER, **FAILURE}, ["a"], ["1"], errors.ResultXorError),
-    ("mcp.response.tools/call", without(ANSWER, "result"), ["a"], ["1"], errors.ResultXorError),
-    ("mcp.response.tools/call", {**ANSWER, "id": True}, ["a"], ["1"], errors.PayloadIdInvalid),
-    ("mcp.response.tools/call", {**FAILURE, "error": []}, ["a"], ["1"], errors.PayloadInvalid),
+    ("mcp.response.tools/call", without(ANSWER, "jsonrpc"), ["a"], ["1"], e.PayloadInvalid),
+    ("mcp.response.tools/call", ANSWER, ["a"], [], e.CorrelationRequired),
+    ("mcp.response.tools/call", ANSWER, [], ["1"], e.RecipientRequired),
+    ("mcp.response.tools/call", {**ANSWER, **FAILURE}, ["a"], ["1"], e.ResultXorError),
+    ("mcp.response.tools/call", without(ANSWER, "result"), ["a"], ["1"], e.ResultXorError),
+    ("mcp.response.tools/call", {**ANSWER, "id": True}, ["a"], ["1"], e.PayloadIdInvalid),
+    ("mcp.response.tools/call", {**FAILURE, "error": []}, ["a"], ["1"], e.PayloadInvalid),
     (
         "mcp.response.tools/call",
         {**FAILURE, "error": {"code": "1", "message": ""}},
         ["a"],
         ["1"],
-        errors.PayloadInvalid,
+        e.PayloadInvalid,
     ),
     (
         "mcp.response.tools/call",
         {**FAILURE, "error": {"code": 1}},
         ["a"],
         ["1"],
-        errors.PayloadInvalid,
+        e.PayloadInvalid,
     ),
-    ("mcp.response.tools/list:x", ANSWER, ["a"], ["1"], errors.ContextNotAllowed),
+    ("mcp.response.tools/list:x", ANSWER, ["a"], ["1"], e.ContextNotAllowed),
     # proposals and what becomes of them
-    ("mcp.proposal.tools/call", request(jsonrpc="1"), [], [], errors.PayloadInvalid),
-    ("mcp.proposal.tools/call", request(id=None), [], [], errors.PayloadIdInvalid),
-    ("mcp.proposal.tools/call", request(reason=5), [], [], errors.PayloadInvalid),
-    ("mcp.proposal.tools/call", request(), [], ["m1"], errors.CorrelationForbidden),
-    ("mcp.proposal.tools/call", request("tools/list"), [], [], errors.MethodMismatch),
-    ("mcpx.withdraw.proposal", {}, [], [], errors.CorrelationRequired),
-    ("mcpx.withdraw.proposal", {}, [], ["a", "b"], errors.CorrelationRequired),
-    ("mcpx.withdraw.other", {}, [], ["a"], errors.UnknownOperation),
-    ("mcpx.withdraw", {}, [], ["a"], errors.UnknownOperation),
-    ("mcpx.withdraw.proposal:x", {}, [], ["a"], errors.ContextNotAllowed),
-    ("mcpx.begin.request", {}, [], [], errors.CorrelationRequired),
-    ("mcpx.begin.request", {}, [], ["a", "b"], errors.CorrelationRequired),
-    ("mcpx.begin.proposal", {}, [], ["a"], errors.UnknownOperation),
-    ("mcpx.begin.request:x", {}, [], ["a"], errors.ContextNotAllowed),
-    ("mcpx.reject.proposal", {"reason": "no"}, [], [], errors.CorrelationRequired),
-    ("mcpx.reject.proposal", {}, [], ["a"], errors.ReasonRequired),
-    ("mcpx.reject.proposal", {"reason": " "}, [], ["a"], errors.ReasonRequired),
-    ("mcpx.accept.proposal", {}, [], ["a"], errors.UnknownOperation),
+    ("mcp.proposal.tools/call", request(jsonrpc="1"), [], [], e.PayloadInvalid),
+    ("mcp.proposal.tools/call", request(id=None), [], [], e.PayloadIdInvalid),
+    ("mcp.proposal.tools/call", request(reason=5), [], [], e.PayloadInvalid),
+    ("mcp.proposal.tools/call", request(), [], ["m1"], e.CorrelationForbidden),
+    ("mcp.proposal.tools/call", request("tools/list"), [], [], e.MethodMismatch),
+    ("mcpx.withdraw.proposal", {}, [], [], e.CorrelationRequired),
+    ("mcpx.withdraw.proposal", {}, [], ["a", "b"], e.CorrelationRequired),
+    ("mcpx.withdraw.other", {}, [], ["a"], e.UnknownOperation),
+    ("mcpx.withdraw", {}, [], ["a"], e.UnknownOperation),
+    ("mcpx.withdraw.proposal:x", {}, [], ["a"], e.ContextNotAllowed),
+    ("mcpx.begin.request", {}, [], [], e.CorrelationRequired),
+    ("mcpx.begin.request", {}, [], ["a", "b"], e.CorrelationRequired),
+    ("mcpx.begin.proposal", {}, [], ["a"], e.UnknownOperation),
+    ("mcpx.begin.request:x", {}, [], ["a"], e.ContextNotAllowed),
+    ("mcpx.reject.proposal", {"reason": "no"}, [], [], e.CorrelationRequired),
+    ("mcpx.reject.proposal", {}, [], ["a"], e.ReasonRequired),
+    ("mcpx.reject.proposal", {"reason": " "}, [], ["a"], e.ReasonRequired),
+    ("mcpx.accept.proposal", {}, [], ["a"], e.UnknownOperation),
     # what is the gateway's
-    ("system.welcome", {}, [], [], errors.ReservedKind),
-    ("system.made-up", {}, [], [], errors.ReservedKind),
-    ("system.error.capability", {}, [], [], errors.ReservedKind),
-    ("capability.grant-ack", {}, [], [], errors.ReservedKind),
-    ("room.invite-ack", {}, [], [], errors.ReservedKind),
-    ("anyone.said-ack", {}, [], [], errors.ReservedKind),
-    ("stream.open", {}, [], [], errors.ReservedKind),
+    ("system.welcome", {}, [], [], e.ReservedKind),
+    ("system.made-up", {}, [], [], e.ReservedKind),
+    ("system.error.capability", {}, [], [], e.ReservedKind),
+    ("capability.grant-ack", {}, [], [], e.ReservedKind),
+    ("room.invite-ack", {}, [], [], e.ReservedKind),
+    ("anyone.said-ack", {}, [], [], e.ReservedKind),
+    ("stream.open", {}, [], [], e.ReservedKind),
     # chat and the rest
-    ("chat.message", {}, [], [], errors.PayloadInvalid),
-    ("chat.message", {"text": 1}, [], [], errors.PayloadInvalid),
-    ("chat.message", {"text": "x", "format": "html"}, [], [], errors.PayloadInvalid),
-    ("chat.message", {"text": "x", "format": 1}, [], [], errors.PayloadInvalid),
-    ("chat.message.html", {"text": "x"}, [], [], errors.UnknownOperation),
-    ("chat.message.plain", {"text": "x", "format": "markdown"}, [], [], errors.FormatMismatch),
-    ("chat.message.plain:x", {"text": "x"}, [], [], errors.ContextNotAllowed),
-    ("chat.message", None, [], [], errors.PayloadMissing),
-    ("chat.shout", {}, [], [], errors.UnknownOperation),
-    ("chat.acknowledge", {}, [], [], errors.CorrelationRequired),
-    ("chat.cancel", {}, [], ["m1", "m2"], errors.CorrelationRequired),
-    ("chat.message", {"text": "", **request()}, [], [], errors.PayloadInvalid),
-    ("participant.status", request(), [], [], errors.PayloadInvalid),
-    ("capability.grant.more", {}, [], [], errors.UnknownOperation),
-    ("room.kick.everyone:x", {}, [], [], errors.UnknownOperation),
-    ("participant.pause", [1], [], [], errors.PayloadMissing),
+    ("chat.message", {}, [], [], e.PayloadInvalid),
+    ("chat.message", {"text": 1}, [], [], e.PayloadInvalid),
+    ("chat.message", {"text": "x", "format": "html"}, [], [], e.PayloadInvalid),
+    ("chat.message", {"text": "x", "format": 1}, [], [], e.PayloadInvalid),
+    ("chat.message.html", {"text": "x"}, [], [], e.UnknownOperation),
+    ("chat.message.plain", {"text": "x", "format": "markdown"}, [], [], e.FormatMismatch),
+    ("chat.message.plain:x", {"text": "x"}, [], [], e.ContextNotAllowed),
+    ("chat.message", None, [], [], e.PayloadMissing),
+    ("chat.shout", {}, [], [], e.UnknownOperation),
+    ("chat.acknowledge", {}, [], [], e.CorrelationRequired),
+    ("chat.cancel", {}, [], ["m1", "m2"], e.CorrelationRequired),
+    ("chat.message", {"text": "", **request()}, [], [], e.PayloadInvalid),
+    ("participant.status", request(), [], [], e.PayloadInvalid),
+    ("capability.grant.more", {}, [], [], e.UnknownOperation),
+    ("room.kick.everyone:x", {}, [], [], e.UnknownOperation),
+    ("participant.pause", [1], [], [], e.PayloadMissing),
 ]
 
 
@@ -280,7 +279,7 @@ WRONG: list[tuple[str, Any, Any, Any, type[KindError]]] = [
     ids=[f"{row[0]}-{row[4].code}-{n}" for n, row in enumerate(WRONG)],
 )
 def test_each_way_to_be_wrong_is_refused(
-    kind: str, payload: Any, to: Any, about: Any, error: type[KindError]
+    kind: str, payload: Any, to: Any, about: Any, error: type[e.KindError]
 ) -> None:
     with pytest.raises(error) as caught:
         checked(kind, payload, to, about)
@@ -383,7 +382,7 @@ def test_no_message_makes_it_raise_anything_but_its_own_errors(
 ) -> None:
     try:
         checked(kind, payload, to, about)
-    except KindError:
+    except e.KindError:
         return
 
 
@@ -391,7 +390,7 @@ def test_no_message_makes_it_raise_anything_but_its_own_errors(
 def test_the_answer_does_not_depend_on_what_came_before() -> None:
     for _ in range(2):
         assert checked(CALL, request()) == READING
-        with pytest.raises(errors.ContextMismatch):
+        with pytest.raises(e.ContextMismatch):
             checked(READING, request(params={"name": "write_file"}))
 
 
@@ -402,18 +401,18 @@ def test_a_plain_message_has_an_effective_kind_too() -> None:
         str(kind_of(Notification(method="notifications/x"))) == "mcp.notification.notifications/x"
     )
     assert kind_of(Response(id=1, result={})) is None
-    with pytest.raises(errors.PayloadInvalid):
+    with pytest.raises(e.PayloadInvalid):
         kind_of(Request(id=1, method="tools/call"))
-    with pytest.raises(errors.PayloadInvalid, match="cannot be part of a kind"):
+    with pytest.raises(e.PayloadInvalid, match="cannot be part of a kind"):
         kind_of(Request(id=1, method="tools/call", params={"name": "a\nb"}))
     for plain in (
         Request(id=1, method="notifications/chat/message", params={"text": "x"}),
         Notification(method="tools/call", params=READ),
     ):
-        with pytest.raises(errors.WrongOperation):
+        with pytest.raises(e.WrongOperation):
             kind_of(plain)
     for method in "no spaces", "tools/call:read_file":
-        with pytest.raises(errors.KindSyntax):
+        with pytest.raises(e.KindSyntax):
             kind_of(Request(id=1, method=method, params=READ))
 
 

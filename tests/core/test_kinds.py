@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import KindError, KindNeedsMethod, KindSyntax, KindTooLong
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import KNOWN_KINDS, Kind, is_reserved, make, migrate, parse
 from tests.core.strategies import kind_texts
 
@@ -80,7 +80,7 @@ def test_any_kind_that_parses_formats_back_to_itself(text: str) -> None:
 def test_no_text_makes_it_raise_anything_but_its_own_errors(text: str) -> None:
     try:
         kind = parse(text)
-    except KindError:
+    except e.KindError:
         return
     assert str(kind) == text
 
@@ -131,20 +131,20 @@ def test_no_text_makes_it_raise_anything_but_its_own_errors(text: str) -> None:
     ],
 )
 def test_what_the_grammar_does_not_know_is_refused(text: str) -> None:
-    with pytest.raises(KindSyntax):
+    with pytest.raises(e.KindSyntax):
         parse(text)
 
 
 @pytest.mark.requirement("kind.mcp-needs-method", "check.spoof-two-levels")
 @pytest.mark.parametrize("text", ["mcp.request", "mcp.response", "mcp.anything"])
 def test_a_kind_of_mcp_needs_a_method(text: str) -> None:
-    with pytest.raises(KindNeedsMethod):
+    with pytest.raises(e.KindNeedsMethod):
         parse(text)
 
 
 @pytest.mark.requirement("check.spoof-old-spelling")
 def test_the_old_spelling_is_no_kind() -> None:
-    with pytest.raises(KindSyntax):
+    with pytest.raises(e.KindSyntax):
         parse("mcp/request:tools/read")
 
 
@@ -168,13 +168,13 @@ def test_the_longest_part_passes_and_one_more_does_not(
     template: str, letter: str, most: int
 ) -> None:
     assert parse(template.format(letter * most))
-    with pytest.raises(KindTooLong):
+    with pytest.raises(e.KindTooLong):
         parse(template.format(letter * (most + 1)))
 
 
 @pytest.mark.requirement("kind.whole-at-most-1280-bytes")
 def test_a_kind_that_is_far_too_long_is_refused_at_once() -> None:
-    with pytest.raises(KindTooLong, match="1,280"):
+    with pytest.raises(e.KindTooLong, match="1,280"):
         parse("a" * 10_000_000)
 
 
@@ -186,7 +186,7 @@ def test_two_spellings_of_one_letter_are_two_contexts() -> None:
 
 @pytest.mark.parametrize("arguments", [("a.b", "c"), ("a", "b", "c:d"), ("mcp", "x.y")])
 def test_a_part_cannot_smuggle_a_separator(arguments: tuple[str, ...]) -> None:
-    with pytest.raises(KindSyntax):
+    with pytest.raises(e.KindSyntax):
         make(*arguments)
 
 
@@ -274,5 +274,5 @@ def test_an_old_pattern_has_a_present_one(old: str, new: str) -> None:
     "old", ["mcp/other:tools/call", "system/other", "proposal/accept", "mcp/request:"]
 )
 def test_an_old_spelling_outside_the_table_is_refused(old: str) -> None:
-    with pytest.raises(KindSyntax):
+    with pytest.raises(e.KindSyntax):
         parse(migrate(old))

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import (
-    DuplicateKey,
-    InvalidEnvelope,
-    KindError,
-    MessageError,
-    UnsupportedProtocol,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.strict import encode
 from tests.core.strategies import JSON
@@ -64,13 +58,13 @@ def test_members_are_recognised_in_the_decoded_form() -> None:
     assert decode_mcpx(raw + rb',"\u0073eq":7}').claims == ("seq",)
     assert decode_mcpx(raw + rb',"\u0073eq":7,"t\u0073":1}').claims == ("seq", "ts")
     for again in rb',"\u0066rom":"bob"}', rb',"fro\u006d":"bob"}', rb',"kin\u0064":"chat.message"}':
-        with pytest.raises(DuplicateKey):
+        with pytest.raises(e.DuplicateKey):
             decode_mcpx(raw + again)
 
 
 @pytest.mark.parametrize("protocol", [None, "mcpx/v2", "MCPX/v1", ""])
 def test_another_protocol_is_refused(protocol: Any) -> None:
-    with pytest.raises(UnsupportedProtocol):
+    with pytest.raises(e.UnsupportedProtocol):
         decoded(protocol=protocol)
 
 
@@ -97,20 +91,20 @@ def test_another_protocol_is_refused(protocol: Any) -> None:
     ],
 )
 def test_a_member_of_the_wrong_type_is_refused_by_name(member: str, value: Any) -> None:
-    with pytest.raises(InvalidEnvelope) as caught:
+    with pytest.raises(e.InvalidEnvelope) as caught:
         decoded(**{member: value})
     assert member in str(caught.value)
     assert caught.value.data["member"].startswith(member)
 
 
 def test_a_message_without_a_kind_is_refused() -> None:
-    with pytest.raises(InvalidEnvelope, match="kind"):
+    with pytest.raises(e.InvalidEnvelope, match="kind"):
         decode_mcpx(b'{"protocol":"mcpx/v1"}')
 
 
 def test_old_spellings_are_accepted_only_when_asked_for() -> None:
     raw = encode({**SENT, "kind": "mcp/request:tools/call"})
-    with pytest.raises(KindError):
+    with pytest.raises(e.KindError):
         decode_mcpx(raw)
     migrated = decode_mcpx(raw, accept_old_spellings=True)
     assert str(migrated.kind) == "mcp.request.tools/call"
@@ -126,7 +120,7 @@ def test_old_spellings_are_accepted_only_when_asked_for() -> None:
 def test_no_message_makes_it_raise_anything_but_its_own_errors(sent: dict[str, Any]) -> None:
     try:
         decode_mcpx(encode(sent))
-    except (MessageError, KindError):
+    except (e.MessageError, e.KindError):
         return
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import DuplicateKey, FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.strict import SHALLOW, Limits, same
 from tests.core.strategies import JSON, TEXT
@@ -58,17 +58,17 @@ def texts(draw: st.DrawFn) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def read(raw: bytes, **how: Any) -> McpxMessage | FolkmootError:
+def read(raw: bytes, **how: Any) -> McpxMessage | e.FolkmootError:
     try:
         return decode_mcpx(raw, **how)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return error
 
 
 def check_same(raw: bytes, **how: Any) -> None:
     common, slow = read(raw, **how), read(raw[:1] + UNKNOWN + raw[1:], **how)
     assert type(common) is type(slow)
-    if isinstance(common, FolkmootError) or isinstance(slow, FolkmootError):
+    if isinstance(common, e.FolkmootError) or isinstance(slow, e.FolkmootError):
         return
     for name in ("id", "sender", "to", "correlation_id", "context", "kind"):
         assert getattr(common, name) == getattr(slow, name)
@@ -99,7 +99,7 @@ def test_what_looks_common_and_is_not_is_read_slowly(more: bytes) -> None:
     raw = b'{"protocol":"mcpx/v1","kind":"chat.message"' + more + b"}"
     check_same(raw)
     found = read(raw)
-    assert isinstance(found, DuplicateKey) or (
+    assert isinstance(found, e.DuplicateKey) or (
         isinstance(found, McpxMessage) and (not found.verbatim or b"payload" in more)
     )
 
@@ -109,7 +109,7 @@ def test_a_duplicate_is_found_though_longer_numbers_make_up_for_its_length() -> 
     # Written again each of these numbers is one character longer, together as long as the member.
     grown = b",".join(b'"%c":123456789012345678.0' % name for name in b"abcde")
     raw = b'{"protocol":"mcpx/v1","kind":"chat.message","payload":{"":0,"":0,%b}}' % grown
-    with pytest.raises(DuplicateKey):
+    with pytest.raises(e.DuplicateKey):
         decode_mcpx(raw)
 
 
@@ -124,6 +124,6 @@ def test_a_common_message_is_known_to_need_no_change() -> None:
 def test_a_hub_that_accepts_only_shallow_messages_is_obeyed() -> None:
     deep = COMMON.replace(b'"hello"', b'"hello","more":[[[]]]')
     assert decode_mcpx(deep, Limits(nesting=5)).verbatim is False
-    with pytest.raises(FolkmootError, match="nested"):
+    with pytest.raises(e.FolkmootError, match="nested"):
         decode_mcpx(deep, Limits(nesting=4))
     assert Limits().nesting >= SHALLOW

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from folkmoot.core.errors import (
-    InvalidId,
-    InvalidMethod,
-    InvalidParams,
-    InvalidResponse,
-    InvalidVersion,
-    MessageError,
-    Unclassifiable,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -84,7 +76,7 @@ def test_no_object_makes_it_raise_anything_but_its_own_errors(value: dict[str, A
     for candidate in value, {**value, "jsonrpc": "2.0"}:
         try:
             message_from(candidate)
-        except MessageError:
+        except e.MessageError:
             continue
 
 
@@ -104,21 +96,21 @@ def test_a_message_is_told_by_its_members() -> None:
 @pytest.mark.requirement("message.ambiguous-refused")
 @pytest.mark.parametrize("more", [{"result": 1}, {"error": {"code": 1, "message": ""}}])
 def test_a_message_that_is_call_and_answer_at_once_is_refused(more: dict[str, Any]) -> None:
-    with pytest.raises(Unclassifiable, match="not both"):
+    with pytest.raises(e.Unclassifiable, match="not both"):
         message_from(call(**more))
 
 
 @pytest.mark.requirement("message.ambiguous-refused")
 @pytest.mark.parametrize("value", [{"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}])
 def test_a_message_that_is_nothing_is_refused(value: dict[str, Any]) -> None:
-    with pytest.raises(Unclassifiable, match="needs"):
+    with pytest.raises(e.Unclassifiable, match="needs"):
         message_from(value)
 
 
 @pytest.mark.requirement("message.jsonrpc")
 @pytest.mark.parametrize("version", [None, 2.0, "2", "1.0", True])
 def test_the_version_must_be_the_string_2_0(version: Any) -> None:
-    with pytest.raises(InvalidVersion):
+    with pytest.raises(e.InvalidVersion):
         message_from(call(jsonrpc=version))
     assert encode_message(Notification(method="x")).startswith(b'{"jsonrpc":"2.0",')
 
@@ -126,7 +118,7 @@ def test_the_version_must_be_the_string_2_0(version: Any) -> None:
 @pytest.mark.requirement("message.id-types")
 @pytest.mark.parametrize("identity", [None, True, False, 1.0, 1.5, [], {}, 2**63, -(2**63) - 1])
 def test_an_id_is_a_string_or_an_integer(identity: Any) -> None:
-    with pytest.raises(InvalidId):
+    with pytest.raises(e.InvalidId):
         message_from(call(id=identity))
 
 
@@ -138,7 +130,7 @@ def test_every_string_and_every_integer_of_64_bits_is_an_id(identity: Any) -> No
 @pytest.mark.requirement("message.id-types")
 @pytest.mark.parametrize("identity", [True, 1.0, []])
 def test_a_response_id_has_the_same_types(identity: Any) -> None:
-    with pytest.raises(InvalidId):
+    with pytest.raises(e.InvalidId):
         message_from({"jsonrpc": "2.0", "id": identity, "result": 1})
 
 
@@ -156,20 +148,20 @@ def test_ids_are_compared_with_their_type() -> None:
 
 @pytest.mark.parametrize("method", [None, 1, "", ["x"]])
 def test_a_method_is_a_string_that_is_not_empty(method: Any) -> None:
-    with pytest.raises(InvalidMethod):
+    with pytest.raises(e.InvalidMethod):
         message_from(call(method=method))
 
 
 @pytest.mark.parametrize("params", [1, "x", True])
 def test_params_are_structured(params: Any) -> None:
-    with pytest.raises(InvalidParams):
+    with pytest.raises(e.InvalidParams):
         message_from(call(params=params))
 
 
 @pytest.mark.requirement("message.result-xor-error")
 def test_a_response_has_a_result_or_an_error() -> None:
     both = {"jsonrpc": "2.0", "id": 1, "result": 1, "error": {"code": 1, "message": ""}}
-    with pytest.raises(InvalidResponse, match="not both"):
+    with pytest.raises(e.InvalidResponse, match="not both"):
         message_from(both)
 
 
@@ -178,7 +170,7 @@ def test_only_an_error_may_be_without_an_id() -> None:
     assert message_from({"jsonrpc": "2.0", "id": None, "error": error}).id is None  # type: ignore[union-attr]
     assert message_from({"jsonrpc": "2.0", "error": error}).id is None  # type: ignore[union-attr]
     for value in {"jsonrpc": "2.0", "result": 1}, {"jsonrpc": "2.0", "id": None, "result": 1}:
-        with pytest.raises(InvalidResponse, match="must carry the id"):
+        with pytest.raises(e.InvalidResponse, match="must carry the id"):
             message_from(value)
 
 
@@ -197,7 +189,7 @@ def test_only_an_error_may_be_without_an_id() -> None:
     ],
 )
 def test_an_error_has_an_integer_code_and_a_message(error: Any) -> None:
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(e.InvalidResponse):
         message_from({"jsonrpc": "2.0", "id": 1, "error": error})
 
 
@@ -257,7 +249,7 @@ def test_unknown_members_cannot_take_the_place_of_known_ones() -> None:
 @pytest.mark.requirement("message.result-xor-error")
 @pytest.mark.parametrize("parts", [{}, {"result": 1, "error": ErrorObject(1, "m")}])
 def test_a_response_that_is_no_answer_is_not_written(parts: dict[str, Any]) -> None:
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(e.InvalidResponse):
         encode_message(Response(id=1, **parts))
 
 

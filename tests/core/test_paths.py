@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, covers
 from folkmoot.core.constraint import Constraint, loose_paths
-from folkmoot.core.errors import ConstraintSyntax
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import MAX_PATH
 from folkmoot.core.paths import Folder
@@ -215,7 +215,7 @@ def test_a_path_is_in_a_folder_where_it_leads_there(
 )
 def test_a_folder_is_written_plainly(folder: str) -> None:
     for under in (folder, ["notes/", folder]):
-        with pytest.raises(ConstraintSyntax, match="one folder"):
+        with pytest.raises(e.ConstraintSyntax, match="one folder"):
             Constraint({"path": {"under": under}})
 
 
@@ -307,7 +307,7 @@ def test_no_spelling_of_something_denied_is_taken_for_something_else(
 def test_a_place_is_the_same_when_it_is_written_plainly(value: str) -> None:
     try:
         once = Folder(value).place
-    except ConstraintSyntax:
+    except e.ConstraintSyntax:
         return
     if "://" in once.anchor or once.climbs:
         return

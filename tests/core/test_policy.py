@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import (
-    CapabilityDenied,
-    ContextMismatch,
-    ProposalRequired,
-    ReservedKind,
-)
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, Request, Response
@@ -52,7 +47,7 @@ def test_what_a_right_covers_is_allowed() -> None:
 def test_what_no_right_covers_is_denied_with_a_reason() -> None:
     refused = verdict(["chat.*", "!chat.cancel"], CALL)
     assert refused.decision is Decision.DENY
-    assert isinstance(refused.error, CapabilityDenied)
+    assert isinstance(refused.error, e.CapabilityDenied)
     assert refused.error.code == "capability_denied"
     assert CALL in str(refused.error)
     assert refused.error.data == {
@@ -70,7 +65,7 @@ def test_what_no_right_covers_is_denied_with_a_reason() -> None:
 def test_who_may_propose_is_told_so(rights: list[str]) -> None:
     refused = verdict(rights, CALL)
     assert refused.decision is Decision.PROPOSE
-    assert isinstance(refused.error, ProposalRequired)
+    assert isinstance(refused.error, e.ProposalRequired)
     assert refused.error.data["attempted_kind"] == CALL
 
 
@@ -156,7 +151,7 @@ def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(
 def test_the_gateway_is_not_held_to_what_participants_may_send() -> None:
     raw = encode({"protocol": "mcpx/v1", "kind": "system.welcome", "payload": {}})
     assert decide(GATEWAY, Rights(), decode_mcpx(raw)).decision is Decision.ALLOW
-    with pytest.raises(ReservedKind):
+    with pytest.raises(e.ReservedKind):
         decide(ALICE, Rights(["*"]), decode_mcpx(raw))
 
 
@@ -185,7 +180,7 @@ def test_a_whole_message_is_judged_by_what_it_does() -> None:
     bare = "mcp.request.tools/call"
     assert decide(ALICE, rights, decode_mcpx(in_room(bare, "read"))).decision is Decision.ALLOW
     assert decide(ALICE, rights, decode_mcpx(in_room(bare, "rm"))).decision is Decision.DENY
-    with pytest.raises(ContextMismatch):
+    with pytest.raises(e.ContextMismatch):
         decide(ALICE, rights, decode_mcpx(in_room(f"{bare}:read", "rm")))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import ScopeMissing
 from folkmoot.core.kinds import parse
 from folkmoot.core.policy import Decision, Principal, judge
 from folkmoot.core.scopes import WHOLE, scope
@@ -76,7 +76,7 @@ def test_a_refusal_names_the_scope_that_is_missing() -> None:
     ann = Principal("a", "ann", scope="mail.read")
     verdict = judge(ann, Lacking(["*"]), CALL)
     assert verdict.decision is Decision.DENY
-    assert isinstance(verdict.error, ScopeMissing)
+    assert isinstance(verdict.error, e.ScopeMissing)
     assert verdict.error.code == "scope_missing"
     assert verdict.error.message == "Your token lacks the scope mail.send."
     assert verdict.error.data == {

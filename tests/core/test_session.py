@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.core.errors import SessionTransition
+from folkmoot.core import errors as e
 from folkmoot.core.session import (
     KNOWN_VERSIONS,
     TRANSITIONS,
@@ -69,7 +69,7 @@ def test_states_go_where_the_table_says_and_nowhere_else(
     if after in TRANSITIONS[before]:
         assert session.with_state(after).state is after
     else:
-        with pytest.raises(SessionTransition, match=f"{before.value} cannot be {after.value}"):
+        with pytest.raises(e.SessionTransition, match=f"{before.value} cannot be {after.value}"):
             session.with_state(after)
 
 

@@ -9,20 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import (
-    BatchRefused,
-    DuplicateKey,
-    FolkmootError,
-    InvalidJson,
-    InvalidUtf8,
-    LoneSurrogate,
-    MessageError,
-    MessageTooLarge,
-    NestingTooDeep,
-    NotAnObject,
-    NumberOutOfRange,
-)
 from folkmoot.core.strict import Limits, same
 from tests.core.strategies import JSON, TEXT
 
@@ -45,7 +33,7 @@ def test_white_space_and_escapes_do_not_matter(value: Any, indent: Any, ascii_on
 def test_no_bytes_make_it_raise_anything_but_its_own_errors(raw: bytes) -> None:
     try:
         strict.decode(raw)
-    except MessageError:
+    except e.MessageError:
         return
 
 
@@ -56,7 +44,7 @@ def test_a_broken_copy_of_valid_json_raises_only_its_own_errors(value: Any, data
     raw[at] = data.draw(st.integers(0, 255))
     try:
         decoded = strict.decode(bytes(raw))
-    except MessageError:
+    except e.MessageError:
         return
     assert same(decoded, json.loads(raw))
 
@@ -78,7 +66,7 @@ def test_a_broken_copy_of_valid_json_raises_only_its_own_errors(value: Any, data
     ],
 )
 def test_a_duplicate_key_is_refused_at_any_depth_and_in_any_spelling(raw: bytes) -> None:
-    with pytest.raises(DuplicateKey, match="occurs twice"):
+    with pytest.raises(e.DuplicateKey, match="occurs twice"):
         strict.decode(raw)
 
 
@@ -89,13 +77,13 @@ def test_a_planted_duplicate_is_always_found(
     planted = next(iter(members))
     inside = json.dumps(members, ensure_ascii=ascii_only)[1:-1]
     raw = f"{{{inside},{json.dumps(planted)}:{json.dumps(value)}}}".encode()
-    with pytest.raises(DuplicateKey):
+    with pytest.raises(e.DuplicateKey):
         strict.decode(raw)
 
 
 def test_a_long_duplicate_is_named_in_part_only() -> None:
     name = "k" * 500
-    with pytest.raises(DuplicateKey) as caught:
+    with pytest.raises(e.DuplicateKey) as caught:
         strict.decode(json.dumps({name: 1})[:-1].encode() + f',"{name}":2}}'.encode())
     assert len(str(caught.value)) < 150
 
@@ -115,7 +103,7 @@ def test_bytes_that_are_not_utf8_are_refused_anywhere(bad: bytes) -> None:
         b'{"' + bad + b'":1}',
         b'{"payload":{"params":["' + bad + b'"]}}',
     ):
-        with pytest.raises(InvalidUtf8, match="not valid UTF-8"):
+        with pytest.raises(e.InvalidUtf8, match="not valid UTF-8"):
             strict.decode(raw)
 
 
@@ -125,7 +113,7 @@ def test_bytes_that_are_not_utf8_are_refused_anywhere(bad: bytes) -> None:
 )
 def test_numbers_that_are_not_finite_or_too_long_are_refused(number: bytes) -> None:
     for raw in number, b'{"a":[' + number + b"]}":
-        with pytest.raises(NumberOutOfRange):
+        with pytest.raises(e.NumberOutOfRange):
             strict.decode(raw)
 
 
@@ -135,7 +123,7 @@ def test_numbers_that_are_not_finite_or_too_long_are_refused(number: bytes) -> N
     [rb'"\ud800"', rb'{"a":["\udc00"]}', rb'{"\uD83D":1}', rb'{"a":"\ud83dx"}', rb'"\ude00\ud83d"'],
 )
 def test_a_lone_surrogate_is_refused(raw: bytes) -> None:
-    with pytest.raises(LoneSurrogate):
+    with pytest.raises(e.LoneSurrogate):
         strict.decode(raw)
 
 
@@ -155,21 +143,21 @@ def test_big_integers_keep_their_value() -> None:
     "raw", [b"", b" ", b"{} {}", b'{"a":1}x', b'{"a":01}', b'{"a"}', b'"\x00"']
 )
 def test_what_is_not_one_json_value_is_refused(raw: bytes) -> None:
-    with pytest.raises(InvalidJson):
+    with pytest.raises(e.InvalidJson):
         strict.decode_object(raw)
 
 
 @pytest.mark.requirement("json.one-object")
 @pytest.mark.parametrize("raw", [b"1", b'"x"', b"null", b"true"])
 def test_a_value_that_is_no_object_is_refused(raw: bytes) -> None:
-    with pytest.raises(NotAnObject):
+    with pytest.raises(e.NotAnObject):
         strict.decode_object(raw)
 
 
 @pytest.mark.requirement("json.batch-refused")
 @pytest.mark.parametrize("raw", [b"[]", b'[{"jsonrpc":"2.0","method":"x"}]'])
 def test_a_batch_is_refused(raw: bytes) -> None:
-    with pytest.raises(BatchRefused):
+    with pytest.raises(e.BatchRefused):
         strict.decode_object(raw)
 
 
@@ -181,7 +169,7 @@ def test_an_object_is_answered() -> None:
 def test_the_size_limit_passes_and_one_byte_more_does_not() -> None:
     limits = Limits(message_bytes=10)
     assert strict.decode(b'"12345678"', limits) == "12345678"
-    with pytest.raises(MessageTooLarge, match="11 bytes; at most 10"):
+    with pytest.raises(e.MessageTooLarge, match="11 bytes; at most 10"):
         strict.decode(b'"123456789"', limits)
     assert strict.DEFAULT_LIMITS.message_bytes == 1024 * 1024
 
@@ -194,7 +182,7 @@ def test_the_depth_limit_passes_and_one_level_more_does_not(opening: bytes, clos
     levels = 6 if opening != b'[{"a":' else 3
     limits = Limits(nesting=6)
     strict.decode(opening * levels + b"1" + closing * levels, limits)
-    with pytest.raises(NestingTooDeep, match="more than 6 levels"):
+    with pytest.raises(e.NestingTooDeep, match="more than 6 levels"):
         strict.decode(opening * (levels + 1) + b"1" + closing * (levels + 1), limits)
 
 
@@ -205,25 +193,25 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
 @pytest.mark.requirement("json.nesting-bomb")
 @pytest.mark.parametrize("unit", [b"[", b'{"a":', b"[{"])
 def test_a_nesting_bomb_is_refused_like_any_deep_message(unit: bytes) -> None:
-    with pytest.raises(NestingTooDeep if unit != b"[{" else MessageError):
+    with pytest.raises(e.NestingTooDeep if unit != b"[{" else e.MessageError):
         strict.decode(unit * (1024 * 1024 // len(unit)))
 
 
 def test_a_bomb_the_fast_reader_does_not_reach_is_refused_by_the_slow_one() -> None:
     """An unfinished escape stops the first reading early; the second meets the depth."""
-    with pytest.raises(MessageError):
+    with pytest.raises(e.MessageError):
         strict.decode(b'["\\ud800",' + b"[" * 200_000)
 
 
 @pytest.mark.requirement("json.own-errors-only")
 @pytest.mark.parametrize("depth", [*range(60, 70), 500, *range(940, 1010, 3)])
 def test_a_fault_deep_inside_is_still_one_of_its_own_errors(depth: int) -> None:
-    with pytest.raises((LoneSurrogate, NestingTooDeep)):
+    with pytest.raises((e.LoneSurrogate, e.NestingTooDeep)):
         strict.decode(b"[" * depth + rb'"\ud800"' + b"]" * depth)
 
 
 def test_every_refusal_can_be_written_down() -> None:
-    with pytest.raises(DuplicateKey) as caught:
+    with pytest.raises(e.DuplicateKey) as caught:
         strict.decode(rb'{"\ud800":1,"\ud800":2}')
     assert strict.encode([caught.value.as_jsonrpc(), caught.value.as_http()])
 
@@ -238,10 +226,10 @@ def test_every_refusal_can_be_written_down() -> None:
 )
 def test_limits_that_come_from_settings_name_them(raw: bytes, setting: str) -> None:
     names = ("limits.message_bytes", "limits.nesting", "http.max_body_values")
-    with pytest.raises(FolkmootError) as named:
+    with pytest.raises(e.FolkmootError) as named:
         strict.decode(raw, Limits(message_bytes=32, nesting=3, values=4, settings=names))
     assert named.value.data["setting"] == setting
     assert setting not in named.value.message
-    with pytest.raises(FolkmootError) as caught:
+    with pytest.raises(e.FolkmootError) as caught:
         strict.decode(raw, Limits(message_bytes=32, nesting=3, values=4))
     assert "setting" not in caught.value.data

@@ -6,7 +6,7 @@ from typing import get_args
 
 from msgspec import UNSET
 
-from folkmoot.core.errors import BlockedByInterceptor
+from folkmoot.core import errors as e
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock, Modify, Verdict
 
 
@@ -16,7 +16,7 @@ def test_there_are_six_verdicts_and_to_continue_says_nothing_more() -> None:
 
 
 def test_a_verdict_says_all_that_is_needed_to_follow_it() -> None:
-    error = BlockedByInterceptor("Not here.")
+    error = e.BlockedByInterceptor("Not here.")
     assert Block(error).error is error
     assert (Mock(result={}).error, Mock().result) == (UNSET, UNSET)
     assert (Hold().reason, Hold().seconds, Delay(2).seconds) == ("", None, 2)

@@ -14,9 +14,9 @@ from docs.pages.messages import ID_LENGTH, LIST_LENGTH, MEMBERS
 from docs.pages.metrics import families, name
 from folkmoot.cli.output import ExitCode
 from folkmoot.cli.program import app
+from folkmoot.core import errors as e
 from folkmoot.core import kindcheck
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import ERRORS, KindError, MessageError
 from folkmoot.core.kinds import KNOWN_KINDS, parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.session import SessionState
@@ -71,7 +71,7 @@ def test_every_exit_code_is_documented() -> None:
 
 
 def test_every_error_and_close_code_is_documented() -> None:
-    assert set(ERRORS) <= said_in("reference/errors.md")
+    assert set(e.ERRORS) <= said_in("reference/errors.md")
     text = pages()["docs/reference/errors.md"].text
     assert all(f"\n| {code.value} | " in text for code in CloseCode)
 
@@ -123,7 +123,7 @@ def test_the_context_of_a_method_stands_where_the_page_says(method: str, place: 
         payload = {member: payload}
     kind = parse(f"mcp.request.{method}")
     assert str(kindcheck.effective(kind, payload)) == f"{kind}:here"
-    with pytest.raises(KindError):
+    with pytest.raises(e.KindError):
         kindcheck.effective(kind, {"params": {}})
 
 
@@ -156,5 +156,5 @@ def test_the_members_of_a_rooms_message_are_what_the_page_says(member: str, shap
     for value in ACCEPTED[shape]:
         read(value)
     for value in REFUSED[shape]:
-        with pytest.raises(MessageError):
+        with pytest.raises(e.MessageError):
             read(value)

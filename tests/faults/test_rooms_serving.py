@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from folkmoot.client import Outcome, Proposal, Room
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from tests import process
 from tests.amounts import times
 from tests.client.support import SOON
@@ -33,7 +33,7 @@ MOMENT: Final = 0.03
 CALLS: Final = 3
 ENDS: Final = ("done", "interrupted", "target_left")
 """What may come of a call: it was run, or nobody knows how far it came, or the agent was gone."""
-GONE: Final = (FolkmootError, OSError, asyncio.IncompleteReadError, AssertionError)
+GONE: Final = (e.FolkmootError, OSError, asyncio.IncompleteReadError, AssertionError)
 """How an approval fails whose hub is killed, or that came too late."""
 
 
@@ -106,7 +106,7 @@ class Races:
             agent = Agent(self)
             try:
                 await agent.room.__aenter__()
-            except FolkmootError:
+            except e.FolkmootError:
                 await asyncio.sleep(MOMENT)
                 continue
             self.agents.append(agent)

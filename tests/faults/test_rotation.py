@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.operator import ask_socket
-from folkmoot.core.errors import CommandFailed, FolkmootError, HubNotRunning
+from folkmoot.core import errors as e
 from folkmoot.keys import format_key, read_key
 from folkmoot.store import find_faults, inspect_database
 from tests.amounts import times
@@ -27,7 +27,7 @@ from tests.process import STOP_SECONDS, Process, environment
 pytestmark = pytest.mark.requirement("rest.rotate-master")
 
 PEOPLE = ("ann", "ben", "cat")
-GONE = (CommandFailed, HubNotRunning)
+GONE = (e.CommandFailed, e.HubNotRunning)
 LONGEST_DELAY = 0.003
 """Seconds from the sign of a change to the kill: about what a step of it takes."""
 
@@ -169,7 +169,7 @@ def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path: 
             old = key_id(tmp_path)
             try:
                 rotate(tmp_path)
-            except FolkmootError:
+            except e.FolkmootError:
                 refused += 1
             assert frames > 0 or key_id(tmp_path) == old
             resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)

@@ -16,9 +16,9 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights, capability
-from folkmoot.core.errors import CapabilityError, KindError, MessageError
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import (
@@ -92,7 +92,7 @@ def try_one(raw: bytes) -> bool:
         expected = ...
     try:
         value = strict.decode(raw, LIMITS)
-    except MessageError:
+    except e.MessageError:
         assert expected is ..., f"refused, but the reference reads it: {raw!r}"
         return False
     assert expected is not ..., f"read, but the reference refuses it: {raw!r}"
@@ -109,7 +109,7 @@ def try_message(raw: bytes) -> None:
     try:
         message = decode_message(raw, LIMITS)
         decide(ALICE, RIGHTS, message)
-    except (MessageError, KindError):
+    except (e.MessageError, e.KindError):
         return
     assert encode_message(message) == raw
     assert message_from(members(message)) == message
@@ -119,17 +119,17 @@ def try_room(raw: bytes) -> None:
     """A room's message is judged or refused, never anything else."""
     try:
         decide(ALICE, RIGHTS, decode_mcpx(raw, LIMITS, accept_old_spellings=len(raw) % 2 == 0))
-    except (MessageError, KindError):
+    except (e.MessageError, e.KindError):
         return
 
 
 def try_text(text: str) -> None:
     """A kind formats back; a pattern compiles and covers itself, or is refused."""
-    with suppress(KindError):
+    with suppress(e.KindError):
         assert str(parse(text)) == text
     try:
         held = capability(text)
-    except CapabilityError:
+    except e.CapabilityError:
         return
     assert held.covers(held)
 

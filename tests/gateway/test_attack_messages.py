@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import ServerAnswerInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server.responses import HttpReply
@@ -55,7 +55,7 @@ def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
                     await conversation.request(
                         UpstreamRequest(method="tools/call", params={"name": name}), seconds=30
                     )
-                assert isinstance(refused.value.why, ServerAnswerInvalid)
+                assert isinstance(refused.value.why, e.ServerAnswerInvalid)
                 assert not refused.value.gone
             # It is not the length alone that costs; but of what nobody asked for, much may wait.
             heard: list[Notification] = []

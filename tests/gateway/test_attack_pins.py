@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import ToolQuarantined
+from folkmoot.core import errors as e
 from folkmoot.gateway import pin_comparison
 from folkmoot.gateway.pins import Pins
 from tests.gateway.scripted import Behind, Scripted, behind, told, tool
@@ -78,7 +78,7 @@ def test_a_prompt_that_changes_or_comes_later_is_held_back_until_it_is_accepted(
                     ("prompts/get", {"name": "demo:greet"}),
                     ("completion/complete", {"ref": {"type": "ref/prompt", "name": "demo:greet"}}),
                 ):
-                    with pytest.raises(ToolQuarantined, match="demo:greet has changed"):
+                    with pytest.raises(e.ToolQuarantined, match="demo:greet has changed"):
                         await there.ask(method, asked)
             assert there.gateway.catalogue.parts["demo"].held == ("demo://prompts/greet",)
             assert [row.key for row in there.gateway.catalogue.rows("tools")] == ["demo:greet"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.health import for_callers, given_up
 from folkmoot.relay.upstream.requests import Unanswered
@@ -44,8 +44,8 @@ def test_a_secret_in_the_path_of_an_address_is_in_no_log() -> None:
 )
 def test_callers_are_not_told_where_a_server_is(why: str, told: str) -> None:
     assert for_callers(why) == told
-    unanswered = Unanswered(ServerUnreachable(why), begun=False, gone=True)
-    for error in (unanswered, ServerUnreachable(why)):
+    unanswered = Unanswered(e.ServerUnreachable(why), begun=False, gone=True)
+    for error in (unanswered, e.ServerUnreachable(why)):
         assert "https" not in given_up("demo", error, repeatable=True).message
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings import files, load
 
 
@@ -19,9 +19,9 @@ def test_a_pipe_that_nobody_writes_to_holds_nobody_up(
     config, imported = tmp_path / "config.toml", tmp_path / "servers.json"
     os.mkfifo(imported)
     config.write_text(f'[gateway]\nmcp_servers = ["{imported}"]\n')
-    with pytest.raises(SettingsError, match="nobody writes to the pipe"):
+    with pytest.raises(e.SettingsError, match="nobody writes to the pipe"):
         load(config, environ={})
-    with pytest.raises(SettingsError, match="nobody writes to the pipe"):
+    with pytest.raises(e.SettingsError, match="nobody writes to the pipe"):
         load(imported, environ={})
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from folkmoot.core.errors import BackendBusy
+from folkmoot.core import errors as e
 from tests.harness import run
 from tests.relay.upstream.scripted import call, running, spec
 
@@ -19,7 +19,7 @@ def test_nobody_takes_all_that_a_backend_can_do() -> None:
             hangs, echo = replace(call("hang"), person="ann"), replace(call("echo"), person="bob")
             waiting = [asyncio.ensure_future(backend.request(hangs)) for _ in range(7)]
             await asyncio.sleep(0)
-            with pytest.raises(BackendBusy, match="too many open requests"):
+            with pytest.raises(e.BackendBusy, match="too many open requests"):
                 await backend.request(replace(echo, person="ann"))
             assert (await backend.request(echo)).result["content"] == []
             for each in waiting:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import BackendUnknown
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
 from tests.gateway.scripted import ALL, Scripted, behind, tool
 from tests.harness import run
@@ -76,7 +76,7 @@ def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(tmp_path:
 def test_nothing_is_accepted_of_a_backend_that_is_not_there(tmp_path: Path) -> None:
     async def main() -> None:
         async with behind(tmp_path) as hub:
-            with pytest.raises(BackendUnknown):
+            with pytest.raises(e.BackendUnknown):
                 await hub.gateway.accept("nobody")
 
     run(main())

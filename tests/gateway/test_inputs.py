@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import InputStateInvalid
+from folkmoot.core import errors as e
 from folkmoot.gateway.requests import Inputs
 
 INPUTS = Inputs(b"k" * 32)
@@ -27,19 +27,19 @@ def test_what_was_told_is_taken_again_from_the_same_person_for_the_same_thing() 
 )
 def test_nobody_takes_up_the_call_of_another_or_another_call(person: str, what: str) -> None:
     told = INPUTS.mark(WISH, "anna", "files:move")
-    with pytest.raises(InputStateInvalid):
+    with pytest.raises(e.InputStateInvalid):
         INPUTS.taken({"requestState": told["requestState"]}, person, what)
 
 
 @pytest.mark.parametrize("state", ["s.1", "", ".", "0.s.1", 7, None, ["s.1"], {"a": 1}, "é.s.1"])
 def test_a_state_that_was_never_told_is_refused(state: Any) -> None:
-    with pytest.raises(InputStateInvalid):
+    with pytest.raises(e.InputStateInvalid):
         INPUTS.taken({"requestState": state}, "anna", "files:move")
 
 
 def test_a_mark_of_another_hub_is_refused() -> None:
     told = Inputs(b"x" * 32).mark(WISH, "anna", "files:move")
-    with pytest.raises(InputStateInvalid):
+    with pytest.raises(e.InputStateInvalid):
         INPUTS.taken({"requestState": told["requestState"]}, "anna", "files:move")
 
 

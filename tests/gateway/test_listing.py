@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from mcp_types.methods import validate_server_result
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.gateway import listing
 from folkmoot.gateway.catalogue import Catalogue
 from folkmoot.gateway.listing import Listings
@@ -267,14 +267,14 @@ def test_a_cursor_survives_a_change_of_the_list(tmp_path: Path) -> None:
 )
 def test_what_is_no_cursor_is_refused_with_a_sentence(tmp_path: Path, cursor: str) -> None:
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read")))
-    with pytest.raises(ArgumentInvalid, match="cursor must be the nextCursor"):
+    with pytest.raises(e.ArgumentInvalid, match="cursor must be the nextCursor"):
         listings.tools(EVERYTHING, "safe", cursor=cursor)
 
 
 def test_the_cursor_of_one_list_is_none_of_another(tmp_path: Path) -> None:
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read")), page_size=1)
     cursor = read(listings.tools(EVERYTHING, "safe"))["nextCursor"]
-    with pytest.raises(ArgumentInvalid):
+    with pytest.raises(e.ArgumentInvalid):
         listings.prompts(EVERYTHING, "safe", cursor=cursor)
 
 

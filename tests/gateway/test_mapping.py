@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import PatternSyntax
+from folkmoot.core import errors as e
 from folkmoot.gateway.mapping import (
     canonical_name,
     canonical_pattern,
@@ -171,7 +171,7 @@ def test_a_pattern_over_uris_may_be_written_as_clients_are_shown_them(
 @pytest.mark.requirement("gateway.grants-as-shown")
 @pytest.mark.parametrize("unclear", ["every://uri/-/*", "every://uri/-/ur*", "every://de*/-/x"])
 def test_a_pattern_that_does_not_say_which_scheme_is_meant_is_refused(unclear: str) -> None:
-    with pytest.raises(PatternSyntax, match="does not say which scheme"):
+    with pytest.raises(e.PatternSyntax, match="does not say which scheme"):
         canonical_pattern(f"mcp.request.resources/*:{unclear}", {"every"})
 
 

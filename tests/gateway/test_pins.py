@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from folkmoot.core.errors import DatabaseUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, Tx
 from folkmoot.gateway import pin_comparison
 from folkmoot.gateway.model import Inventory
@@ -401,11 +401,11 @@ def test_pins_that_could_not_be_read_are_read_the_next_time(tmp_path: Path) -> N
             read = store.read
 
             async def fail(*_: Any, **__: Any) -> Any:
-                raise DatabaseUnreachable("It is away.")
+                raise e.DatabaseUnreachable("It is away.")
 
             pins._changed_somewhere(Event("pins.docs", {}))
             store.read = fail
-            with pytest.raises(DatabaseUnreachable):
+            with pytest.raises(e.DatabaseUnreachable):
                 await pins.judge("docs", [tool("read")])
             store.read = read
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import HandleTaken, InviteRequired, PolicyError, SettingsError
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import MAX_CAPABILITIES
 from folkmoot.core.message import Request
@@ -188,7 +188,7 @@ def test_settings_that_nobody_can_go_by_change_nothing(tmp_path: Path) -> None:
     async def body(hub: Office) -> None:
         gina = await hub.invited("gina")
         for sentence, tables in bad.items():
-            with pytest.raises(SettingsError, match=sentence):
+            with pytest.raises(e.SettingsError, match=sentence):
                 await hub.rights.configure(spec(FILES, **tables))
         assert hub.may(gina, f"{CALL}:files:read_file") == [True]
         assert hub.accounts.reserved.awaited == {"gina"}
@@ -209,7 +209,7 @@ def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(tmp_path:
         assert later.of(changed)[1].allows(parse(kind)), "a restart knows it too"
         hub.clock.advance(30 * DAY)
         assert hub.may(changed, kind) == [False], "it leads nowhere any more"
-        with pytest.raises(InviteRequired):
+        with pytest.raises(e.InviteRequired):
             await hub.accounts.register("gina")
         assert hub.may(await hub.invited("gina"), kind) == [True]
         assert hub.may(changed, kind) == [False]
@@ -226,9 +226,9 @@ def test_a_stranger_has_nothing_of_what_a_deleted_account_had(tmp_path: Path) ->
         mallory = await hub.here.join("mallory")
         await hub.accounts.delete(gina)
         hub.clock.advance(31 * DAY)
-        with pytest.raises(InviteRequired):
+        with pytest.raises(e.InviteRequired):
             await hub.accounts.register("gina")
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await hub.accounts.change_handle(mallory, "gina")
         assert hub.may(mallory, kind) == [False]
         again = await hub.invited("gina")
@@ -271,7 +271,7 @@ def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(tmp_path: 
         }
         await hub.accounts.register("github")
         assert await hub.rights.taken_namespaces(["gitlab"]) == {}
-        with pytest.raises(HandleTaken):
+        with pytest.raises(e.HandleTaken):
             await hub.accounts.register("gitlab")
         await hub.rights.configure(spec())
         await hub.accounts.register("gitlab")
@@ -288,7 +288,7 @@ def test_a_reload_and_a_registration_at_one_moment_agree(tmp_path: Path) -> None
             ended = await asyncio.gather(register, configure, return_exceptions=True)
             assert not isinstance(ended[1], BaseException)
             if isinstance(ended[0], BaseException):
-                assert isinstance(ended[0], InviteRequired)
+                assert isinstance(ended[0], e.InviteRequired)
             else:
                 assert hub.may(ended[0].account, f"{CALL}:files:read_file") == [True]
 
@@ -302,8 +302,8 @@ class Performed:
         return str(admitted.kind)
 
     def refused(
-        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
-    ) -> PolicyError:
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: e.PolicyError
+    ) -> e.PolicyError:
         return error
 
 
@@ -337,7 +337,7 @@ def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -
         rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])
         try:
             await pipeline.run(envelope, Principal("account-bob", "bob"), rights)
-        except PolicyError as error:
+        except e.PolicyError as error:
             return {"error": error.code, "message": error.message, **error.data}
         return {}
 

@@ -12,15 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import capability
-from folkmoot.core.errors import (
-    CapabilityReserved,
-    CommandInvalid,
-    FolkmootError,
-    PatternSyntax,
-    TooManyCapabilities,
-    UserNotFound,
-)
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import MAX_CAPABILITIES
 from folkmoot.core.ports import Tx
@@ -103,17 +96,17 @@ def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(tmp_path: Path) 
 
 
 def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) -> None:
-    refused: dict[str, tuple[type[FolkmootError], str, tuple[str, ...]]] = {
-        "nobody": (UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
-        "a b": (UserNotFound, "'a b' is not a valid handle.", ("files:*",)),
-        "gina": (UserNotFound, "@gina is now @gina2. Use that handle.", ("files:*",)),
+    refused: dict[str, tuple[type[e.FolkmootError], str, tuple[str, ...]]] = {
+        "nobody": (e.UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
+        "a b": (e.UserNotFound, "'a b' is not a valid handle.", ("files:*",)),
+        "gina": (e.UserNotFound, "@gina is now @gina2. Use that handle.", ("files:*",)),
         "harry": (
-            UserNotFound,
+            e.UserNotFound,
             f"Nobody has the handle @harry yet. {MAKES} creates an invite for it.",
             ("files:*",),
         ),
         "gina2": (
-            CapabilityReserved,
+            e.CapabilityReserved,
             "system.* belongs to the gateway; nobody else can hold it.",
             ("files:*", "system.welcome"),
         ),
@@ -147,7 +140,7 @@ def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) ->
     ],
 )
 def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int) -> None:
-    with pytest.raises(PatternSyntax) as told:
+    with pytest.raises(e.PatternSyntax) as told:
         compiled(pattern)
     assert told.value.message.endswith(f"The error is at character {position}.")
     assert told.value.data["position"] == position
@@ -158,9 +151,9 @@ def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text: s
     full = full_pattern(text)
     try:
         capability(full)
-    except PatternSyntax:
+    except e.PatternSyntax:
         assert 1 <= fault_at(full) <= len(full) + 1
-    except FolkmootError:
+    except e.FolkmootError:
         pass
 
 
@@ -211,7 +204,7 @@ def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_
         made = await granting.grant("gina", list(spelled))
         assert (made.granted, made.warnings) == (list(spelled.values()), [])
         assert hub.may(gina, "mcp.request.resources/read:files://file///srv/a") == [True]
-        with pytest.raises(PatternSyntax):
+        with pytest.raises(e.PatternSyntax):
             await granting.grant("gina", ["other_read_file"])
         gone = await granting.revoke("gina", list(spelled))
         assert gone.revoked == list(spelled.values())
@@ -263,10 +256,10 @@ def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
         gina = await hub.invited("gina")
         await hub.granting.grant("gina", ["files:write_file"])
         for pattern, reason in reasons.items():
-            with pytest.raises(CommandInvalid) as told:
+            with pytest.raises(e.CommandInvalid) as told:
                 await hub.granting.revoke("gina", ["files:write_file", pattern])
             assert told.value.message == f"Nothing was revoked: @gina has {pattern} {reason}."
-        with pytest.raises(CommandInvalid, match="was not granted"):
+        with pytest.raises(e.CommandInvalid, match="was not granted"):
             await hub.granting.revoke("gina", ["files:delete_file"])
         assert hub.may(gina, f"{CALL}:files:write_file") == [True]
 
@@ -283,11 +276,11 @@ def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
     async def body(hub: Office) -> None:
         gina = await hub.here.join("gina")
         many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
-        with pytest.raises(TooManyCapabilities, match="@gina: At most 4,096"):
+        with pytest.raises(e.TooManyCapabilities, match="@gina: At most 4,096"):
             await hub.granting.grant("gina", many)
         monkeypatch.setattr(granting, "MAX_GRANTS", 3)
         await hub.granting.grant("gina", many[:3])
-        with pytest.raises(TooManyCapabilities, match="at most 3 grants"):
+        with pytest.raises(e.TooManyCapabilities, match="at most 3 grants"):
             await hub.granting.grant("gina", many[3:4])
         assert len(hub.rights.granted[gina.id]) == 3
 
@@ -355,7 +348,7 @@ def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path)
             },
         ]
         await hub.accounts.change_handle(gina, "gina2")
-        with pytest.raises(UserNotFound, match="@gina is now @gina2"):
+        with pytest.raises(e.UserNotFound, match="@gina is now @gina2"):
             await hub.views.person("gina")
         later = await hub.views.person("gina2")
         assert later.held == shown.held

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import (
-    BackendFailed,
-    BackendUnavailable,
-    CapabilityDenied,
-    InputStateInvalid,
-    PromptUnknown,
-    ResourceUnknown,
-)
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.definitions import INTRODUCTION, joined
 from folkmoot.gateway.limits import MAX_ALL_INSTRUCTIONS, MAX_INSTRUCTIONS
@@ -55,9 +48,9 @@ def test_an_unknown_namespace_or_tool_is_an_error_that_names_it(tmp_path: Path) 
             await hub.has(Scripted("files"), tools=(tool("read"),))
             assert told(await hub.call("nobody:read"))["code"] == "unknown_tool"
             assert "files:write" in told(await hub.call("files:write"))["error"]
-            with pytest.raises(PromptUnknown):
+            with pytest.raises(e.PromptUnknown):
                 await hub.ask("prompts/get", {"name": "files:nothing"})
-            with pytest.raises(ResourceUnknown):
+            with pytest.raises(e.ResourceUnknown):
                 await hub.ask("resources/read", {"uri": "nobody://a/b"})
 
     run(main())
@@ -152,7 +145,7 @@ def test_an_answer_that_is_no_valid_result_is_an_error_for_the_caller_and_the_au
             said = told(await hub.call("files:read"))
             assert said["code"] == "backend_failed"
             assert "no valid result: `content` must be a list of objects." in said["error"]
-            with pytest.raises(BackendFailed, match="`contents` must be"):
+            with pytest.raises(e.BackendFailed, match="`contents` must be"):
                 await hub.ask("resources/read", {"uri": "files://notes/a"})
         assert [record.outcome for record in caplog.records if record.name == "folkmoot.audit"] == [
             "backend_failed",
@@ -301,12 +294,12 @@ def test_an_error_of_the_backends_own_is_passed_on_with_the_callers_id(tmp_path:
 def test_a_backend_that_is_down_is_an_error_and_never_an_empty_success(tmp_path: Path) -> None:
     async def main() -> None:
         async with behind(tmp_path) as hub:
-            down = BackendUnavailable("files is down: it ended.", retry_after=3)
+            down = e.BackendUnavailable("files is down: it ended.", retry_after=3)
             await hub.has(Scripted("files", lambda _: down), tools=(tool("read"),),
                           resources=({"uri": "files://a/b", "name": "b"},))  # fmt: skip
             said = told(await hub.call("files:read"))
             assert (said["code"], said["retry_after"]) == ("backend_unavailable", 3)
-            with pytest.raises(BackendUnavailable):
+            with pytest.raises(e.BackendUnavailable):
                 await hub.ask("resources/read", {"uri": "files://a/b"})
 
     run(main())
@@ -323,7 +316,7 @@ def test_a_wish_for_input_is_answered_by_the_one_who_was_told_it_alone(tmp_path:
             state = (await hub.call("files:move"))["requestState"]
             again = {"name": "files:move", "requestState": state, "inputResponses": {}}
             for who, params in ((BERT, again), (None, {**again, "requestState": f"{state}x"})):
-                with pytest.raises(InputStateInvalid):
+                with pytest.raises(e.InputStateInvalid):
                     await hub.ask("tools/call", params, *([who] if who else []))
             assert (await hub.ask("tools/call", again)).result == {"content": []}
             assert backend.asked[-1].params["requestState"] == "s"
@@ -381,7 +374,7 @@ def test_a_uri_that_a_server_could_take_for_another_is_nobodys_unless_it_is_list
             listed = {"uri": "files://a/%2E/x", "name": "odd"}
             await hub.has(Scripted("files", lambda _: {"contents": []}), resources=(listed,))
             for uri in ("files://a/../b", "files://a/%2e%2e/b", "files://a/./b", "files://%61/b"):
-                with pytest.raises(ResourceUnknown):
+                with pytest.raises(e.ResourceUnknown):
                     await hub.ask("resources/read", {"uri": uri})
             await hub.ask("resources/read", {"uri": listed["uri"]})
             await hub.ask("resources/read", {"uri": "files://a/b%20c"})
@@ -396,8 +389,8 @@ def test_what_policy_refuses_is_audited_too_but_not_what_nobody_asked(
         async with behind(tmp_path) as hub:
             request = Request(id=1, method="tools/call", params={"name": "files:write"})
             with caplog.at_level(logging.INFO, "folkmoot.audit"):
-                hub.gateway.audit.refused(BERT, request, CapabilityDenied("No."))
-                hub.gateway.audit.refused(NOBODY, request, CapabilityDenied("No."))
+                hub.gateway.audit.refused(BERT, request, e.CapabilityDenied("No."))
+                hub.gateway.audit.refused(NOBODY, request, e.CapabilityDenied("No."))
 
     run(main())
     (line,) = (record for record in caplog.records if record.name == "folkmoot.audit")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import ArgumentInvalid, BackendFailed, TaskUnknown, TaskUnsupported
+from folkmoot.core import errors as e
 from folkmoot.gateway import tasks as module
 from folkmoot.gateway.limits import MAX_TASK_ARGUMENTS, MAX_TASK_SECONDS, MAX_TASKS_PAGE
 from folkmoot.gateway.requests import CallExtras
@@ -59,9 +59,9 @@ def test_an_id_opens_in_another_process_for_its_owner_alone() -> None:
     assert task.call == {"name": "demo:run", "arguments": {"a": 1}}
     for known in (tasks(), tasks(key=b"x" * 32)):
         for owner, task_id in (("bob", task.id), ("", task.id), ("bob", "1"), ("bob", "")):
-            with pytest.raises(TaskUnknown, match="Task not found"):
+            with pytest.raises(e.TaskUnknown, match="Task not found"):
                 known.find(owner, task_id)
-    with pytest.raises(TaskUnknown):
+    with pytest.raises(e.TaskUnknown):
         tasks(key=b"x" * 32).find("ann", task.id)
 
 
@@ -111,7 +111,7 @@ def test_pages_hold_on_to_their_place() -> None:
     assert following[0].ticket.own == owns[len(page)]
     assert known.page("ann", None, stateless=True) == ([], None)
     for odd in ("", "x", "-1", "\u0663", "9" * 99):
-        with pytest.raises(ArgumentInvalid):
+        with pytest.raises(e.ArgumentInvalid):
             known.page("ann", odd, stateless=False)
 
 
@@ -155,7 +155,7 @@ def test_long_arguments_are_not_kept() -> None:
 )
 def test_what_is_no_task_is_refused(odd: dict[str, Any]) -> None:
     known = tasks()
-    with pytest.raises(BackendFailed, match="The backend demo created a task without"):
+    with pytest.raises(e.BackendFailed, match="The backend demo created a task without"):
         made(known, **{"own": "1", **odd}) if "taskId" not in odd else known.made(
             "ann", "demo", "demo:run", None, {"status": "working", "createdAt": "x", **odd},
             stateless=True,
@@ -173,7 +173,9 @@ def test_in_a_room_nothing_is_run_as_a_task(tmp_path: Path) -> None:
             may = tool("may", execution={"taskSupport": "optional"})
             await there.has(files, tools=(must, may), capabilities=offered)
             extras = CallExtras(room="den")
-            with pytest.raises(TaskUnsupported, match="as a task, which is not possible in a room"):
+            with pytest.raises(
+                e.TaskUnsupported, match="as a task, which is not possible in a room"
+            ):
                 await there.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
             await there.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
             assert [each.params for each in files.asked] == [{"name": "may"}]

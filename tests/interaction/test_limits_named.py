@@ -13,9 +13,9 @@ import pytest
 
 from folkmoot.bounds import body_bounds, rate_limits, room_options
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.closecodes import CLOSE_REASONS
-from folkmoot.core.errors import FolkmootError
 from folkmoot.core.policy import PrincipalType
 from folkmoot.quotas import SENTENCES, Quotas
 from folkmoot.ratelimits import AccountRates, RateLimits
@@ -66,7 +66,7 @@ def settings(path: str, value: int = 1) -> Settings:
 
 def said(work: Callable[[], Any], times: int = 1) -> str:
     """What is said when something is done too often."""
-    with pytest.raises(FolkmootError) as caught:  # noqa: PT012 - the last one is refused
+    with pytest.raises(e.FolkmootError) as caught:  # noqa: PT012 - the last one is refused
         for _ in range(times):
             work()
     return json.dumps(caught.value.as_http())
@@ -77,7 +77,7 @@ async def rate(_: Path, path: str) -> str:
     name = next(name for name, limit in limits.items() if limit.setting == path)
     counted = RateLimits(SystemClock(), limits)
     await counted.take(name, "someone")
-    with pytest.raises(FolkmootError) as caught:
+    with pytest.raises(e.FolkmootError) as caught:
         await counted.take(name, "someone")
     return json.dumps(caught.value.as_http())
 
@@ -132,7 +132,7 @@ async def queue(_: Path, path: str) -> str:
 
     first = asyncio.ensure_future(jobs.ask(unit))
     await asyncio.sleep(0)
-    with pytest.raises(FolkmootError) as caught:
+    with pytest.raises(e.FolkmootError) as caught:
         await jobs.ask(unit)
     first.cancel()
     return json.dumps(caught.value.as_http())

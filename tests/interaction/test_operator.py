@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from folkmoot.cli.operator import ask_socket, asked
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.operations import OPERATIONS
 from folkmoot.operations.row import Absent, Operation
 from tests.harness import Answer, ask, run
@@ -156,7 +156,7 @@ def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Pa
 
             await do("folkmoot/backup", path=path)
             await do("folkmoot/suspend", handle="bob")
-            with pytest.raises(FolkmootError):
+            with pytest.raises(e.FolkmootError):
                 await do("folkmoot/backup", path=path)
             lines = (await do("folkmoot/audit"))["lines"]
             told = [(it["action"], it["by"], it["about"]) for it in lines]

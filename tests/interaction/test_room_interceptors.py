@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.transport import FrameType, WebSocketMetadata
@@ -134,7 +134,7 @@ def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
                 return CONTINUE
             text = (envelope.message.payload or {})["text"]
             if text == "stop":
-                raise BlockedByInterceptor("Not this one.")
+                raise e.BlockedByInterceptor("Not this one.")
             if text == "wait":
                 held.set()
                 await go_on.wait()

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import UserNotFound
 from folkmoot.core.kinds import parse
 from folkmoot.core.scopes import ALL, Need, scope
 from folkmoot.gateway.rights import Scoped
@@ -392,7 +392,7 @@ def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hub(tmp_
             seen = await there.hub.accounts.authenticate(made.token)
             assert seen is not None
             assert seen.handle == "tides"
-            with pytest.raises(UserNotFound):
+            with pytest.raises(e.UserNotFound):
                 await operate(handle="nobody")
             running = await operate(handle="ada", scope="operate *")
             operator = Asker(there.port, running.token)

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import AuthenticationRequired, TokenInvalid
+from folkmoot.core import errors
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations import CATALOGUE, OPERATIONS, Absent, Operation
 from folkmoot.operations.routes import Endpoint, endpoints
@@ -30,9 +30,9 @@ ROOM: Final = "square"
 VERDICTS: Final = {
     "scope_missing": "scope",
     "token_invalid": "dead",
-    TokenInvalid().message: "dead",
+    errors.TokenInvalid().message: "dead",
     "authentication_required": "anonymous",
-    AuthenticationRequired().message: "anonymous",
+    errors.AuthenticationRequired().message: "anonymous",
 }
 """By the code of a refusal; those of the specification have but a sentence."""
 REFUSALS: Final = (

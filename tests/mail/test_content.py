@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from folkmoot.core.errors import ArgumentInvalid, ContentMissing, ContentTwice
+from folkmoot.core import errors as e
 from folkmoot.mail.sending import check_content
 from tests.mail.support import payload
 
@@ -19,14 +19,14 @@ def encoded(size: int) -> str:
 
 @pytest.mark.requirement("tool.send.neither")
 def test_a_message_needs_a_body_or_a_payload() -> None:
-    with pytest.raises(ContentMissing) as caught:
+    with pytest.raises(e.ContentMissing) as caught:
         check_content(None, None, LONGEST)
     assert caught.value.message == "Either body or encrypted_payload is required."
 
 
 @pytest.mark.requirement("tool.send.both")
 def test_a_message_has_not_both() -> None:
-    with pytest.raises(ContentTwice) as caught:
+    with pytest.raises(e.ContentTwice) as caught:
         check_content("hello", payload(), LONGEST)
     assert caught.value.message == "Provide either body or encrypted_payload, not both."
 
@@ -38,7 +38,7 @@ def test_any_text_within_the_limit_is_a_body(body: str) -> None:
 
 @pytest.mark.parametrize("body", ["", "x" * (LONGEST + 1), "\ud800", "x\udfff"])
 def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str) -> None:
-    with pytest.raises(ArgumentInvalid) as caught:
+    with pytest.raises(e.ArgumentInvalid) as caught:
         check_content(body, None, LONGEST)
     assert caught.value.message.startswith("body ")
     longer = {"setting": "mail.max_body_characters"} if len(body) > LONGEST else {}
@@ -69,7 +69,7 @@ def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str) 
     ],
 )
 def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str) -> None:
-    with pytest.raises(ArgumentInvalid) as caught:
+    with pytest.raises(e.ArgumentInvalid) as caught:
         check_content(None, payload(**{field: value}), LONGEST)
     assert caught.value.message.startswith(f"encrypted_payload.{field} ")
     longer = {"setting": "mail.max_body_characters"} if len(value) > 4 * LONGEST else {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import ArgumentInvalid, CannotSend, QuotaExceeded
+from folkmoot.core import errors as e
 from folkmoot.mail import Sent
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS
 from tests.mail.support import PostOffice, check_books, in_office, payload, waiting
@@ -135,10 +135,10 @@ def test_a_key_that_comes_with_another_message_is_refused(tmp_path: Path) -> Non
         alice, bob, carol = await office.people("alice", "bob", "carol")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         for to, words in (("bob", "goodbye"), ("carol", "hello")):
-            with pytest.raises(ArgumentInvalid, match="was used for another message") as caught:
+            with pytest.raises(e.ArgumentInvalid, match="was used for another message") as caught:
                 await office.mail.send(alice, to, body=words, idempotency_key="k")
             assert caught.value.data["field"] == "idempotency_key"
-        with pytest.raises(ArgumentInvalid, match="was used for another message"):
+        with pytest.raises(e.ArgumentInvalid, match="was used for another message"):
             await office.mail.reply(alice, first.message_id, body="hello", idempotency_key="k")
         assert await office.bodies(bob) == ["hello"]
         assert await office.bodies(carol) == []
@@ -152,9 +152,13 @@ def test_a_key_has_1_to_255_characters(key: str, tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="hello", idempotency_key="k" * 255)
-        with pytest.raises(ArgumentInvalid, match="idempotency_key must have 1 to 255 characters"):
+        with pytest.raises(
+            e.ArgumentInvalid, match="idempotency_key must have 1 to 255 characters"
+        ):
             await office.mail.send(alice, "bob", body="hello", idempotency_key=key)
-        with pytest.raises(ArgumentInvalid, match="idempotency_key must have 1 to 255 characters"):
+        with pytest.raises(
+            e.ArgumentInvalid, match="idempotency_key must have 1 to 255 characters"
+        ):
             await office.mail.reply(alice, sent.message_id, body="hello", idempotency_key=key)
         assert await office.bodies(bob) == ["hello"]
 
@@ -202,9 +206,9 @@ def test_a_repeated_message_is_answered_whatever_has_changed_since(
         await office.accounts.block(bob, "alice")
 
         def full() -> None:
-            raise QuotaExceeded("The disk is full.")
+            raise e.QuotaExceeded("The disk is full.")
 
-        with pytest.raises(CannotSend):
+        with pytest.raises(e.CannotSend):
             await office.mail.send(alice, "bob", body="hello", idempotency_key="another")
         monkeypatch.setattr(office.mail._quotas, "check_disk", full)
         again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
@@ -219,7 +223,7 @@ def test_what_was_refused_can_be_tried_again_under_its_key(tmp_path: Path) -> No
     async def body(office: PostOffice) -> None:
         alice, bob = await office.people("alice", "bob")
         await office.accounts.block(bob, "alice")
-        with pytest.raises(CannotSend):
+        with pytest.raises(e.CannotSend):
             await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         await office.accounts.unblock(bob, "alice")
         await office.mail.send(alice, "bob", body="hello", idempotency_key="k")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import AccessDenied, ArgumentInvalid, ThreadNotFound
+from folkmoot.core import errors as e
 from folkmoot.mail import MailPage
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import connect, make_private
@@ -108,7 +108,7 @@ def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(tmp_path: 
         assert len(await office.bodies(bob, limit=100)) == 100
         assert await office.bodies(bob, limit=1) == ["number 102"]
         for limit in (0, 101, -1):
-            with pytest.raises(ArgumentInvalid, match="limit must be from 1 to 100"):
+            with pytest.raises(e.ArgumentInvalid, match="limit must be from 1 to 100"):
                 await office.mail.inbox(bob, limit=limit)
 
     in_office(tmp_path, body)
@@ -156,14 +156,14 @@ def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(
         assert cursor is not None
         assert cursor != (await office.mail.inbox(bob, limit=1)).next_cursor
         wrong = "cursor must be the next_cursor of an earlier answer"
-        with pytest.raises(ArgumentInvalid, match=wrong):
+        with pytest.raises(e.ArgumentInvalid, match=wrong):
             await office.mail.inbox(carol, cursor=cursor)
-        with pytest.raises(ArgumentInvalid, match=wrong):
+        with pytest.raises(e.ArgumentInvalid, match=wrong):
             await office.mail.inbox(bob, thread_id=sent[0].thread_id, cursor=cursor)
-        with pytest.raises(ArgumentInvalid, match=wrong):
+        with pytest.raises(e.ArgumentInvalid, match=wrong):
             await office.mail.threads(bob, cursor=cursor)
         for made_up in ("", "1", "x" * 1_000_000, "\ud800", cursor[:-4] + "AAA="):
-            with pytest.raises(ArgumentInvalid, match=wrong):
+            with pytest.raises(e.ArgumentInvalid, match=wrong):
                 await office.mail.inbox(bob, cursor=made_up)
 
     in_office(tmp_path, body)
@@ -342,10 +342,10 @@ def test_threads_of_others_and_of_nobody_are_refused(tmp_path: Path) -> None:
             office.mail.inbox(carol, thread_id=sent.thread_id),
             office.mail.thread(carol, sent.thread_id),
         ):
-            with pytest.raises(AccessDenied, match=r"^Access denied\.$"):
+            with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
                 await reading
         for unknown in (str(uuid.uuid4()), "", "x" * 100_000, "\0"):
-            with pytest.raises(ThreadNotFound, match=r"^Thread not found\.$"):
+            with pytest.raises(e.ThreadNotFound, match=r"^Thread not found\.$"):
                 await office.mail.inbox(alice, thread_id=unknown)
 
     in_office(tmp_path, body)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound, UserNotFound
+from folkmoot.core import errors as e
 from folkmoot.mail import GONE_HANDLE
 from tests.mail.support import NOON, PostOffice, check_books, in_office
 
@@ -83,12 +83,12 @@ def test_nobody_deletes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="one")
-        with pytest.raises(AccessDenied):
+        with pytest.raises(e.AccessDenied):
             await office.mail.delete_message(carol, sent.message_id)
-        with pytest.raises(MessageNotFound):
+        with pytest.raises(e.MessageNotFound):
             await office.mail.delete_message(carol, str(uuid.uuid4()))
         await office.mail.delete_message(bob, sent.message_id)
-        with pytest.raises(MessageNotFound):
+        with pytest.raises(e.MessageNotFound):
             await office.mail.delete_message(bob, sent.message_id)
         assert await office.bodies(alice, thread_id=sent.thread_id) == ["one"]
 
@@ -128,9 +128,9 @@ def test_a_deleted_thread_stays_with_the_other_side(tmp_path: Path) -> None:
             office.mail.delete_thread(bob, sent[0].thread_id),
             office.mail.star(bob, sent[0].thread_id),
         ):
-            with pytest.raises(ThreadNotFound):
+            with pytest.raises(e.ThreadNotFound):
                 await reading
-        with pytest.raises(MessageNotFound):
+        with pytest.raises(e.MessageNotFound):
             await office.mail.reply(bob, sent[0].message_id, body="hm")
         assert len(await office.bodies(alice, thread_id=sent[0].thread_id)) == 4
         [thread] = (await office.mail.threads(alice)).threads
@@ -218,7 +218,7 @@ def test_with_an_account_goes_all_it_sent_and_had(tmp_path: Path) -> None:
         [message] = (await office.mail.inbox(bob, thread_id=sent[0].thread_id)).messages
         assert (message.body, message.to_handle) == ("from bob", GONE_HANDLE)
         assert (await office.mail.threads(carol)).threads == []
-        with pytest.raises(UserNotFound):
+        with pytest.raises(e.UserNotFound):
             await office.mail.reply(bob, answer.message_id, body="still there?")
         assert await counts(office) == {"messages": 1, "copies": 1, "threads": 1, "members": 1}
         await check_books(office)

@@ -10,15 +10,7 @@ from pathlib import Path
 import pytest
 from nacl.public import Box, PublicKey
 
-from folkmoot.core.errors import (
-    AccessDenied,
-    ArgumentInvalid,
-    CannotSend,
-    CannotSendToSelf,
-    MessageNotFound,
-    TokenInvalid,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.mail import PRIORITIES
 from tests.mail.support import NOON, PostOffice, in_office, payload, private_key_of
 from tests.stores import ON_POSTGRES
@@ -88,7 +80,7 @@ def test_every_character_comes_back_unchanged(tmp_path: Path, text: str) -> None
 def test_a_body_of_a_million_characters_is_refused_with_the_limit(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, bob = await office.people("alice", "bob")
-        with pytest.raises(ArgumentInvalid, match=r"1,000,000 characters; at most 100,000"):
+        with pytest.raises(e.ArgumentInvalid, match=r"1,000,000 characters; at most 100,000"):
             await office.mail.send(alice, "bob", body="x" * 1_000_000)
         assert await office.bodies(bob) == []
 
@@ -99,7 +91,7 @@ def test_the_limit_of_a_body_is_what_the_office_was_given(tmp_path: Path) -> Non
     async def body(office: PostOffice) -> None:
         alice, _ = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="12345")
-        with pytest.raises(ArgumentInvalid):
+        with pytest.raises(e.ArgumentInvalid):
             await office.mail.send(alice, "bob", body="123456")
 
     in_office(tmp_path, body, max_body_characters=5)
@@ -130,7 +122,7 @@ def test_every_priority_is_sent_and_shown_and_normal_is_the_default(tmp_path: Pa
             await office.mail.send(alice, "bob", body="x", priority=priority)
         page = await office.mail.inbox(bob)
         assert [m.priority for m in page.messages] == ["fyi", "low", "normal", "urgent", "normal"]
-        with pytest.raises(ArgumentInvalid, match="priority must be one of"):
+        with pytest.raises(e.ArgumentInvalid, match="priority must be one of"):
             await office.mail.send(alice, "bob", body="x", priority="asap")
 
     in_office(tmp_path, body)
@@ -140,7 +132,7 @@ def test_every_priority_is_sent_and_shown_and_normal_is_the_default(tmp_path: Pa
 def test_nobody_writes_to_themselves(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         [alice] = await office.people("alice")
-        with pytest.raises(CannotSendToSelf) as caught:
+        with pytest.raises(e.CannotSendToSelf) as caught:
             await office.mail.send(alice, "@Alice", body="hello me")
         assert caught.value.message == "Cannot send a message to yourself."
 
@@ -152,7 +144,7 @@ def test_nobody_writes_to_themselves(tmp_path: Path) -> None:
 def test_nothing_is_sent_to_someone_who_is_not_there(tmp_path: Path, handle: str) -> None:
     async def body(office: PostOffice) -> None:
         alice, _ = await office.people("alice", "bob")
-        with pytest.raises(UserNotFound) as caught:
+        with pytest.raises(e.UserNotFound) as caught:
             await office.mail.send(alice, handle, body="hello")
         assert caught.value.message == "User not found."
         assert await office.rows("SELECT * FROM threads") == []
@@ -166,10 +158,10 @@ def test_a_blocked_sender_can_neither_send_nor_reply(tmp_path: Path) -> None:
         alice, bob = await office.people("alice", "bob")
         got = await office.mail.send(bob, "alice", body="write to me")
         await office.accounts.block(bob, "alice")
-        with pytest.raises(CannotSend) as caught:
+        with pytest.raises(e.CannotSend) as caught:
             await office.mail.send(alice, "bob", body="hello")
         assert caught.value.message == "Cannot send message to this user."
-        with pytest.raises(CannotSend):
+        with pytest.raises(e.CannotSend):
             await office.mail.reply(alice, got.message_id, body="hello")
         assert await office.bodies(bob) == []
 
@@ -200,9 +192,9 @@ def test_the_reserved_take_mail_and_replies_only_from_their_contacts(
         got = await office.mail.send(bob, "alice", body="one")
         await office.accounts.set_profile(bob, privacy=privacy)
         await office.accounts.add_contact(alice, "bob")
-        with pytest.raises(CannotSend):
+        with pytest.raises(e.CannotSend):
             await office.mail.send(alice, "bob", body="two")
-        with pytest.raises(CannotSend):
+        with pytest.raises(e.CannotSend):
             await office.mail.reply(alice, got.message_id, body="two")
         await office.accounts.add_contact(bob, "alice")
         await office.mail.send(alice, "bob", body="three")
@@ -288,7 +280,7 @@ def test_a_reference_to_anything_else_is_refused_and_nothing_is_sent(tmp_path: P
         await office.mail.delete_message(alice, deleted.message_id)
         others = [foreign.message_id, elsewhere.message_id, deleted.message_id, "x", ""]
         for message_id in others:
-            with pytest.raises(MessageNotFound):
+            with pytest.raises(e.MessageNotFound):
                 await office.mail.send(alice, "bob", body="re", reply_to=message_id)
         assert await office.bodies(bob) == ["gone"]
 
@@ -315,14 +307,14 @@ def test_nobody_replies_to_what_is_not_theirs(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="one")
-        with pytest.raises(AccessDenied) as denied:
+        with pytest.raises(e.AccessDenied) as denied:
             await office.mail.reply(carol, sent.message_id, body="hello")
         assert denied.value.message == "Access denied."
-        with pytest.raises(MessageNotFound) as unknown:
+        with pytest.raises(e.MessageNotFound) as unknown:
             await office.mail.reply(bob, str(uuid.uuid4()), body="hello")
         assert unknown.value.message == "Message not found."
         await office.mail.delete_message(bob, sent.message_id)
-        with pytest.raises(MessageNotFound):
+        with pytest.raises(e.MessageNotFound):
             await office.mail.reply(bob, sent.message_id, body="hello")
 
     in_office(tmp_path, body)
@@ -334,9 +326,9 @@ def test_an_account_that_is_gone_sends_nothing(tmp_path: Path) -> None:
         await office.mail.send(alice, "bob", body="one")
         await office.mail.delete_account(alice)
         for handle in ("bob", "carol"):
-            with pytest.raises(TokenInvalid):
+            with pytest.raises(e.TokenInvalid):
                 await office.mail.send(alice, handle, body="from beyond")
-            with pytest.raises(TokenInvalid):
+            with pytest.raises(e.TokenInvalid):
                 await office.mail.send(alice, handle, encrypted_payload=payload())
         assert await office.bodies(bob) == []
         assert await office.bodies(carol) == []

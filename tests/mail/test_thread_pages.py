@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.mail.limits import MAX_LISTS_OF_READER
 from folkmoot.mail.thread_pages import ThreadPages
 from tests.mail.support import PostOffice, forgetful, in_office
@@ -67,7 +67,7 @@ def test_a_kept_list_is_what_the_store_has_whatever_was_done(tmp_path: Path, see
         people = await office.people("ada", "bob", "carol", "dave", "erin")
         stored = forgetful(office)
         for _ in range(ACTIONS):
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 await act(office, chance, people)
             for reader in people:
                 for options in ({}, {"limit": 2}, {"state": "starred"}):

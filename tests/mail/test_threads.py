@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from folkmoot.core.errors import AccessDenied, ArgumentInvalid, ThreadNotFound
+from folkmoot.core import errors as e
 from folkmoot.mail import STATES
 from tests.mail.support import NOON, PostOffice, in_office, payload
 
@@ -131,7 +131,7 @@ def test_threads_come_in_pages_of_a_hundred_unless_told(tmp_path: Path) -> None:
         seen = [thread.other_handle for thread in (*page.threads, *rest.threads)]
         assert seen == [f"user_{n}" for n in reversed(range(105))]
         assert rest.next_cursor is None
-        with pytest.raises(ArgumentInvalid):
+        with pytest.raises(e.ArgumentInvalid):
             await office.mail.threads(alice, limit=101)
 
     in_office(tmp_path, body)
@@ -169,7 +169,7 @@ def test_threads_are_filtered_by_state(tmp_path: Path) -> None:
             threads = (await office.mail.threads(alice, state=state)).threads
             assert [thread.other_handle for thread in threads] == [handle]
         assert len((await office.mail.threads(alice)).threads) == 4
-        with pytest.raises(ArgumentInvalid, match="state must be one of"):
+        with pytest.raises(e.ArgumentInvalid, match="state must be one of"):
             await office.mail.threads(alice, state="gone")  # type: ignore[arg-type]
 
     in_office(tmp_path, body)
@@ -253,9 +253,9 @@ def test_threads_of_others_and_of_nobody_are_left_alone(tmp_path: Path, action: 
         alice, _, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="hello")
         act = getattr(office.mail, action)
-        with pytest.raises(AccessDenied, match=r"^Access denied\.$"):
+        with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
             await act(carol, sent.thread_id)
-        with pytest.raises(ThreadNotFound, match=r"^Thread not found\.$"):
+        with pytest.raises(e.ThreadNotFound, match=r"^Thread not found\.$"):
             await act(carol, str(uuid.uuid4()))
 
     in_office(tmp_path, body)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import ArgumentInvalid, ThreadNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Event
 from folkmoot.mail import MailPage, subject_of_mailbox
 from folkmoot.store import look_up
@@ -87,7 +87,7 @@ def test_what_came_before_and_is_unread_ends_a_wait_at_once(tmp_path: Path) -> N
 def test_nobody_waits_longer_than_fifty_five_seconds(tmp_path: Path, wait: float) -> None:
     async def body(office: PostOffice) -> None:
         [bob] = await office.people("bob")
-        with pytest.raises(ArgumentInvalid, match="wait must be from 0 to 55 seconds"):
+        with pytest.raises(e.ArgumentInvalid, match="wait must be from 0 to 55 seconds"):
             await office.mail.inbox(bob, wait=wait)
 
     in_office(tmp_path, body)
@@ -139,7 +139,7 @@ def test_a_wait_for_one_thread_is_not_ended_by_another(tmp_path: Path) -> None:
             await office.mail.send(bob, "alice", body="my own")
             await office.mail.send(alice, "bob", body="here")
             assert await there.bodies() == ["here"]
-        with pytest.raises(ThreadNotFound):
+        with pytest.raises(e.ThreadNotFound):
             await office.mail.inbox(bob, wait=LONG, thread_id="nowhere")
 
     in_office(tmp_path, body)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import ArgumentInvalid, MessageNotFound
+from folkmoot.core import errors as e
 from tests.mail.support import PostOffice, in_office
 
 
@@ -17,7 +17,7 @@ def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(tmp_path: Path
         for whose in (alice, bob):
             for given in (name[:8], f" {name[:9].upper()}", name[:35]):
                 assert await office.mail.whole_id(whose, given) == name
-        with pytest.raises(MessageNotFound):
+        with pytest.raises(e.MessageNotFound):
             await office.mail.whole_id(carol, name[:8])
         # Too little to name a message, and what is no beginning, are left to whoever looks it up.
         for given in (name[:7], name, "nothing", ""):
@@ -35,7 +35,9 @@ def test_what_names_two_messages_names_none(
     async def body(office: PostOffice) -> None:
         alice, bob = await office.people("alice", "bob")
         sent = [await office.mail.send(alice, "bob", body="hello") for _ in range(2)]
-        with pytest.raises(ArgumentInvalid, match="Several of your messages begin with 01234567;"):
+        with pytest.raises(
+            e.ArgumentInvalid, match="Several of your messages begin with 01234567;"
+        ):
             await office.mail.whole_id(bob, "01234567")
         await office.mail.delete_message(bob, sent[0].message_id)
         assert await office.mail.whole_id(bob, "01234567") == sent[1].message_id

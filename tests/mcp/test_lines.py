@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import MessageTooLarge
+from folkmoot.core import errors as e
 from folkmoot.mcp.framing import KEPT, LineSplitter, one_line
 
 LINE = st.binary(min_size=1, max_size=40).filter(
@@ -58,7 +58,7 @@ def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int
         while True:
             try:
                 line = lines.take()
-            except MessageTooLarge:
+            except e.MessageTooLarge:
                 told += 1
                 continue
             if line is None:
@@ -76,7 +76,7 @@ def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int) -> None:
         lines.feed(stream[at : at + step])
         assert lines.take() is None
     lines.feed(b"\n")
-    with pytest.raises(MessageTooLarge):
+    with pytest.raises(e.MessageTooLarge):
         lines.take()
     assert lines.passed_over == stream[:KEPT] + stream[-KEPT:]
 

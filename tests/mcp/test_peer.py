@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from folkmoot.core.errors import ServerUnreachable, TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.mcp import peer as peers
 from folkmoot.mcp.peer import (
@@ -197,9 +197,9 @@ def test_an_answer_made_here_leaves_the_call_remembered_if_the_other_side_may_be
     peer = Peer()
     for id_, lingers in ((1, True), (2, False)):
         call = asked(peer, id_, owner="ann")
-        peer.failed(call, ServerUnreachable("It broke."), lingers=lingers)
+        peer.failed(call, e.ServerUnreachable("It broke."), lingers=lingers)
         assert heard(peer.receive(answer(id_), None, 0)) is call
-        assert isinstance(call.error, ServerUnreachable)
+        assert isinstance(call.error, e.ServerUnreachable)
     asked(peer, 3, owner="bob")
     assert heard(peer.receive(question(), None, 0)) is None
     assert heard(peer.receive(answer(1), None, 0)) is DropReason.CANCELLED
@@ -224,7 +224,7 @@ def test_only_so_many_requests_are_open_and_cancelled_ones(
     monkeypatch.setattr(peers, "MOST_CANCELLED", 1)
     peer = Peer()
     calls = [asked(peer, id_) for id_ in (1, 2)]
-    with pytest.raises(TooManyInFlight):
+    with pytest.raises(e.TooManyInFlight):
         asked(peer, 3)
     for call in calls:
         assert not peer.too_many_cancelled

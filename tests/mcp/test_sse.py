@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import MessageTooLarge
+from folkmoot.core import errors
 from folkmoot.mcp.framing import EventReader, SseEvent, encode_event
 
 LIMIT = 1024 * 1024
@@ -73,7 +73,7 @@ def test_an_id_with_a_null_in_it_is_ignored() -> None:
 
 @pytest.mark.parametrize("raw", [b"data: " + b"x" * 101, b"data: x\n" * 20, b": " + b"c" * 101])
 def test_an_event_larger_than_the_limit_is_refused_before_it_is_whole(raw: bytes) -> None:
-    with pytest.raises(MessageTooLarge):
+    with pytest.raises(errors.MessageTooLarge):
         read(raw, 10, limit=100)
 
 

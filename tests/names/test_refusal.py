@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.names import (
     RULES,
     InvalidName,
@@ -55,7 +55,7 @@ def test_an_invalid_tool_name_is_told_with_pattern_rule_place_and_nearest_name()
         "A tool's name has lower-case letters, digits and underscores only "
         "(rule tool-characters; character 17 is 'T'). Did you mean myproject:create_task?"
     )
-    assert isinstance(refused.value, FolkmootError)
+    assert isinstance(refused.value, e.FolkmootError)
     assert refused.value.as_jsonrpc()["data"] == {
         "code": "invalid_name",
         "name": "myproject:createTask",

@@ -15,8 +15,8 @@ import pytest
 from msgspec.structs import fields
 
 from folkmoot.app import Hub
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import Request, members, replace
 from folkmoot.core.redaction import is_secret_name
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
@@ -199,7 +199,7 @@ def test_a_stopped_call_has_no_secret_in_the_audit_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "folkmoot")
-    spy = Spy(Block(BlockedByInterceptor("No.")))
+    spy = Spy(Block(e.BlockedByInterceptor("No.")))
 
     async def main() -> None:
         gateway = {"audit_arguments": "record"}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.operations import CATALOGUE, Arguments
 from folkmoot.operations.arguments import decode
 from folkmoot.operations.row import says
@@ -25,7 +25,7 @@ ARGUMENTS = st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=10), JSON, 
 def refused(name: str, arguments: Any) -> str:
     tool = CATALOGUE.find(name)
     assert tool is not None
-    with pytest.raises(ArgumentInvalid) as error:
+    with pytest.raises(e.ArgumentInvalid) as error:
         decode(tool.takes, arguments)
     return error.value.message
 
@@ -51,7 +51,7 @@ def test_null_is_a_value_where_the_struct_tells_it_from_nothing() -> None:
         ({"label": "long"}, "label must be a string of 1 to 3 characters."),
         ({"rights": [None]}, "rights must be a list, each a string."),
     ):
-        with pytest.raises(ArgumentInvalid) as error:
+        with pytest.raises(e.ArgumentInvalid) as error:
             decode(Change, wrong)
         assert error.value.message == sentence
 
@@ -145,7 +145,7 @@ def test_any_arguments_are_decoded_or_refused_with_a_sentence(tool: Any, argumen
     sentence, decoded = "", None
     try:
         decoded = decode(tool.takes, arguments)
-    except ArgumentInvalid as error:
+    except e.ArgumentInvalid as error:
         sentence = error.message
     assert isinstance(decoded, tool.takes) or sentence.endswith(".")
     assert sentence.encode().decode() == sentence

@@ -9,11 +9,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    ProposalClosed,
-    StoreOverloaded,
-)
+from folkmoot.core import errors as e
 from folkmoot.operations import (
     Absent,
     Arguments,
@@ -36,9 +32,9 @@ class Say(Arguments, frozen=True, kw_only=True):
 
 
 OUTCOMES: dict[str, Exception] = {
-    "tool error": ArgumentInvalid("word is not nice.", field="word"),
-    "room error": ProposalClosed("The proposal is already expired.", state="expired"),
-    "store error": StoreOverloaded("/secret/path is full"),
+    "tool error": e.ArgumentInvalid("word is not nice.", field="word"),
+    "room error": e.ProposalClosed("The proposal is already expired.", state="expired"),
+    "store error": e.StoreOverloaded("/secret/path is full"),
     "fault": ValueError("secret detail"),
 }
 

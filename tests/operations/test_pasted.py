@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import CommandInvalid
+from folkmoot.core import errors as e
 from folkmoot.operations.operator.pasted import described
 
 HERE = Path("/srv/hub")
@@ -43,10 +43,10 @@ def test_one_server_alone_and_one_of_several_need_a_name() -> None:
     assert told(json.dumps(FILES), "files")[0] == "files"
     several = json.dumps({"mcpServers": {"files": FILES, "clock": {"url": "https://x.example"}}})
     assert told(several, "clock") == ("clock", {"url": "https://x.example"})
-    with pytest.raises(CommandInvalid, match="Name one of them: files, clock"):
+    with pytest.raises(e.CommandInvalid, match="Name one of them: files, clock"):
         described(several)
     for text in (json.dumps(FILES), "uvx files", "https://x.example/mcp"):
-        with pytest.raises(CommandInvalid, match="Give the server a name"):
+        with pytest.raises(e.CommandInvalid, match="Give the server a name"):
             described(text)
 
 
@@ -83,7 +83,7 @@ def test_a_command_line_is_read_as_a_shell_does_and_a_url_is_one() -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(text: str, name: str, says: str) -> None:
-    with pytest.raises(CommandInvalid, match=says) as caught:
+    with pytest.raises(e.CommandInvalid, match=says) as caught:
         described(text, name, {}).checked(HERE)
     assert caught.value.message.endswith(".")
     assert "\0" not in caught.value.message
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_said_in_a_sentence(text: str, name: str, says: str) ->
 
 def test_a_null_character_reaches_no_command_and_no_variable() -> None:
     for text in ('{"files": {"command": "x\\u0000y"}}', "x\0y z", "A=x\0y z"):
-        with pytest.raises(CommandInvalid):
+        with pytest.raises(e.CommandInvalid):
             described(text, "files").checked(HERE)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import RoomNotFound, TokenInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.operations import CATALOGUE, Caller, Services
 from folkmoot.operations.dispatch import Dispatcher
@@ -319,7 +319,7 @@ def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(tmp_path: Path
         async with meanwhile(bob.refused("room/read", room="square", after=0, wait=LONG)) as told:
             bob.good = False
             await ann.say("not for bob")
-        assert told.result() == {"error": TokenInvalid.sentence}
+        assert told.result() == {"error": e.TokenInvalid.sentence}
 
     at_work(tmp_path, body)
 
@@ -367,7 +367,7 @@ def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
             tasks.create_task(here.rooms.delete(visitor_of(ann.account), "square"))
             try:
                 (found,) = await read
-                assert isinstance(found, RoomNotFound), found
+                assert isinstance(found, e.RoomNotFound), found
                 payload, is_error = await told
             finally:
                 gone.set()

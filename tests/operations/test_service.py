@@ -8,15 +8,9 @@ import pytest
 from msgspec import Struct
 
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import (
-    BlockedByInterceptor,
-    CapabilityDenied,
-    PayloadInvalid,
-    RewriteRefused,
-    UnknownTool,
-)
 from folkmoot.core.message import Notification, Request, replace
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Interceptor
@@ -90,7 +84,7 @@ class Blocks:
     guards = False
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        raise BlockedByInterceptor("Not today.")
+        raise e.BlockedByInterceptor("Not today.")
 
 
 def renamed(name: Any) -> Becomes:
@@ -125,7 +119,7 @@ def test_a_call_is_performed_by_the_table() -> None:
 
 def test_an_interceptor_stops_a_call_before_any_tool_sees_it() -> None:
     tools = Tools()
-    with pytest.raises(BlockedByInterceptor):
+    with pytest.raises(e.BlockedByInterceptor):
         ask(tools, "msg/send", Blocks())
     assert tools.called == []
 
@@ -133,10 +127,10 @@ def test_an_interceptor_stops_a_call_before_any_tool_sees_it() -> None:
 def test_policy_judges_the_tool_that_an_interceptor_chose() -> None:
     tools = Tools()
     assert ask(tools, "msg/send", renamed("room/say")).payload == {"tool": "room/say"}
-    with pytest.raises(CapabilityDenied):
+    with pytest.raises(e.CapabilityDenied):
         ask(tools, "msg/send", renamed("folkmoot/secret"))
     only_say = Rights(["mcp.request.tools/call", "!mcp.request.tools/call:msg/*"])
-    with pytest.raises(CapabilityDenied):
+    with pytest.raises(e.CapabilityDenied):
         ask(tools, "room/say", renamed("msg/send"), rights=only_say)
     assert tools.called == ["room/say"]
 
@@ -145,7 +139,7 @@ def test_policy_judges_the_tool_that_an_interceptor_chose() -> None:
 def test_no_other_spelling_slips_past_a_deny(name: str) -> None:
     tools = Tools()
     all_but_send = Rights(["mcp.request.*", "!mcp.request.tools/call:msg/send"])
-    with pytest.raises(UnknownTool):
+    with pytest.raises(e.UnknownTool):
         ask(tools, "room/say", renamed(name), rights=all_but_send)
     assert tools.called == []
 
@@ -157,12 +151,12 @@ def test_a_call_that_became_something_else_is_refused() -> None:
         Request(id=1, method="tools/list", params={}),
         Notification(method="notifications/chat/message", params={"text": "hi"}),
     ):
-        with pytest.raises(RewriteRefused):
+        with pytest.raises(e.RewriteRefused):
             ask(tools, "msg/send", Becomes(other), rights=everything)
     odd: tuple[Any, ...] = ([], {"name": 5}, None)
     for params in odd:
         made = Request(id=1, method="tools/call", params=params)
-        with pytest.raises((PayloadInvalid, RewriteRefused, UnknownTool)):
+        with pytest.raises((e.PayloadInvalid, e.RewriteRefused, e.UnknownTool)):
             ask(tools, "msg/send", Becomes(made), rights=everything)
     assert tools.called == []
 
@@ -171,5 +165,5 @@ def test_whoever_has_no_account_may_only_make_or_recover_one() -> None:
     tools = Tools()
     made = ask(tools, "msg/register", rights=NOBODY_MAY, principal=NOBODY)
     assert made.payload == {"tool": "msg/register"}
-    with pytest.raises(CapabilityDenied):
+    with pytest.raises(e.CapabilityDenied):
         ask(tools, "msg/send", rights=NOBODY_MAY, principal=NOBODY)

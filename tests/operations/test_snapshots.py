@@ -18,7 +18,7 @@ import pytest
 
 from folkmoot.accounts.authentication import KnownIdentities
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.gateway.listing import Listings
 from folkmoot.gateway.rights import HubRights
 from folkmoot.mcp.server.heads import read_head
@@ -119,7 +119,7 @@ def tried(schema: dict[str, Any], name: str) -> Iterator[str]:
     for arguments in cases(schema):
         try:
             told = msgspec.json.encode(decode(tool.takes, arguments)).decode()
-        except ArgumentInvalid as error:
+        except e.ArgumentInvalid as error:
             told = f"! {error.data['field']}: {error.message}"
         yield f"{name} {written(arguments)} {told}\n"
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from mcp import Client
 
-from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.relay.upstream import isolation
 from folkmoot.relay.upstream.isolation import isolated
 from folkmoot.settings.backends import BackendSpec, SecretReference
@@ -247,7 +247,7 @@ def test_a_backend_that_cannot_be_isolated_is_not_started_and_says_why(
 ) -> None:
     def told(**more: Any) -> str:
         spec = BackendSpec(name="x", namespace="xyz", **{"command": ("true",), **more})
-        with pytest.raises(ServerUnreachable) as caught:
+        with pytest.raises(e.ServerUnreachable) as caught:
             isolated(spec, {"PATH": "/usr/bin:/bin"}, [str(place)])
         return caught.value.message
 

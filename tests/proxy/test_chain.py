@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor, MessageDropped, Misrouted
 from folkmoot.core.message import Notification, Request, replace
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
@@ -46,7 +46,7 @@ def renames(tool: str, name: str = "renames") -> Says:
 def no(tool: str) -> Says:
     def word(message: Any) -> Verdict:
         refused = message.params["name"] == tool
-        return Block(BlockedByInterceptor("No.")) if refused else CONTINUE
+        return Block(e.BlockedByInterceptor("No.")) if refused else CONTINUE
 
     return Says(word, "guard", guards=True)
 
@@ -102,7 +102,7 @@ def test_a_message_made_by_an_interceptor_leaves_at_neither_side_until_it_has_a_
         assert isinstance(ruling.verdict, Mock)
         made = envelope(answer(ruling.verdict.result), MessageDirection.INTERNAL)
         for end in (client, server):
-            with pytest.raises(Misrouted, match="internal"):
+            with pytest.raises(e.Misrouted, match="internal"):
                 await end.send_envelope(made)
         await client.send_envelope(made.with_direction(TO_CLIENT))
         assert (len(client.left), len(server.left)) == (1, 0)
@@ -127,7 +127,7 @@ def test_a_copy_that_still_claims_the_old_bytes_loses_them() -> None:
 
 
 def test_the_first_who_stops_a_message_has_the_last_word() -> None:
-    stops = Says(lambda _: Block(BlockedByInterceptor("Not today.")), "stops")
+    stops = Says(lambda _: Block(e.BlockedByInterceptor("Not today.")), "stops")
     after = lets_pass()
     ruling = judged(Chain([lets_pass(), stops, after]), call("read"))
     assert isinstance(ruling.verdict, Block)
@@ -183,7 +183,7 @@ class Desk:
 
 
 def test_a_held_message_goes_on_or_is_stopped_as_someone_decides() -> None:
-    async def main(error: MessageDropped | None) -> Ruling:
+    async def main(error: e.MessageDropped | None) -> Ruling:
         desk = Desk()
         chain = Chain([Says(lambda _: Hold("why"), "holder"), renames("other")], desk)
         ruling = await chain.judge(envelope(call("read")))
@@ -196,9 +196,9 @@ def test_a_held_message_goes_on_or_is_stopped_as_someone_decides() -> None:
         return ruling
 
     assert run(main(None)).envelope.message.params == {"name": "other"}
-    stopped = run(main(MessageDropped("No."))).verdict
+    stopped = run(main(e.MessageDropped("No."))).verdict
     assert isinstance(stopped, Block)
-    assert isinstance(stopped.error, MessageDropped)
+    assert isinstance(stopped.error, e.MessageDropped)
     alone = judged(Chain([Says(lambda _: Hold(), "holder")]), call("read"))
     assert isinstance(alone.verdict, Block)
 

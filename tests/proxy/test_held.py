@@ -20,12 +20,7 @@ from folkmoot.bus import MemoryBus
 from folkmoot.cli import proxy_held
 from folkmoot.cli.operator import ask_socket
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import (
-    CommandFailed,
-    CommandInvalid,
-    DataFolderUnwritable,
-    MessageDropped,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Notification, members
@@ -71,7 +66,7 @@ class Waits:
             edited = await self.held.hold(envelope(message, *way), "ask first", hold)
             if edited is not None:
                 self.on_released(edited)
-        except MessageDropped as error:
+        except e.MessageDropped as error:
             return error.message
         return "released"
 
@@ -89,7 +84,7 @@ def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason() -> None
             assert await first == "The message was held and dropped: Too risky."
             assert "someone dropped it" in await third
             assert len(waits.held) == 0
-            with pytest.raises(CommandInvalid, match="No message 2 is held"):
+            with pytest.raises(e.CommandInvalid, match="No message 2 is held"):
                 waits.held.release(2)
             assert waits.told[3:] == [("released", 2), ("dropped", 1), ("dropped", 3)]
 
@@ -119,7 +114,7 @@ def test_too_many_held_messages_are_dropped() -> None:
         async with asyncio.TaskGroup() as tasks:
             waits = Waits(tasks, most=1)
             first = await waits.hold()
-            with pytest.raises(MessageDropped, match="1 messages are already held"):
+            with pytest.raises(e.MessageDropped, match="1 messages are already held"):
                 await waits.held.hold(envelope(call("x")), "r", Hold())
             waits.held.release(1)
             await first
@@ -264,7 +259,7 @@ def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Path) ->
             assert await first == "released"
             assert (await second).endswith("dropped: No.")
             again = await held("release", "1")
-            assert isinstance(again.exception, CommandInvalid)
+            assert isinstance(again.exception, e.CommandInvalid)
             assert "No message is held" in (await held("list")).output
 
     run(main())
@@ -331,7 +326,7 @@ def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(fold
             assert (status["pid"], status["url"]) == (os.getpid(), "")
             (view,) = (await asked("held/list"))["held"]
             for absent in ("folkmoot/people", "folkmoot/key", "folkmoot/servers"):
-                with pytest.raises(CommandFailed, match="does not know this command"):
+                with pytest.raises(e.CommandFailed, match="does not know this command"):
                     await asked(absent)
             await asked("held/release", held_id=view["id"])
             assert await waiting == "released"
@@ -349,7 +344,7 @@ def test_the_folder_of_sockets_is_private(tmp_path: Path) -> None:
     assert path.name == f"proxy-{os.getpid()}.sock"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataFolderUnwritable):
+    with pytest.raises(e.DataFolderUnwritable):
         proxy_socket(tmp_path / "file")
     assert runtime_folder({"XDG_RUNTIME_DIR": "/run/user/7"}) == Path("/run/user/7/folkmoot")
     assert runtime_folder({"XDG_STATE_HOME": "/s"}) == Path("/s/folkmoot/run")
@@ -383,7 +378,7 @@ def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(
             waits = Waits(tasks)
             message = call("delete")
             waiting = await waits.hold(message)
-            with pytest.raises(CommandInvalid, match=why):
+            with pytest.raises(e.CommandInvalid, match=why):
                 waits.held.release(1, with_changes(message, **wrong))
             assert len(waits.held) == 1
             waits.held.release(1, with_changes(message, params=EDITED))
@@ -434,7 +429,7 @@ def test_an_edited_message_is_shown_to_the_rules_before_and_behind_the_one_that_
 
 @pytest.mark.requirement("proxy.held-edited")
 def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all() -> None:
-    with pytest.raises(CommandInvalid, match="never edited"):
+    with pytest.raises(e.CommandInvalid, match="never edited"):
         edit(decode_mcpx(b'{"protocol": "mcpx/v1", "kind": "chat.message", "payload": {}}'), {})
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import PathSyntax
+from folkmoot.core import errors as e
 from folkmoot.proxy.jsonpath import MISSING, Item, JsonPath, Place, spelled
 
 DATA: dict[str, Any] = {"a": {"b c": [{"x": 1}, {"x": 2}, 3], "d": None}, "e": []}
@@ -85,15 +85,15 @@ def test_any_name_can_be_quoted(text: str, name: str) -> None:
     ],
 )
 def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text: str, why: str) -> None:
-    with pytest.raises(PathSyntax, match=re.escape(why)) as refused:
+    with pytest.raises(e.PathSyntax, match=re.escape(why)) as refused:
         JsonPath(text)
     assert len(refused.value.message) < 250
-    with pytest.raises(PathSyntax):
+    with pytest.raises(e.PathSyntax):
         JsonPath.below(text)
 
 
 def test_the_message_as_a_whole_is_nothing_to_redact_or_ignore() -> None:
-    with pytest.raises(PathSyntax, match="a part of the message"):
+    with pytest.raises(e.PathSyntax, match="a part of the message"):
         JsonPath.below("$")
     assert JsonPath.below("$.a").root == "a"
     assert JsonPath("$").root is JsonPath("$..a").root is JsonPath("$.*").root is None

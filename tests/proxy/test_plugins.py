@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import RulesInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.verdict import Block
 from folkmoot.proxy.plugins import load_plugin, load_plugins
 from tests.harness import run
@@ -84,11 +84,13 @@ def test_an_installed_interceptor_is_used_by_name_with_its_options() -> None:
     ],
 )
 def test_one_that_cannot_be_had_is_told_in_a_sentence(name: str, expected: str) -> None:
-    with pytest.raises(RulesInvalid, match=expected):
+    with pytest.raises(e.RulesInvalid, match=expected):
         load_plugin(name)
 
 
 @pytest.mark.usefixtures("installed")
 def test_one_that_refuses_its_options_is_told_with_the_rule() -> None:
-    with pytest.raises(RulesInvalid, match=r"rule 1 'late' .*refuses its options: unknown options"):
+    with pytest.raises(
+        e.RulesInvalid, match=r"rule 1 'late' .*refuses its options: unknown options"
+    ):
         Way('[[rule]]\nname = "late"\nuse = "plugin:curfew"\noptions = { x = 1 }\n')

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import TapeUnwritable, TransportClosed
 from folkmoot.core.message import ProtocolMessage, decode_message
 from folkmoot.core.ports import Carried, Holding, Interceptor
 from folkmoot.core.transport import TransportContext
@@ -64,7 +64,7 @@ class MemoryCarrier(Carrier):
         came = self._coming.popleft()
         if came is None:
             self._coming.appendleft(None)
-            raise TransportClosed("Gone.")
+            raise e.TransportClosed("Gone.")
         return self.envelope_of(decode_message(came)) if isinstance(came, bytes) else came
 
     @property
@@ -74,7 +74,7 @@ class MemoryCarrier(Carrier):
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         self.check_way(envelope)
         if self.deaf:
-            raise TransportClosed("Gone.")
+            raise e.TransportClosed("Gone.")
         self.heard.append(envelope)
         self._news.set()
 
@@ -104,7 +104,7 @@ class MemoryTape:
 
     def commit(self) -> None:
         if self.full:
-            raise TapeUnwritable("The disk is full.")
+            raise e.TapeUnwritable("The disk is full.")
         self.committed = len(self.carried)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot.bus import MemoryBus
 from folkmoot.client import Message, RequestFailed, Room
-from folkmoot.core.errors import MessageDropped
+from folkmoot.core import errors as e
 from folkmoot.core.verdict import Hold
 from folkmoot.proxy.held import HeldMessages
 from folkmoot.relay.deciding_room import DecidingRoom
@@ -37,7 +37,7 @@ class Town:
     async def _hold(self, held: Any, hold: Hold) -> str:
         try:
             await self.held.hold(held, "ask first", hold)
-        except MessageDropped as error:
+        except e.MessageDropped as error:
             return error.message
         return "released"
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import Request, replace
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import HttpMetadata, SseMetadata
@@ -353,7 +353,7 @@ def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_server() -
     async def main() -> None:
         nonlocal heard
         heard = asyncio.get_running_loop().create_future()
-        rule = Rule("sampling/createMessage", Block(BlockedByInterceptor("Not this.")))
+        rule = Rule("sampling/createMessage", Block(e.BlockedByInterceptor("Not this.")))
         async with standing(do, [rule]) as (proxy, _):
             sent = {"mcp_session_id": "abc", "authorization": "Bearer t"}
             async with proxy.stream("POST", CALL, **sent) as answer:
@@ -376,7 +376,7 @@ def test_a_blocked_request_is_answered_here_and_a_changed_one_has_headers_that_f
         params=message["params"] | {"name": "nëw"},
     )
     rules = [
-        Rule("tools/list", Block(BlockedByInterceptor("Not this."))),
+        Rule("tools/list", Block(e.BlockedByInterceptor("Not this."))),
         Rule("tools/call", Modify(changed)),
     ]
 

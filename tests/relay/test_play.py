@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import PathSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.message import ProtocolMessage, Response
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.replay.matching import Mode
@@ -352,5 +352,5 @@ def test_whatever_was_recorded_a_tape_played_against_itself_is_the_same(
 
 
 def test_a_pattern_that_is_none_is_refused_before_anything_is_sent() -> None:
-    with pytest.raises(PathSyntax):
+    with pytest.raises(e.PathSyntax):
         played(SESSION, SESSION, ignore=["result"])

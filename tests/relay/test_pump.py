@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor, TapeUnwritable
 from folkmoot.core.message import Request, replace
 from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionState
@@ -45,7 +45,7 @@ class Says:
         return self.verdict if envelope.context.direction is self.direction else CONTINUE
 
 
-BLOCK = Block(BlockedByInterceptor("Not here."))
+BLOCK = Block(e.BlockedByInterceptor("Not here."))
 
 
 @pytest.mark.requirement(
@@ -237,7 +237,7 @@ def test_nothing_is_sent_before_it_is_on_the_tape_and_nothing_any_more_when_it_c
             assert {each["id"] for each in told} == {1, 2}
             assert told[0]["error"]["data"]["code"] == "tape_unwritable"
             await scene.over.wait()
-            assert isinstance(scene.failure, TapeUnwritable)
+            assert isinstance(scene.failure, e.TapeUnwritable)
             assert scene.server.heard == []
             assert scene.server.closed
             assert scene.client.closed

@@ -12,15 +12,8 @@ import msgspec
 import pytest
 
 from folkmoot.client import Message, Progress, ProposalRequired, RequestFailed, Room, ToolFailed
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    BlockedByInterceptor,
-    HandleTaken,
-    NameRefused,
-    RecipientInvalid,
-    RoomForbidden,
-)
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
@@ -513,23 +506,23 @@ def test_names_of_backends_are_nobody_elses(tmp_path: Path) -> None:
             await there.grant(ann)
             await there.grant(like)
             await there.room(ann)
-            with pytest.raises(HandleTaken, match="taken"):
+            with pytest.raises(e.HandleTaken, match="taken"):
                 await there.hub.accounts.register("github")
             async with there.at(ann) as owner:
-                with pytest.raises(NameRefused, match="reserved"):
+                with pytest.raises(e.NameRefused, match="reserved"):
                     await there.hub.rooms.invite(ann.visitor, "plaza", guest="github")
                 await there.set(ann, backends=["github"])
                 for name in ("github", "git-hub", "g1thub"):
-                    with pytest.raises(NameRefused):
+                    with pytest.raises(e.NameRefused):
                         await there.hub.rooms.invite(ann.visitor, "plaza", guest=name)
-                with pytest.raises(RoomForbidden, match="mistaken"):
+                with pytest.raises(e.RoomForbidden, match="mistaken"):
                     async with there.at(like):
                         pass
-                with pytest.raises(RecipientInvalid, match="A backend cannot be kicked"):
+                with pytest.raises(e.RecipientInvalid, match="A backend cannot be kicked"):
                     await owner.kick("github")
-                with pytest.raises(RecipientInvalid, match="has no rights of its own"):
+                with pytest.raises(e.RecipientInvalid, match="has no rights of its own"):
                     await owner.grant("github", ["chat.*"])
-                with pytest.raises(ArgumentInvalid, match="github could be mistaken for g1thub"):
+                with pytest.raises(e.ArgumentInvalid, match="github could be mistaken for g1thub"):
                     await there.hub.rooms.create(
                         like.visitor, read_spec({"name": "theirs", "backends": ["github"]})
                     )
@@ -546,7 +539,7 @@ class Censor:
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         message = envelope.message
         if isinstance(message, McpxMessage) and b"forbidden" in message.raw:
-            return Block(BlockedByInterceptor("That word is not for rooms."))
+            return Block(e.BlockedByInterceptor("That word is not for rooms."))
         return CONTINUE
 
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import Misrouted, TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.core.message import Response, members
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.replay.matching import Mode
@@ -333,9 +333,9 @@ def test_after_the_end_nothing_is_said() -> None:
         async with talking(*HANDSHAKE) as server:
             await say(server, asks(0, "initialize", HELLO))
             await server.close()
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await say(server, asks(1, "ping"))
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await heard(server, 2)
 
     run(main())
@@ -346,7 +346,7 @@ def test_what_goes_wrong_while_a_tape_is_served_is_raised_as_it_is() -> None:
         async with talking(*HANDSHAKE) as server:
             await server.send_envelope(server.envelope_of(Response(id=1, result={})))
 
-    with pytest.raises(Misrouted):
+    with pytest.raises(e.Misrouted):
         run(main())
 
 

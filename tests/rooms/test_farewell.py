@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from folkmoot.accounts import Account
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import RoomNotFound
 from folkmoot.rooms import Visitor
 from folkmoot.rooms.access import leave_all_rooms
 from folkmoot.rooms.limits import IDLE_SECONDS, SWEEP_SECONDS
@@ -80,7 +80,7 @@ def test_a_room_that_nobody_may_come_into_any_more_is_removed(access: str, tmp_p
                 )
 
             assert await here.store.read(stored) == [("hosting",), ("open",), ("shared",)]
-            with pytest.raises(RoomNotFound):
+            with pytest.raises(e.RoomNotFound):
                 await here.rooms.messages(bob, "lonely")
             assert "shared" in await names(here, bob)
             await here.rooms.post(guest, "hosting", chat("still here"))

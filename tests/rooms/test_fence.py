@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from folkmoot.accounts import Accounts
-from folkmoot.core.errors import RoomTakenOver, RoomUnavailable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, fence, read_patch, read_spec, visitor_of
 from folkmoot.rooms.fence import RoomElsewhere
@@ -273,7 +273,7 @@ async def broken_orders(pair: Pair, act: Any, orders: int) -> AsyncGenerator[int
             return await pair.rows(record.id)
 
         told, seen = await pair.turns.run(seed, act(pair, live, ann), take_over())
-        assert told is None or isinstance(told, RoomTakenOver | RoomUnavailable), told
+        assert told is None or isinstance(told, e.RoomTakenOver | e.RoomUnavailable), told
         if not isinstance(seen, list):
             yield seed
             continue
@@ -287,7 +287,7 @@ async def broken_orders(pair: Pair, act: Any, orders: int) -> AsyncGenerator[int
         if stored != seen or not whole:
             yield seed
         for rooms in (pair.first, pair.second):
-            rooms._live.end(record.id, RoomUnavailable("the end"))
+            rooms._live.end(record.id, e.RoomUnavailable("the end"))
 
 
 @pytest.mark.requirement("nodes.fence")
@@ -333,15 +333,15 @@ def test_whoever_was_replaced_is_told_and_closes_its_connections(
             await pair.second.enter(bob, "square")
             before = await pair.rows(record.id)
             if durable:
-                with pytest.raises(RoomTakenOver):
+                with pytest.raises(e.RoomTakenOver):
                     await live.post(ann.principal, Role.OWNER, chat("too late"))
                 assert pair.first._live.get(record.id) is None
             else:
                 kicked = envelope("room.kick", {"participant": "bob"})
-                with pytest.raises(RoomUnavailable):
+                with pytest.raises(e.RoomUnavailable):
                     await live.post(ann.principal, Role.OWNER, kicked)
                 await reached(lambda: not live.is_busy)
-            with pytest.raises((RoomTakenOver, RoomElsewhere)):
+            with pytest.raises((e.RoomTakenOver, RoomElsewhere)):
                 await pair.first.change(ann, "square", read_patch({"capabilities": ["chat.*"]}))
             assert await pair.rows(record.id) == before
 
@@ -357,7 +357,7 @@ def test_a_room_that_is_taken_while_it_is_loaded_has_its_index_left_alone(
         async with two_processes(tmp_path, version) as pair:
             (ann,) = await pair.people("ann")
             record, _ = await pair.loaded(ann, "square")
-            pair.first._live.end(record.id, RoomUnavailable("unloaded"))
+            pair.first._live.end(record.id, e.RoomUnavailable("unloaded"))
             # What is stored is not what the room says, so it is written anew.
             await pair.execute(STRAY, record.id)
             store: Any = pair.first._live._store
@@ -371,7 +371,7 @@ def test_a_room_that_is_taken_while_it_is_loaded_has_its_index_left_alone(
                 return await write(unit, **how)
 
             store.write = late
-            with pytest.raises(RoomTakenOver):
+            with pytest.raises(e.RoomTakenOver):
                 await pair.first._live.load(record)
             assert await pair.rows(record.id) == seen
             assert [row[1] for row in seen[4]] == ["p1"]
@@ -403,7 +403,7 @@ def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(
                 return await write(unit, **how)
 
             store.write = late
-            with pytest.raises(RoomTakenOver):
+            with pytest.raises(e.RoomTakenOver):
                 await act(pair, live, ann)
             assert seen[0]
             assert await pair.rows(record.id) == seen
@@ -432,7 +432,7 @@ def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(
             )
             with pytest.raises(RoomElsewhere):
                 await pair.second.enter(ann, "square")
-            live.end(RoomUnavailable("handed over"))
+            live.end(e.RoomUnavailable("handed over"))
             await pair.first._live.release(live)
             taken = await owners.take(record.id)
             assert taken is not None
@@ -483,7 +483,7 @@ def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(
                 live, _ = await there.enter(ann, name)
                 await live.post(ann.principal, Role.OWNER, chat("old"))
                 if name == "free":
-                    pair.second._live.end(live.room_id, RoomUnavailable("unloaded"))
+                    pair.second._live.end(live.room_id, e.RoomUnavailable("unloaded"))
                     await pair.second._live.release(live)  # type: ignore[arg-type]
             pair.clock.seconds += 3 * 86_400
 

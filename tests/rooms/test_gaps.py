@@ -10,8 +10,8 @@ from typing import Any
 
 from folkmoot.cluster import decode
 from folkmoot.cluster.messages import Spoken, ToEdge
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import DatabaseUnreachable
 from folkmoot.rooms import Visitor, read_spec
 from tests import nats, postgres
 from tests.rooms.gathering import Ear, chat
@@ -83,7 +83,7 @@ async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
         async def unreachable(*_: Any, **__: Any) -> Any:
             nonlocal refused
             refused += 1
-            raise DatabaseUnreachable("The database is away.")
+            raise e.DatabaseUnreachable("The database is away.")
 
         room._store.read = unreachable
         losing.loses = False

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import FolkmootError, InvitationInvalid, NameRefused, TooManyOpen
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import invitations, queries, queries_guests, queries_members
 from folkmoot.rooms.invitations import GuestSecret
@@ -42,7 +42,7 @@ async def authenticate(house: Storehouse, credential: str) -> Guest | None:
     return None if found is None else found[0]
 
 
-async def refused(attempt: Any, error: type[FolkmootError], words: str | None = None) -> None:
+async def refused(attempt: Any, error: type[e.FolkmootError], words: str | None = None) -> None:
     with pytest.raises(error, match=words):
         await attempt
 
@@ -59,11 +59,11 @@ def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(tmp_path: 
     async def body(house: Storehouse) -> None:
         room, other = [await house.room(name) for name in ("one", "two")]
         invited, invitation = await invite(house, room.id)
-        await refused(exchange(house, other.id, invitation.text), InvitationInvalid)
+        await refused(exchange(house, other.id, invitation.text), e.InvitationInvalid)
         guest, credential = await exchange(house, room.id, invitation.text)
         assert guest == invited == Guest(invited.id, room.id, "kim", "a1")
         assert guest.id.startswith("guest:")
-        await refused(exchange(house, room.id, invitation.text), InvitationInvalid, "used before")
+        await refused(exchange(house, room.id, invitation.text), e.InvitationInvalid, "used before")
         assert await authenticate(house, credential.text) == guest
 
     in_storehouse(tmp_path, body)
@@ -77,7 +77,7 @@ def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(tmp_path: P
             *(exchange(house, room.id, invitation.text) for _ in range(20)), return_exceptions=True
         )
         won = [one for one in outcomes if isinstance(one, tuple)]
-        lost = [one for one in outcomes if isinstance(one, InvitationInvalid)]
+        lost = [one for one in outcomes if isinstance(one, e.InvitationInvalid)]
         assert (len(won), len(lost)) == (1, 19)
         assert await authenticate(house, won[0][1].text) == won[0][0]
 
@@ -108,7 +108,7 @@ def test_what_is_no_invitation_opens_nothing(tmp_path: Path, shown: str) -> None
     async def body(house: Storehouse) -> None:
         room = await house.room()
         await invite(house, room.id)
-        await refused(exchange(house, room.id, shown), InvitationInvalid)
+        await refused(exchange(house, room.id, shown), e.InvitationInvalid)
 
     in_storehouse(tmp_path, body)
 
@@ -119,7 +119,7 @@ def test_an_invitation_is_good_for_seven_days(tmp_path: Path) -> None:
         _, late = await invite(house, room.id, "lee")
         _, early = await invite(house, room.id, "kim")
         end = NOON + 7 * DAY
-        await refused(exchange(house, room.id, late.text, now=end), InvitationInvalid, "expired")
+        await refused(exchange(house, room.id, late.text, now=end), e.InvitationInvalid, "expired")
         guest, credential = await exchange(house, room.id, early.text, now=end - 1)
         assert await house.write(queries_guests.remove_expired, end - 1, 10) == 0
         assert await house.write(queries_guests.remove_expired, end, 10) == 1
@@ -165,7 +165,7 @@ def test_a_guest_who_was_invited_can_be_forgotten_before_coming(tmp_path: Path) 
         room = await house.room()
         guest, invitation = await invite(house, room.id)
         assert await house.write(queries_guests.remove, guest.id)
-        await refused(exchange(house, room.id, invitation.text), InvitationInvalid)
+        await refused(exchange(house, room.id, invitation.text), e.InvitationInvalid)
 
     in_storehouse(tmp_path, body)
 
@@ -211,7 +211,7 @@ def test_a_guest_has_a_name_that_is_nobody_elses(tmp_path: Path, name: str, word
         await house.put(room, alice)
         _, invitation = await invite(house, room.id, "ben")
         await exchange(house, room.id, invitation.text)
-        await refused(invite(house, room.id, name), NameRefused, words)
+        await refused(invite(house, room.id, name), e.NameRefused, words)
         await invite(house, room.id, "anna")
 
     in_storehouse(tmp_path, body)
@@ -222,7 +222,7 @@ def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(tmp_path: Path) 
         (carol,) = await house.people("carol")
         await house.accounts.delete(carol)
         room = await house.room()
-        await refused(invite(house, room.id, "carol"), NameRefused)
+        await refused(invite(house, room.id, "carol"), e.NameRefused)
         await invite(house, room.id, "carol", now=NOON + 30 * DAY)
 
     in_storehouse(tmp_path, body)
@@ -244,11 +244,11 @@ def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs
     async def body(house: Storehouse) -> None:
         room = await house.room()
         _, first = await invite(house, room.id, by="a1")
-        await refused(invite(house, room.id, by="a2"), NameRefused, "another guest")
+        await refused(invite(house, room.id, by="a2"), e.NameRefused, "another guest")
         _, second = await invite(house, room.id, by="a1")
-        await refused(exchange(house, room.id, first.text), InvitationInvalid)
+        await refused(exchange(house, room.id, first.text), e.InvitationInvalid)
         guest, credential = await exchange(house, room.id, second.text)
-        await refused(invite(house, room.id, by="a1"), NameRefused, "another guest")
+        await refused(invite(house, room.id, by="a1"), e.NameRefused, "another guest")
         assert await authenticate(house, credential.text) == guest
 
     in_storehouse(tmp_path, body)
@@ -272,7 +272,7 @@ def test_a_room_has_so_many_guests_and_no_more(
         room, other = [await house.room(name) for name in ("one", "two")]
         for name in ("kim", "lee", "ben"):
             await invite(house, room.id, name)
-        await refused(invite(house, room.id, "anna"), TooManyOpen)
+        await refused(invite(house, room.id, "anna"), e.TooManyOpen)
         await invite(house, room.id, "kim")
         await invite(house, other.id, "anna")
 
@@ -287,7 +287,7 @@ def test_with_an_account_go_its_invitations_and_not_those_who_came(tmp_path: Pat
         _, used = await invite(house, room.id, "lee", by=alice.id)
         guest, credential = await exchange(house, room.id, used.text)
         await house.write(queries_members.remove_account, alice.id)
-        await refused(exchange(house, room.id, waiting.text), InvitationInvalid)
+        await refused(exchange(house, room.id, waiting.text), e.InvitationInvalid)
         assert await authenticate(house, credential.text) == guest
 
     in_storehouse(tmp_path, body)
@@ -300,7 +300,7 @@ def test_an_invitation_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> 
     async def body(house: Storehouse) -> None:
         await house.people("alice")
         room = await house.room()
-        await refused(invite(house, room.id, "alice"), NameRefused)
+        await refused(invite(house, room.id, "alice"), e.NameRefused)
         assert await house.read(rows) == []
 
     in_storehouse(tmp_path, body)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from folkmoot.accounts import Accounts
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import DatabaseInUse, DatabaseUnreachable, RoomTakenOver
 from folkmoot.core.message import Response
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, journal, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
@@ -168,7 +168,7 @@ def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_carrie
             ann, live, ear = await hub.room(durable=False)
             hub.lapse()
             await hub.take_rooms()
-            with pytest.raises(RoomTakenOver):
+            with pytest.raises(e.RoomTakenOver):
                 await live.post(ann.principal, Role.OWNER, asking(1))
             assert await ear.until_closed() is CloseCode.RESTARTING
             assert "mcp.request.tools/list" not in ear.kinds
@@ -242,7 +242,7 @@ def test_a_room_in_memory_outlives_a_database_that_is_away(
             live.receive(ear, chat("before"))
             await ear.until_kind("chat.message")
             hub.lapse()
-            hub.failure = DatabaseUnreachable("The database is away.")
+            hub.failure = e.DatabaseUnreachable("The database is away.")
             for number in range(6):
                 live.receive(ear, chat(f"meanwhile {number}"))
             await asyncio.sleep(0.1)
@@ -263,7 +263,7 @@ def test_a_room_in_memory_ends_when_another_hub_has_the_database(tmp_path: Path)
         async with sole_hub(tmp_path) as hub:
             _, live, ear = await hub.room(durable=False)
             hub.lapse()
-            hub.failure = DatabaseInUse("Another hub has it.")
+            hub.failure = e.DatabaseInUse("Another hub has it.")
             live.receive(ear, chat("too late"))
             await ear.until_closed()
             assert live.is_ended

@@ -8,15 +8,9 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import (
-    BlockedByInterceptor,
-    DatabaseUnreachable,
-    RoomForbidden,
-    RoomUnavailable,
-    StoreError,
-)
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.ports import Tx
 from folkmoot.core.verdict import CONTINUE, Verdict
@@ -136,9 +130,9 @@ def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(tmp_path: P
             ]
             done, _ = await asyncio.wait(both, timeout=0.05)
             assert not done
-            fails.set_exception(DatabaseUnreachable("The database is away."))
+            fails.set_exception(e.DatabaseUnreachable("The database is away."))
             for each in both:
-                with pytest.raises(RoomUnavailable):
+                with pytest.raises(e.RoomUnavailable):
                     await each
             store.write = write_now
             await hub.rooms.post(ann, "square", chat("hello", id="m1"))
@@ -230,7 +224,7 @@ def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path: Path
                 post = asyncio.ensure_future(hub.rooms.post(bob, "square", chat("lost as well")))
                 assert await one.until_closed() is CloseCode.INTERNAL
                 assert await two.until_closed() is CloseCode.INTERNAL
-                with pytest.raises(RoomUnavailable):
+                with pytest.raises(e.RoomUnavailable):
                     await post
             live.left(one)
             live.left(two)
@@ -327,10 +321,10 @@ def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(tmp_pat
             two, _ = await hub.join(bob)
             _, role = await hub.rooms.enter(bob, "square")
             live.receive(one, envelope("room.kick", {"participant": "bob"}))
-            with pytest.raises(RoomForbidden):
+            with pytest.raises(e.RoomForbidden):
                 live.join(Ear(), bob, role)
             assert await two.until_closed() is CloseCode.NOT_ALLOWED
-            with pytest.raises(RoomForbidden):
+            with pytest.raises(e.RoomForbidden):
                 await hub.rooms.enter(bob, "square")
             await hub.rooms.invite(ann, "square", handle="bob")
             await hub.join(bob)
@@ -350,11 +344,11 @@ def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_stored_l
             store, write = live.journal._store, live.journal._store.write
 
             async def refuse(*_: Any, **__: Any) -> Any:
-                raise StoreError("The disk is full.")
+                raise e.StoreError("The disk is full.")
 
             kick = envelope("room.kick", {"participant": "bob"})
             store.write = refuse
-            with pytest.raises(RoomUnavailable):
+            with pytest.raises(e.RoomUnavailable):
                 await hub.rooms.post(ann, "square", kick)
             live.receive(ear, envelope("room.invite", {"handle": "bob"}))
             assert (await ear.until_kind("room.invite-ack"))["payload"]["status"] == "refused"
@@ -399,7 +393,7 @@ def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Path) ->
                 await asyncio.sleep(0.01 if text == "0" else 0)
                 seen.append(f"{envelope.context.extensions[VISITOR].principal.name}: {text}")
                 if text == "1":
-                    raise BlockedByInterceptor("Not this one.")
+                    raise e.BlockedByInterceptor("Not this one.")
             return CONTINUE
 
     async def main() -> None:
@@ -416,7 +410,7 @@ def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Path) ->
             assert seen == [f"ann: {n}" for n in range(100)]
             error = next(m for m in ear.heard if m["kind"] == "system.error")
             assert error["payload"]["error"] == "blocked"
-            with pytest.raises(BlockedByInterceptor):
+            with pytest.raises(e.BlockedByInterceptor):
                 await hub.rooms.post(ann, "square", chat("1"))
             assert not ear.held
 
@@ -448,7 +442,7 @@ def test_a_room_that_another_node_took_over_is_no_error(
     async def main() -> None:
         async with gathering(tmp_path) as hub:
             (ann,) = await hub.people("ann")
-            for name, error in (("one", taken_over()), ("two", RoomUnavailable("The disk."))):
+            for name, error in (("one", taken_over()), ("two", e.RoomUnavailable("The disk."))):
                 await hub.create(ann, name)
                 _, live = await hub.join(ann, name)
                 live.fail(error)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from benchmarks.steps import metered
-from folkmoot.core.errors import RoomUnavailable, StoreError
+from folkmoot.core import errors as e
 from folkmoot.rooms import Visitor, queries_messages
 from folkmoot.rooms.machine import Append
 from tests.harness import run
@@ -35,7 +35,7 @@ async def unloaded(hub: Gathering, owner: Visitor, name: str) -> None:
     record, _ = await hub.rooms.find(owner, name)
     live = await hub.rooms._live.load(record)
     await live.save()
-    hub.rooms._live.end(record.id, RoomUnavailable("unloaded"))
+    hub.rooms._live.end(record.id, e.RoomUnavailable("unloaded"))
 
 
 def test_a_room_loads_with_the_same_steps_however_long_it_is(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_ids_of_a_loaded_room_are_looked_up_and_messages_keep_their_order(tmp_pa
     run(main())
 
 
-@pytest.mark.parametrize("error", [StoreError("The disk is away."), RuntimeError("a mistake")])
+@pytest.mark.parametrize("error", [e.StoreError("The disk is away."), RuntimeError("a mistake")])
 def test_what_cannot_be_looked_up_is_refused_and_the_room_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

@@ -21,15 +21,8 @@ from folkmoot.accounts import Accounts
 from folkmoot.bus.limits import MAX_SENT_BYTES
 from folkmoot.cluster import CallAnswered, Place, decode
 from folkmoot.cluster.messages import AskNode
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    HubStopping,
-    NodeDraining,
-    RoomForbidden,
-    RoomNotFound,
-    RoomUnavailable,
-    RoomUnreachable,
-)
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_patch, read_spec, visitor_of
 from folkmoot.rooms.limits import MAX_STATUSES, REMOTE_IDLE_SECONDS
 from folkmoot.rooms.live import LiveRoom
@@ -221,7 +214,7 @@ async def test_what_is_refused_elsewhere_is_told_as_here(tmp_path: Path) -> None
         room_a.receive(ear_a, envelope("room.kick", {"participant": "bob"}))
         async with asyncio.timeout(WAIT_SECONDS):
             assert await ear_b.until_closed() is CloseCode.NOT_ALLOWED
-        with pytest.raises(RoomForbidden):
+        with pytest.raises(e.RoomForbidden):
             await two.rooms.enter(bob, "square")
 
 
@@ -244,7 +237,7 @@ async def test_connections_elsewhere_stay_when_the_owner_dies(tmp_path: Path) ->
             while "after" not in ear_c.texts:
                 try:
                     await two.rooms.post(bob, "square", chat("after", id="after-1"))
-                except RoomUnavailable:
+                except e.RoomUnavailable:
                     await asyncio.sleep(0.2)
                     continue
                 await ear_c._until(lambda: "after" in ear_c.texts)
@@ -350,7 +343,7 @@ async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
         await room.post(ann.principal, Role.OWNER, chat("hello"))
         await two.rooms.post(ann, "square", chat("there"))
         one.bus.receive(lambda *_: None)
-        with pytest.raises(RoomUnreachable, match="may have been done"):
+        with pytest.raises(e.RoomUnreachable, match="may have been done"):
             async with asyncio.timeout(WAIT_SECONDS):
                 await two.rooms.post(ann, "square", chat("again"))
 
@@ -386,7 +379,7 @@ async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
         assert view.access == "private"
         assert (await one.rooms.get(ann, "square")).access == "private"
         assert not live.is_ended
-        with pytest.raises(RoomForbidden):
+        with pytest.raises(e.RoomForbidden):
             await two.rooms.change(bob, "square", read_patch({"access": "open"}))
         await two.rooms.delete(ann, "square")
         async with asyncio.timeout(WAIT_SECONDS):
@@ -405,7 +398,7 @@ async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_a
         await one.join(ann)
         await two.join(bob)
         await two.rooms.post(ann, "square", envelope("room.kick", {"participant": "bob"}))
-        with pytest.raises(RoomForbidden):
+        with pytest.raises(e.RoomForbidden):
             await two.rooms.enter(bob, "square")
         await two.rooms.invite(ann, "square", handle="bob")
         ear, _ = await two.join(bob)
@@ -470,11 +463,11 @@ async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_l
         one.bus.receive(lambda *_: None)
         asked = asyncio.ensure_future(remote.participants())
         await asyncio.sleep(0.1)
-        two.rooms._nodes.leave(remote.room_id, RoomUnavailable("It is left."))
+        two.rooms._nodes.leave(remote.room_id, e.RoomUnavailable("It is left."))
         async with asyncio.timeout(WAIT_SECONDS):
-            with pytest.raises(RoomUnavailable):
+            with pytest.raises(e.RoomUnavailable):
                 await asked
-            with pytest.raises(RoomUnavailable):
+            with pytest.raises(e.RoomUnavailable):
                 await remote.participants()
 
 
@@ -506,12 +499,12 @@ async def test_a_room_that_ended_on_its_node_is_found_by_the_others(tmp_path: Pa
             _, live = await one.join(ann, name)
             await two.join(ann, name)
             assert one.rooms._nodes._servers
-            one.rooms._live.end(live.room_id, RoomUnavailable("It was changed."))
+            one.rooms._live.end(live.room_id, e.RoomUnavailable("It was changed."))
             assert not one.rooms._nodes._servers
             assert not one.rooms._nodes.traffic._owners
             async with asyncio.timeout(WAIT_SECONDS):
                 while two.rooms._live.get(live.room_id) is None:
-                    with suppress(RoomUnavailable):
+                    with suppress(e.RoomUnavailable):
                         await two.rooms.post(ann, name, chat("hello"))
 
 
@@ -522,20 +515,20 @@ async def test_a_room_that_failed_or_was_not_loaded_is_found_by_the_others(tmp_p
         one, two = many.nodes
         await one.rooms.create(ann, read_spec({"name": "square"}))
         _, live = await one.join(ann)
-        live.fail(RoomUnavailable("The disk is full."))
+        live.fail(e.RoomUnavailable("The disk is full."))
         async with asyncio.timeout(WAIT_SECONDS):
             await taken_by(two, ann)
         at_two = two.rooms._live.get(live.room_id)
-        at_two.fail(RoomUnavailable("The disk is full."))
+        at_two.fail(e.RoomUnavailable("The disk is full."))
         read = one.store.read
 
         async def broken(*_: Any, long: bool = False, **__: Any) -> Any:
-            raise RoomUnavailable("The disk cannot be read.")
+            raise e.RoomUnavailable("The disk cannot be read.")
 
         record, _ = await one.rooms.find(ann, "square")
         await nats.until(lambda: not two.rooms._live._giving_back)
         one.store.read = broken
-        with pytest.raises(RoomUnavailable, match="cannot be read"):
+        with pytest.raises(e.RoomUnavailable, match="cannot be read"):
             await one.rooms._live.load(record)
         one.store.read = read
         async with asyncio.timeout(WAIT_SECONDS):
@@ -546,7 +539,7 @@ async def taken_by(node: Member, visitor: Visitor) -> None:
     """Use the room until the node has it itself."""
     record, _ = await node.rooms.find(visitor, "square")
     while node.rooms._live.get(record.id) is None:
-        with suppress(RoomUnavailable):
+        with suppress(e.RoomUnavailable):
             await node.rooms.post(visitor, "square", chat("hello"))
 
 
@@ -560,7 +553,7 @@ async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(tmp_path: Pa
         _, live = await one.join(ann)
         other, _ = await one.rooms.find(ann, "other")
         one.rooms.stop()
-        with pytest.raises(HubStopping):
+        with pytest.raises(e.HubStopping):
             await one.rooms._live.load(other)
         assert one.rooms._live.get(other.id) is None
         # It is the first that comes from another node, and takes nothing.
@@ -600,7 +593,7 @@ async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
         await nats.until(lambda: one.rooms._nodes._servers)
         (server,) = one.rooms._nodes._servers.values()
         await nats.until(lambda: server._commands)
-        two.rooms._nodes.leave(live.room_id, RoomUnavailable("It is left."))
+        two.rooms._nodes.leave(live.room_id, e.RoomUnavailable("It is left."))
         await nats.until(lambda: not server.owner.nodes)
         go_on.set()
         await nats.until(lambda: not server._commands)
@@ -648,7 +641,7 @@ async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(tmp_pa
             await two.rooms.post(bob, "square", chat("meanwhile"))
             page = await one.rooms.messages(ann, "square", limit=50)
             assert any(b"meanwhile" in bytes(each) for each in page.messages)
-            with pytest.raises(RoomUnavailable, match="does not reach"):
+            with pytest.raises(e.RoomUnavailable, match="does not reach"):
                 await one.rooms.post(ann, "square", chat("refused"))
             again = Ear()
             room, role = await one.rooms.enter(ann, "square")
@@ -664,7 +657,7 @@ async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(tmp_pa
             await nats.until(lambda: one.bus.is_connected and not one.rooms._nodes.is_alone)
             async with asyncio.timeout(WAIT_SECONDS):
                 while "after" not in ear_b.texts:
-                    with suppress(RoomUnreachable):
+                    with suppress(e.RoomUnreachable):
                         await one.rooms.post(ann, "square", chat("after"))
                         await ear_b._until(lambda: "after" in ear_b.texts)
 
@@ -708,7 +701,7 @@ async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(tmp_path: Pa
 
             one.store.room_owners.is_bus_reached = failing
             await nats.until(lambda: one.rooms._nodes.is_alone)
-            with pytest.raises(RoomUnavailable):
+            with pytest.raises(e.RoomUnavailable):
                 await one.rooms.post(ann, "square", chat("refused"))
             await two.die()
             async with one.store._pool.acquire() as connection:
@@ -734,7 +727,7 @@ async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(tmp_path: Pa
         async with asyncio.timeout(WAIT_SECONDS):
             await two.rooms.depart(bob, "square")
             assert await ear_b.until_closed() is CloseCode.NOT_ALLOWED
-        with pytest.raises(RoomNotFound):
+        with pytest.raises(e.RoomNotFound):
             await two.rooms.find(bob, "square")
         live.left(ear)
         await live.flushed()
@@ -879,7 +872,7 @@ async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
         reach = two.rooms._live.reach
 
         async def draining(_: Any) -> Any:
-            raise NodeDraining("This node is draining. Connect again.")
+            raise e.NodeDraining("This node is draining. Connect again.")
 
         two.rooms._live.reach = draining
         assert not (await two.rooms.asks.open_for(ann)).complete

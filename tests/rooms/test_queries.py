@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from benchmarks.steps import metered
-from folkmoot.core.errors import ConstraintViolated
+from folkmoot.core import errors
 from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.rooms import queries, queries_members, queries_messages
@@ -101,7 +101,7 @@ def test_everything_of_a_room_goes_with_it_and_nothing_of_another(tmp_path: Path
         assert await house.read(queries_members.membership, stays.id, alice.id) is not None
         assert await house.read(queries_messages.page, stays.id, after=0, limit=999) == [said(1)]
         assert await house.read(queries.snapshot_of, stays.id) == (b"s", 1)
-        with pytest.raises(ConstraintViolated):
+        with pytest.raises(errors.ConstraintViolated):
             await house.write(queries_messages.insert, gone.id, [said(2)])
 
     in_storehouse(tmp_path, body)
@@ -353,7 +353,7 @@ def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_th
         one, two = [await house.room(name) for name in ("one", "two")]
         await house.write(queries_messages.insert, one.id, [said(1)])
         await house.write(queries_messages.insert, two.id, [said(1)])
-        with pytest.raises(ConstraintViolated):
+        with pytest.raises(errors.ConstraintViolated):
             await house.write(queries_messages.insert, one.id, [said(3), said(1, id="other")])
         assert await house.read(queries_messages.page, one.id, after=0, limit=999) == [said(1)]
 
@@ -551,7 +551,7 @@ def test_all_that_an_account_said_is_found_in_pages(
 def test_only_an_account_that_is_there_can_be_a_member(tmp_path: Path) -> None:
     async def body(house: Storehouse) -> None:
         room = await house.room()
-        with pytest.raises(ConstraintViolated):
+        with pytest.raises(errors.ConstraintViolated):
             await house.write(
                 queries_members.put_membership, Membership(room.id, "nobody", Role.MEMBER, "member")
             )

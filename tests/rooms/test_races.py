@@ -9,15 +9,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    FolkmootError,
-    HubStopping,
-    RoomForbidden,
-    RoomUnavailable,
-    TokenInvalid,
-    TooManyCapabilities,
-)
 from folkmoot.rooms import read_patch, upkeep
 from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
@@ -47,7 +40,7 @@ def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
             await removing
             await again.until_closed()
             assert hub.rooms.live_rooms == 0
-            with pytest.raises(FolkmootError):
+            with pytest.raises(e.FolkmootError):
                 await live.post(bob.principal, role, chat("is anybody here?"))
 
     run(main())
@@ -96,7 +89,7 @@ def test_whoever_waits_is_told_when_delivery_itself_fails(
                 raise RuntimeError(data)
 
             live._broadcast = fails
-            with pytest.raises(RoomUnavailable):
+            with pytest.raises(e.RoomUnavailable):
                 await hub.rooms.post(ann, "square", chat("hello"))
             assert await ear.until_closed() == CloseCode.INTERNAL
             back, _ = await hub.join(ann, after=0)
@@ -112,8 +105,8 @@ def test_a_room_that_has_ended_stores_no_snapshot_over_that_of_the_next(tmp_path
             (ann,) = await hub.people("ann")
             await hub.create(ann)
             _, live = await hub.join(ann)
-            live.end(RoomUnavailable("It starts anew."))
-            with pytest.raises(RoomUnavailable):
+            live.end(e.RoomUnavailable("It starts anew."))
+            with pytest.raises(e.RoomUnavailable):
                 await live.save()
 
     run(main())
@@ -126,9 +119,9 @@ def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(tmp_path: Pat
             await hub.create(ann)
             live, role = await hub.rooms.enter(ann, "square")
             hub.rooms.stop()
-            with pytest.raises(HubStopping):
+            with pytest.raises(e.HubStopping):
                 await live.post(ann.principal, role, chat("too late"))
-            with pytest.raises(HubStopping):
+            with pytest.raises(e.HubStopping):
                 live.join(Ear(), ann, role)
 
     run(main())
@@ -181,7 +174,7 @@ def test_a_change_that_gives_someone_too_much_changes_nothing_at_all(
             before = await hub.rooms.get(ann, "square")
             wider = {"kind": "chat.*", "payload": {"text": ["a"] * 60}}
             patch = read_patch({"access": "private", "capabilities": [wider]})
-            with pytest.raises(TooManyCapabilities):
+            with pytest.raises(e.TooManyCapabilities):
                 await hub.rooms.change(ann, "square", patch)
             assert live.machine.settings.rights[Role.MEMBER] == tuple(before.capabilities)
             assert (await hub.rooms.get(ann, "square")).access == "open"
@@ -200,7 +193,7 @@ def test_who_never_comes_in_can_be_put_out_all_the_same(tmp_path: Path, durable:
             await hub.rooms.post(bob, "square", chat("buy this"))
             live.receive(ear, envelope("room.kick", {"participant": "bob"}))
             await ear.until_kind("room.kick")
-            with pytest.raises(RoomForbidden):
+            with pytest.raises(e.RoomForbidden):
                 await hub.rooms.post(bob, "square", chat("and that"))
 
     run(main())
@@ -216,7 +209,7 @@ def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path: Path, durable: b
             await hub.join(bob)
             live.receive(ear, envelope("room.kick", {"participant": "bob"}))
         async with gathering(tmp_path) as hub:
-            with pytest.raises(RoomForbidden):
+            with pytest.raises(e.RoomForbidden):
                 await hub.rooms.enter(bob, "square")
 
     run(main())
@@ -234,7 +227,7 @@ def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(tmp_path:
             live.receive(ear, envelope("room.kick", {"participant": "gus"}))
             await ear.until_kind("room.kick")
             assert (await hub.rooms.invite(ann, "square", guest="gus")).token is not None
-            with pytest.raises(TokenInvalid):
+            with pytest.raises(e.TokenInvalid):
                 await hub.rooms.authenticate(credential)
 
     run(main())
@@ -266,7 +259,7 @@ def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(tmp_path: Path) -> None
             await hub.join(annie)
             assert await ear.until_closed() == CloseCode.NOT_ALLOWED
             assert [one["id"] for one in live.machine.participants()] == ["annie"]
-            with pytest.raises(FolkmootError, match="could be mistaken"):
+            with pytest.raises(e.FolkmootError, match="could be mistaken"):
                 await hub.rooms.post(other, "square", chat("mine"))
 
     run(main())

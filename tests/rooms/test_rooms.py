@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    InvitationInvalid,
-    NameRefused,
-    PayloadInvalid,
-    RoomForbidden,
-    RoomNameTaken,
-    RoomNotFound,
-    TokenInvalid,
-    TooManyRooms,
-    UserNotFound,
-)
 from folkmoot.core.ports import Tx
 from folkmoot.rooms import RoomOptions, read_patch, read_spec, upkeep, visitor_of
 from tests.harness import run
@@ -43,7 +33,7 @@ def test_access_says_who_knows_of_a_room_and_who_comes_in(
             if entered:
                 await hub.join(bob)
                 return
-            refused = RoomForbidden if seen else RoomNotFound
+            refused = e.RoomForbidden if seen else e.RoomNotFound
             for attempt in (
                 hub.rooms.enter(bob, "square"),
                 hub.rooms.messages(bob, "square"),
@@ -67,14 +57,14 @@ def test_only_owners_change_and_remove_a_room(tmp_path: Path) -> None:
             await hub.create(ann)
             ear, _ = await hub.join(bob)
             patch = read_patch({"access": "private"})
-            with pytest.raises(RoomForbidden):
+            with pytest.raises(e.RoomForbidden):
                 await hub.rooms.change(bob, "square", patch)
-            with pytest.raises(RoomForbidden):
+            with pytest.raises(e.RoomForbidden):
                 await hub.rooms.delete(bob, "square")
             assert (await hub.rooms.change(ann, "square", patch)).access == "private"
             await hub.rooms.delete(ann, "square")
             assert await ear.until_closed() is CloseCode.NO_SUCH_ROOM
-            with pytest.raises(RoomNotFound):
+            with pytest.raises(e.RoomNotFound):
                 await hub.rooms.get(ann, "square")
 
     run(main())
@@ -148,12 +138,12 @@ def test_names_are_taken_once_and_owners_have_so_many(tmp_path: Path) -> None:
         async with gathering(tmp_path, options=RoomOptions(max_rooms_each=2)) as hub:
             ann, bob = await hub.people("ann", "bob")
             await hub.create(ann)
-            with pytest.raises(RoomNameTaken):
+            with pytest.raises(e.RoomNameTaken):
                 await hub.create(bob)
             await hub.create(ann, "other")
-            with pytest.raises(TooManyRooms):
+            with pytest.raises(e.TooManyRooms):
                 await hub.create(ann, "third")
-            with pytest.raises(UserNotFound, match="grants: there is no user nobody"):
+            with pytest.raises(e.UserNotFound, match="grants: there is no user nobody"):
                 await hub.rooms.create(
                     bob, read_spec({"name": "third", "grants": {"nobody": ["chat.*"]}})
                 )
@@ -171,24 +161,24 @@ def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credential(
             await hub.create(ann, "other")
             invitation = await hub.rooms.invite(ann, "square", guest="zoe")
             token = invitation.token or ""
-            with pytest.raises(InvitationInvalid):
+            with pytest.raises(e.InvitationInvalid):
                 await hub.rooms.exchange("other", token)
             tries = (hub.rooms.exchange("square", token) for _ in range(3))
             outcomes = await asyncio.gather(*tries, return_exceptions=True)
             (zoe, credential) = next(one for one in outcomes if isinstance(one, tuple))
-            assert sum(isinstance(one, InvitationInvalid) for one in outcomes) == 2
+            assert sum(isinstance(one, e.InvitationInvalid) for one in outcomes) == 2
             ear, live = await hub.join(zoe, credential=credential)
             assert ear.heard[0]["payload"]["credential"] == credential
             assert ear.heard[0]["payload"]["you"]["id"] == "zoe"
             again = await hub.rooms.authenticate(credential)
-            with pytest.raises(RoomNotFound):
+            with pytest.raises(e.RoomNotFound):
                 await hub.rooms.enter(again, "other")
-            with pytest.raises(RoomForbidden):
+            with pytest.raises(e.RoomForbidden):
                 await hub.rooms.create(again, read_spec({"name": "mine"}))
             one, _ = await hub.join(ann)
             live.receive(one, envelope("room.kick", {"participant": "zoe"}))
             await ear.until_closed()
-            with pytest.raises(TokenInvalid):
+            with pytest.raises(e.TokenInvalid):
                 await hub.rooms.authenticate(credential)
 
             async def everything(tx: Tx) -> str:
@@ -200,9 +190,9 @@ def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credential(
             assert token not in stored
             assert credential not in stored
             seq = live.machine.seq
-            with pytest.raises(NameRefused):
+            with pytest.raises(e.NameRefused):
                 await hub.rooms.invite(ann, "square", guest="bob")
-            with pytest.raises(UserNotFound):
+            with pytest.raises(e.UserNotFound):
                 await hub.rooms.invite(ann, "square", handle="nobody")
             assert live.machine.seq == seq
 
@@ -229,7 +219,7 @@ def test_an_invitation_is_answered_to_the_inviter_alone(tmp_path: Path) -> None:
                 await asyncio.sleep(0.001)
                 refused = await one.until_kind("room.invite-ack")
             assert refused["payload"]["error"] == "user_not_found"
-            with pytest.raises(PayloadInvalid):
+            with pytest.raises(e.PayloadInvalid):
                 await hub.rooms.post(ann, "square", envelope("room.invite", {"guest": "max"}))
 
     run(main())
@@ -312,7 +302,7 @@ def test_a_recovered_account_loses_the_connections_of_its_old_token(tmp_path: Pa
             await hub.accounts.recover("ann", made.recovery_code)
             assert await ear.until_closed() is CloseCode.NOT_AUTHENTICATED
             live.left(ear)
-            with pytest.raises(TokenInvalid):
+            with pytest.raises(e.TokenInvalid):
                 await hub.rooms.authenticate(made.token)
 
     run(main())

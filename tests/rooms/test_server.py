@@ -11,8 +11,8 @@ import pytest
 from folkmoot.bus.limits import MAX_SENT_BYTES
 from folkmoot.cluster.edge import FillGap
 from folkmoot.cluster.limits import BACKLOG_BYTES, WELCOME_BYTES
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import InternalError, RoomForbidden
 from folkmoot.rooms import read_spec
 from folkmoot.rooms.journal import Barrier
 from folkmoot.rooms.server import RoomServer
@@ -142,12 +142,12 @@ async def test_a_call_that_fails_is_answered_so(tmp_path: Path) -> None:
             return [object()]
 
         async def refused() -> Any:
-            raise RoomForbidden("You may not.", what=object())
+            raise e.RoomForbidden("You may not.", what=object())
 
         for answer in (broken, unwritable, refused):
             live.participants = answer
             async with asyncio.timeout(WAIT_SECONDS):
-                with pytest.raises(InternalError, match="its log says why"):
+                with pytest.raises(e.InternalError, match="its log says why"):
                     await room.participants()
         live.participants = answers
         assert len(await room.participants()) == 2

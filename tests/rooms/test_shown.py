@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from folkmoot.core.errors import RoomUnavailable
+from folkmoot.core import errors as e
 from tests.harness import run
 from tests.rooms.gathering import Ear, Gathering, envelope, gathering
 from tests.stores import held_writes
@@ -81,13 +81,13 @@ def test_what_could_not_be_stored_is_never_shown(
             ear, live = await hub.join(bob)
 
             async def fails(*_: object) -> None:
-                raise RoomUnavailable("The disk is full.")
+                raise e.RoomUnavailable("The disk is full.")
 
             with monkeypatch.context() as patched:
                 patched.setattr("folkmoot.rooms.queries_messages.insert", fails)
                 live.receive(ear, PROPOSAL)
                 # The room fails, and may have been loaded anew before anyone looks.
-                with suppress(RoomUnavailable):
+                with suppress(e.RoomUnavailable):
                     assert await hub.rooms.proposals(ann, "square") == []
             assert await hub.rooms.proposals(ann, "square") == []
 

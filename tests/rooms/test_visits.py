@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import RoomTakenOver, RoomUnavailable
 from folkmoot.rooms import Visitor, queries_visits, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
@@ -40,7 +40,7 @@ async def taken(many: Hub, by: Visitor) -> LiveRoom:
         while not (found := [live for node in others for live in node.rooms._live]):
             try:
                 await others[-1].rooms.post(by, "square", chat("hello"))
-            except RoomUnavailable:
+            except e.RoomUnavailable:
                 await asyncio.sleep(0.1)
     (live,) = found
     clock(others[0]).seconds += 60
@@ -179,7 +179,7 @@ async def test_a_replaced_owner_stores_no_visit_and_removes_none(tmp_path: Path)
         assert visits is not None
         async with one.store._pool.acquire() as connection:
             await connection.execute("UPDATE room_owners SET owner_epoch = owner_epoch + 1")
-        with pytest.raises(RoomTakenOver):
+        with pytest.raises(e.RoomTakenOver):
             await visits.put(live, bob, now)
         await visits.remove(live, {ann.principal.account_id: now})
         assert await stored(one) == 1

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from folkmoot.bounds import rate_limits
 from folkmoot.bus.limits import MAX_SENT_BYTES
 from folkmoot.cluster.limits import MAX_UNRECEIVED_BYTES
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.ratelimits import DAY, HOUR, MINUTE, Limit
 from folkmoot.settings import Settings, load
 from folkmoot.settings.limits import MAX_NODE_MESSAGE_BYTES
@@ -82,7 +82,7 @@ def test_the_limits_are_the_specifications_unless_told() -> None:
     ],
 )
 def test_a_value_that_means_nothing_is_refused(variable: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=f"FOLKMOOT_{variable} must be"):
+    with pytest.raises(e.SettingsError, match=f"FOLKMOOT_{variable} must be"):
         settings(**{variable: value})
 
 
@@ -133,7 +133,7 @@ UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
     ],
 )
 def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], told: str) -> None:
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(e.SettingsError) as refused:
         settings(**variables)
     assert refused.value.message == told
 

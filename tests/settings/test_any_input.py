@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings import (
     FIELDS,
     OTHER_VARIABLES,
@@ -55,10 +55,10 @@ def test_any_environment_alone_gives_settings_or_a_settings_error(environ: dict[
 
 def check(config: str | None, environ: dict[str, str]) -> None:
     try:
-        result: Loaded | SettingsError = load(config, environ=environ)
-    except SettingsError as error:
+        result: Loaded | e.SettingsError = load(config, environ=environ)
+    except e.SettingsError as error:
         result = error
-    if isinstance(result, SettingsError):
+    if isinstance(result, e.SettingsError):
         assert result.message
         assert result.data["problems"] == result.message.split("\n")
     else:

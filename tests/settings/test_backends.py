@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.safe_names import OF_A_BACKEND
 from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, SecretReference, load
@@ -31,7 +31,7 @@ def load_text(text: str, environ: Mapping[str, str] | None = None) -> Loaded:
 
 
 def problems(text: str) -> list[str]:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load_text(text)
     told: list[str] = caught.value.data["problems"]
     return told
@@ -137,7 +137,7 @@ def test_without_tables_nothing_stands_behind_the_hub() -> None:
 
 
 def test_neither_a_variable_nor_an_option_reaches_these_tables() -> None:
-    with pytest.raises(SettingsError, match="FOLKMOOT_BACKENDS_X_URL: unknown variable"):
+    with pytest.raises(e.SettingsError, match="FOLKMOOT_BACKENDS_X_URL: unknown variable"):
         load(environ={"FOLKMOOT_BACKENDS_X_URL": "http://h"})
 
 
@@ -428,7 +428,7 @@ def test_any_tables_give_a_gateway_or_a_settings_error(text: str) -> None:
     told: Any
     try:
         told = load("any.toml", environ={}).gateway
-    except SettingsError:
+    except e.SettingsError:
         return
     for name, spec in told.backends.items():
         assert name == spec.namespace
@@ -484,7 +484,7 @@ def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(
         '[backends.one]\ncommand = ["true"]\nfolders = ["data"]\n'
         '[backends.two]\nurl = "http://h/"\nuser = "nobody"\n'
     )
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load(file, environ={})
     assert caught.value.data["problems"] == [
         f"{file}:3: backends.one.folders can only be used with sandbox",

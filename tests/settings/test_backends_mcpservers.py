@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings import (
     BackendSpec,
     Loaded,
@@ -38,7 +38,7 @@ def load_servers(servers: dict[str, Any], key: str = "mcpServers", toml: str = "
 
 
 def problems(text: str, toml: str = "") -> list[str]:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load_file(text, toml)
     told: list[str] = caught.value.data["problems"]
     return told
@@ -220,7 +220,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, said: str) -
 
 def test_a_file_that_is_not_there_is_a_problem() -> None:
     Path("hub.toml").write_text('gateway.mcp_servers = ["~/no.json", "nor.json"]\n')
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load("hub.toml", environ={})
     assert len(caught.value.data["problems"]) == 2
     assert caught.value.data["problems"][1] == "nor.json: there is no such file"
@@ -244,6 +244,6 @@ JSON = st.recursive(
 def test_any_file_gives_backends_or_a_settings_error(value: Any) -> None:
     try:
         loaded = load_file(json.dumps({"mcpServers": value}))
-    except SettingsError:
+    except e.SettingsError:
         return
     assert all(spec.command or spec.url for spec in loaded.gateway.backends.values())

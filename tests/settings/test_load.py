@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings import (
     FIELDS,
     Loaded,
@@ -30,7 +30,7 @@ def load_text(text: str, environ: Mapping[str, str] | None = None, **options: ob
 
 
 def problems(text: str, environ: Mapping[str, str] | None = None, **options: object) -> list[str]:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load_text(text, environ, **options)
     assert caught.value.message.splitlines() == caught.value.data["problems"]
     return list(caught.value.data["problems"])
@@ -234,7 +234,7 @@ def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path: Path) 
 def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Path) -> None:
     (tmp_path / ".folkmoot").mkdir()
     (tmp_path / ".folkmoot/config.toml").write_text('data = "elsewhere"')
-    with pytest.raises(SettingsError, match=r"^\.folkmoot/config\.toml:1: data cannot be set"):
+    with pytest.raises(e.SettingsError, match=r"^\.folkmoot/config\.toml:1: data cannot be set"):
         load(environ={})
 
 
@@ -251,26 +251,26 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(
 ) -> None:
     if content is not None:
         (tmp_path / "folkmoot.toml").write_bytes(content)
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load("folkmoot.toml", environ={})
     assert caught.value.message == expected
 
 
 def test_a_folder_is_not_a_settings_file() -> None:
-    with pytest.raises(SettingsError, match=r"^\.: is a folder, not a settings file$"):
+    with pytest.raises(e.SettingsError, match=r"^\.: is a folder, not a settings file$"):
         load(".", environ={})
 
 
 def test_a_name_no_file_can_have_is_told_in_one_line() -> None:
-    with pytest.raises(SettingsError, match="is not a file name"):
+    with pytest.raises(e.SettingsError, match="is not a file name"):
         load("a\0b", environ={})
-    with pytest.raises(SettingsError, match=r"there is no such file|cannot be read"):
+    with pytest.raises(e.SettingsError, match=r"there is no such file|cannot be read"):
         load("a" * 5000, environ={})
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "folkmoot.toml").write_bytes(b"\xef\xbb\xbfhost = '::1'\r\nport = 'x'\r\n")
-    with pytest.raises(SettingsError, match=r"^folkmoot\.toml:2: port must be"):
+    with pytest.raises(e.SettingsError, match=r"^folkmoot\.toml:2: port must be"):
         load("folkmoot.toml", environ={})
 
 
@@ -278,7 +278,7 @@ def test_the_secret_is_in_no_error_and_no_repr() -> None:
     settings = load(environ={"FOLKMOOT_MASTER_KEY": "hush"}).settings
     assert settings.master_key == "hush"
     assert "hush" not in repr(settings)
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load(environ={"FOLKMOOT_MASTER_KEY": "hush\x07"})
     assert "hush" not in caught.value.message
 
@@ -310,19 +310,19 @@ def test_what_container_platforms_make_for_a_service_is_ignored() -> None:
     ],
 )
 def test_what_only_looks_like_a_service_link_is_refused(name: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=f"^{name}"):
+    with pytest.raises(e.SettingsError, match=f"^{name}"):
         load(environ={name: value})
 
 
 def test_an_empty_name_of_a_settings_file_is_refused_unless_it_is_the_variables() -> None:
-    with pytest.raises(SettingsError, match=r"^the name of the settings file is empty$"):
+    with pytest.raises(e.SettingsError, match=r"^the name of the settings file is empty$"):
         load("", environ={})
     assert load(environ={"FOLKMOOT_CONFIG": ""}).file is None
 
 
 @pytest.mark.parametrize("hidden", ["\x9b", "\x7f", "\u202e", "\u2066", "\u2028", "\ufeff"])
 def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidden: str) -> None:
-    with pytest.raises(SettingsError, match="SERVICE_NAME must be") as caught:
+    with pytest.raises(e.SettingsError, match="SERVICE_NAME must be") as caught:
         load(environ={"FOLKMOOT_TELEMETRY_SERVICE_NAME": f"moot{hidden}"})
     assert hidden not in caught.value.message
 

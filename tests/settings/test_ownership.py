@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
 from folkmoot.settings.files import is_private
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def refused(file: Path) -> str:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(e.SettingsError) as caught:
         load(file, environ={}, runs=True)
     (problem,) = caught.value.data["problems"]
     assert "\n" not in problem
@@ -130,7 +130,7 @@ def test_a_running_hub_keeps_its_settings_when_others_may_write_the_file(
         # The permissions alone are looked at too.
         assert following._stamps() != before
         change(0o666, '[backends.two]\ncommand = ["evil"]\n')
-        with pytest.raises(SettingsError, match="can be written by others; run: chmod go-w"):
+        with pytest.raises(e.SettingsError, match="can be written by others; run: chmod go-w"):
             await following.reload()
         assert applied == []
         change(0o600)

@@ -11,7 +11,7 @@ from threading import Event
 import apsw
 import pytest
 
-from folkmoot.core.errors import BackupFailed
+from folkmoot.core import errors as e
 from folkmoot.store import SqliteStore, backup, copy_database, find_faults
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from tests.store.support import Gate, all_notes, insert, make_table, opened, run
@@ -122,7 +122,7 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> Non
 
     async def body() -> None:
         async with opened(tmp_path) as store:
-            with pytest.raises(BackupFailed, match="already exists"):
+            with pytest.raises(e.BackupFailed, match="already exists"):
                 await store.backup(target)
             assert target.read_text() == "precious"
             await store.backup(target, overwrite=True)
@@ -136,10 +136,10 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> Non
 def test_a_backup_that_cannot_be_written_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store:
-            with pytest.raises(BackupFailed, match="No such file or directory"):
+            with pytest.raises(e.BackupFailed, match="No such file or directory"):
                 await store.backup(tmp_path / "missing" / "backup.db")
             (tmp_path / "file").write_text("")
-            with pytest.raises(BackupFailed, match="Not a directory"):
+            with pytest.raises(e.BackupFailed, match="Not a directory"):
                 await store.backup(tmp_path / "file" / "backup.db")
         assert names(tmp_path) == ["file", "folkmoot.db"]
 
@@ -174,7 +174,7 @@ def test_a_backup_of_a_damaged_database_is_refused(tmp_path: Path) -> None:
         async with opened(tmp_path) as store:
             await fill(store)
         damage(store.path)
-        with pytest.raises(BackupFailed):
+        with pytest.raises(e.BackupFailed):
             copy_database(store.path, tmp_path / "backup.db")
         assert not [name for name in names(tmp_path) if "backup" in name]
 
@@ -194,7 +194,7 @@ def test_two_backups_to_one_name_leave_one_whole_file(tmp_path: Path) -> None:
             results = await asyncio.gather(
                 *(store.backup(tmp_path / "backup.db") for _ in range(4)), return_exceptions=True
             )
-        failures = [result for result in results if isinstance(result, BackupFailed)]
+        failures = [result for result in results if isinstance(result, e.BackupFailed)]
         assert len(failures) == 3
         assert find_faults(tmp_path / "backup.db") == []
         assert names(tmp_path) == ["backup.db", "folkmoot.db"]
@@ -233,7 +233,7 @@ def test_no_file_of_the_data_folder_is_ever_the_target_whether_it_is_there_or_no
                 *(folder / ".." / "data" / name for name in own),
                 tmp_path / "same.key",
             ]:
-                with pytest.raises(BackupFailed, match="data folder itself"):
+                with pytest.raises(e.BackupFailed, match="data folder itself"):
                     await store.backup(target, overwrite=overwrite)
             assert {name: (folder / name).stat().st_ino for name in names(folder)} == before
             assert (folder / "master.key").read_text() == "the only one"
@@ -250,10 +250,10 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store:
             for name in ("link", "dangling", "fifo"):
-                with pytest.raises(BackupFailed, match="not a regular file"):
+                with pytest.raises(e.BackupFailed, match="not a regular file"):
                     await store.backup(tmp_path / name, overwrite=True)
             for folder in (tmp_path, Path("/")):
-                with pytest.raises(BackupFailed, match="is a folder"):
+                with pytest.raises(e.BackupFailed, match="is a folder"):
                     await store.backup(folder, overwrite=True)
         assert (tmp_path / "precious").read_text() == "precious"
         assert names(tmp_path) == ["dangling", "fifo", "folkmoot.db", "link", "precious"]
@@ -337,7 +337,7 @@ def test_a_backup_for_which_there_is_no_room_says_so_in_words(tmp_path: Path) ->
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
-        with pytest.raises(BackupFailed) as caught:
+        with pytest.raises(e.BackupFailed) as caught:
             copy_database(tmp_path / "folkmoot.db", tmp_path / "backup.db")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import DatabaseUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from tests import nats, postgres
 from tests.nats import NatsProcess, until
@@ -203,7 +203,7 @@ def test_a_node_that_was_away_too_long_says_that_it_must_be_restarted(
             now = changes.boot_time() + changes.AWAY_SECONDS + 60
             monkeypatch.setattr(changes, "boot_time", lambda: now)
             await one._log.look()
-            with pytest.raises(DatabaseUnreachable, match="Restart"):
+            with pytest.raises(e.DatabaseUnreachable, match="Restart"):
                 await one.write(publishing(2))
 
     asyncio.run(main())

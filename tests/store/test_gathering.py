@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from folkmoot.core.errors import RateLimited, StatementFailed, StoreClosed, StoreOverloaded
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.ratelimits import DAY, Limit, RateLimits
 from folkmoot.store.postgres import PostgresStore, rates
@@ -87,7 +87,7 @@ def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(
     async def body(store: PostgresStore, _: PostgresStore) -> None:
         asking = (store.look_up(BY_NAME, "n1") for _ in range(3))
         failed = await asyncio.gather(*asking, return_exceptions=True)
-        assert [type(each) for each in failed] == [StatementFailed] * 3
+        assert [type(each) for each in failed] == [e.StatementFailed] * 3
         await store.write(make_names)
         assert await store.look_up(BY_NAME, "n1") == ("n1", 1)
         left = asyncio.create_task(store.look_up(BY_NAME, "n1"))
@@ -96,7 +96,7 @@ def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(
         left.cancel()
         assert await stays == ("n2", 2)
         await store.close()
-        with pytest.raises(StoreClosed):
+        with pytest.raises(e.StoreClosed):
             await store.look_up(BY_NAME, "n1")
 
     with_hubs(tmp_path, body)
@@ -113,7 +113,7 @@ def test_a_server_that_does_not_answer_makes_a_queue_that_has_a_bound() -> None:
         gatherer = Gatherer[int, int](ask, asyncio.ensure_future, most_waiting=10)
         waiting = [asyncio.create_task(gatherer.get(number)) for number in range(12)]
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        assert {type(each.exception()) for each in done} == {StoreOverloaded}
+        assert {type(each.exception()) for each in done} == {e.StoreOverloaded}
         never.set()
         answers = await asyncio.gather(*waiting, return_exceptions=True)
         assert answers[:10] == list(range(10))
@@ -127,10 +127,10 @@ def limits(store: PostgresStore, limit: Limit) -> RateLimits:
     return counted
 
 
-async def take(counted: RateLimits, key: str, count: int) -> list[float | RateLimited]:
+async def take(counted: RateLimits, key: str, count: int) -> list[float | e.RateLimited]:
     takes = (counted.take("send", key) for _ in range(count))
     answers = await asyncio.gather(*takes, return_exceptions=True)
-    assert all(isinstance(each, (float, RateLimited)) for each in answers), answers
+    assert all(isinstance(each, (float, e.RateLimited)) for each in answers), answers
     return answers  # type: ignore[return-value]
 
 
@@ -142,7 +142,7 @@ def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(tmp_path: Path) 
         answers = await asyncio.gather(*takes)
         passed = [each.count(0.0) for each in answers]
         assert (passed[0] + passed[1] + passed[4] + passed[5], sum(passed)) == (50, 100)
-        refused = [each for some in answers for each in some if isinstance(each, RateLimited)]
+        refused = [each for some in answers for each in some if isinstance(each, e.RateLimited)]
         assert len(refused) == 220
         assert all(HOUR - 60 < each.data["retry_after"] <= HOUR for each in refused)
 
@@ -157,7 +157,7 @@ def test_what_is_given_back_can_be_taken_at_another_hub(tmp_path: Path) -> None:
         await asyncio.gather(*(two.give_back("send", "a") for _ in range(2)))
         assert (await take(two, "a", 4)).count(0.0) == 2
         with pytest.raises(KeyError):
-            async with one.guessing("send", "b", RateLimited):
+            async with one.guessing("send", "b", e.RateLimited):
                 raise KeyError
         assert (await take(two, "b", 4)).count(0.0) == 3
 

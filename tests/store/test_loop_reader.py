@@ -11,12 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from folkmoot.core.errors import (
-    DiskFailed,
-    StatementFailed,
-    StoreClosed,
-    UnitSuspended,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, loop_reader
 from tests.store.disk import Disk
@@ -147,7 +142,7 @@ def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same
     async def query(tx: Tx) -> object:
         try:
             return await tx.fetch(LONG)
-        except StatementFailed:
+        except e.StatementFailed:
             return "wrong"
 
     async def body() -> None:
@@ -163,7 +158,7 @@ def test_a_query_that_meets_a_long_text_moves_to_a_thread(tmp_path: Path) -> Non
     async def query(tx: Tx) -> tuple[object, bool]:
         try:
             row = await tx.fetch_one("SELECT text FROM long_notes")
-        except StatementFailed:
+        except e.StatementFailed:
             return "wrong", in_loop()
         return row, in_loop()
 
@@ -271,7 +266,7 @@ def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a_threa
             disk.before_read = fail
             told = []
             for long in (False, True):
-                with pytest.raises(DiskFailed) as caught:
+                with pytest.raises(e.DiskFailed) as caught:
                     await store.read(all_notes, long=long)
                 told.append(caught.value.message)
             assert told[0] == told[1]
@@ -291,7 +286,7 @@ def test_a_unit_may_not_wait_for_a_query(tmp_path: Path) -> None:
                 return await store.read(where)
 
             for ask in (store.read, in_thread(store), store.write):
-                with pytest.raises(UnitSuspended):
+                with pytest.raises(e.UnitSuspended):
                     await ask(nested)
             assert await store.read(where)
 
@@ -349,7 +344,7 @@ def test_a_query_is_refused_once_the_store_is_closed_wherever_it_would_run(
         store = await SqliteStore.open(tmp_path / "folkmoot.db")
         await store.close()
         for long in (False, True):
-            with pytest.raises(StoreClosed):
+            with pytest.raises(e.StoreClosed):
                 await store.read(where, long=long)
 
     run(body())

@@ -17,21 +17,7 @@ import pytest
 
 from folkmoot import clock as clock_module
 from folkmoot.clock import ServerClock
-from folkmoot.core.errors import (
-    BackupFailed,
-    ConstraintViolated,
-    DatabaseCorrupt,
-    DatabaseFailedOver,
-    DatabaseInUse,
-    DatabaseNewer,
-    DatabaseTooOld,
-    DatabaseUnreachable,
-    FolkmootError,
-    SettingsError,
-    StatementFailed,
-    StoreClosed,
-    TextUnstorable,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, Tx
 from folkmoot.store.postgres import HubNode, PostgresStore, inspect_server, nodes, schema
 from folkmoot.store.postgres import store as store_module
@@ -77,7 +63,7 @@ def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(
 ) -> None:
     async def body(url: str) -> None:
         for attempt in (PostgresStore.open, inspect_server):
-            with pytest.raises(SettingsError, match=r"store\.url has .*nonsense") as caught:
+            with pytest.raises(e.SettingsError, match=r"store\.url has .*nonsense") as caught:
                 await attempt(f"{url}&nonsense=sesame")
             assert "sesame" not in caught.value.message
 
@@ -124,7 +110,7 @@ def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
             store.write(put(place), single=True) for place in range(40) for store in (first, second)
         ]
         answers = await asyncio.gather(*units, return_exceptions=True)
-        refused = [each for each in answers if isinstance(each, ConstraintViolated)]
+        refused = [each for each in answers if isinstance(each, e.ConstraintViolated)]
         assert (len(refused), answers.count(None)) == (40, 40)
         assert await second.read(value) == 40
         with pytest.raises(SecondStatement):
@@ -134,7 +120,7 @@ def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
             tx.publish("accounts.ann", {})
 
         # It would be logged by a second statement, without which no other node may hear of it.
-        with pytest.raises(StatementFailed, match="publishes nothing"):
+        with pytest.raises(e.StatementFailed, match="publishes nothing"):
             await first.write(tell, single=True)
         await first.close()
         await second.close()
@@ -169,7 +155,7 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, single: b
         async with asyncio.timeout(60):
             while not await connection.fetchval(END_SLEEPER):  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0.05)
-        with pytest.raises(DatabaseUnreachable, match="It may have been done"):
+        with pytest.raises(e.DatabaseUnreachable, match="It may have been done"):
             await waiting
         assert (attempts, await store.read(value)) == ([1], 0)
         await connection.close()
@@ -227,7 +213,7 @@ def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(tmp_path
 
         async def query(_: Tx) -> None:
             await goes_on.wait()
-            raise StatementFailed("This cannot be done.")
+            raise e.StatementFailed("This cannot be done.")
 
         reading = asyncio.create_task(store.read(query))
         await asyncio.sleep(0.1)
@@ -245,7 +231,7 @@ def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(tmp_path
 def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         first = await PostgresStore.open(url, node=node("one"))
-        with pytest.raises(DatabaseInUse, match="another hub uses this database"):
+        with pytest.raises(e.DatabaseInUse, match="another hub uses this database"):
             await PostgresStore.open(url, node=node("two"))
         again = await PostgresStore.open(url, node=node("one"))
         await again.close()
@@ -262,7 +248,7 @@ def test_of_hubs_that_start_at_one_moment_one_goes_on(tmp_path: Path) -> None:
             return_exceptions=True,
         )
         stores = [each for each in opened if isinstance(each, PostgresStore)]
-        refused = [each for each in opened if isinstance(each, DatabaseInUse)]
+        refused = [each for each in opened if isinstance(each, e.DatabaseInUse)]
         assert (len(stores), len(refused)) == (1, 4)
         await stores[0].close()
 
@@ -282,11 +268,11 @@ def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_database(
         assert first._lease is not None
         first._lease._lease.ended()
         for attempt in (first.write(read_then_write), first.read(value)):
-            with pytest.raises(DatabaseInUse, match="has taken this database over"):
+            with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
                 await attempt
         assert await second.read(value) == 0
         await first.close()
-        with pytest.raises(DatabaseInUse):
+        with pytest.raises(e.DatabaseInUse):
             await PostgresStore.open(url, node=node("three"))
         await connection.close()
         await second.close()
@@ -303,7 +289,7 @@ def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -
         assert store._lease is not None
         store._lease._lease.ended()
         assert await store.write(read_then_write) == 1
-        with pytest.raises(DatabaseInUse):
+        with pytest.raises(e.DatabaseInUse):
             await PostgresStore.open(url, node=node("two"))
         await connection.close()
         await store.close()
@@ -350,7 +336,7 @@ def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(tmp_path: 
         assert lease is not None
         async with store._pool.acquire() as connection:
             await lease.release(connection)
-            with pytest.raises(DatabaseInUse):
+            with pytest.raises(e.DatabaseInUse):
                 await lease.renew(connection)
             assert await connection.fetchval("SELECT COUNT(*) FROM nodes") == 0
         await store.close()
@@ -364,7 +350,7 @@ def test_a_process_that_was_replaced_by_its_own_node_stores_nothing_more(tmp_pat
         second = await PostgresStore.open(url, node=node("one"))
         assert first._lease is not None
         first._lease._lease.ended()
-        with pytest.raises(DatabaseInUse, match="has taken this database over"):
+        with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
             await first.ready()
         await second.ready()
         await first.close()
@@ -608,9 +594,9 @@ def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         first = await PostgresStore.open(url, node=node("one", shared=True, address=here))
         second = await PostgresStore.open(url, node=node("two", shared=True, address=there))
-        with pytest.raises(DatabaseInUse, match=f"another node has the address {here}"):
+        with pytest.raises(e.DatabaseInUse, match=f"another node has the address {here}"):
             await PostgresStore.open(url, node=node("three", shared=True, address=here))
-        with pytest.raises(DatabaseInUse, match=f"the node {here} uses this database"):
+        with pytest.raises(e.DatabaseInUse, match=f"the node {here} uses this database"):
             await PostgresStore.open(url, node=node("three"))
         owners = [store.room_owners for store in (first, second)]
         assert [await each.is_first() for each in owners if each] == [True, False]
@@ -618,7 +604,7 @@ def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
         assert [await each.is_first() for each in owners[1:] if each] == [True]
         await second.close()
         alone = await PostgresStore.open(url, node=node("three"))
-        with pytest.raises(DatabaseInUse, match=r"a hub without bus\.url uses this database"):
+        with pytest.raises(e.DatabaseInUse, match=r"a hub without bus\.url uses this database"):
             await PostgresStore.open(url, node=node("one", shared=True, address=here))
         await alone.close()
 
@@ -650,7 +636,7 @@ def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: P
     async def body(url: str) -> None:
         store = await PostgresStore.open(url)
         await store.write(make_counts)
-        with pytest.raises(StatementFailed) as failed:
+        with pytest.raises(e.StatementFailed) as failed:
             await store.write(put)
         assert "geheim" not in failed.value.message
         assert store.stats().failed_units == 1
@@ -675,7 +661,7 @@ def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
         await store.write(make_counts)
         assert await store.read(look) is None
         assert await store.write(change) == 0
-        with pytest.raises(TextUnstorable):
+        with pytest.raises(e.TextUnstorable):
             await store.write(put)
         await store.close()
 
@@ -757,13 +743,13 @@ def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kep
 def test_a_closed_store_refuses_and_a_backup_names_pg_dump(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         store = await PostgresStore.open(url)
-        with pytest.raises(BackupFailed, match="pg_dump"):
+        with pytest.raises(e.BackupFailed, match="pg_dump"):
             await store.backup("x")
         await store.ready()
         await store.close()
         await store.close()
         for attempt in (store.write, store.read):
-            with pytest.raises(StoreClosed):
+            with pytest.raises(e.StoreClosed):
                 await attempt(value)
 
     with_url(tmp_path, body)
@@ -771,7 +757,7 @@ def test_a_closed_store_refuses_and_a_backup_names_pg_dump(tmp_path: Path) -> No
 
 def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(tmp_path: Path) -> None:
     async def opened(url: str) -> str:
-        with pytest.raises(FolkmootError) as error:
+        with pytest.raises(e.FolkmootError) as error:
             await PostgresStore.open(url)
         return error.value.message
 
@@ -793,12 +779,12 @@ def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(tmp_pat
             assert "geheim" not in message
         connection = await asyncpg.connect(url)
         await connection.execute("CREATE TABLE other (id BIGINT)")
-        with pytest.raises(DatabaseCorrupt, match="not a Folkmoot database"):
+        with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
             await PostgresStore.open(url)
         await connection.execute("DROP TABLE other")
         await (await PostgresStore.open(url)).close()
         await connection.execute("INSERT INTO schema_migrations VALUES (9999, 'x', 'x', 1)")
-        with pytest.raises(DatabaseNewer, match="newer Folkmoot"):
+        with pytest.raises(e.DatabaseNewer, match="newer Folkmoot"):
             await PostgresStore.open(url)
         await connection.close()
 
@@ -810,7 +796,7 @@ def test_a_server_that_is_too_old_is_refused(
 ) -> None:
     async def body(url: str) -> None:
         monkeypatch.setattr(schema, "OLDEST_VERSION", 990_000)
-        with pytest.raises(DatabaseTooOld, match="99 or later is needed"):
+        with pytest.raises(e.DatabaseTooOld, match="99 or later is needed"):
             await PostgresStore.open(url)
 
     with_url(tmp_path, body)
@@ -876,10 +862,10 @@ def test_a_replica_that_was_reached_before_it_took_over_is_found_out() -> None:
         # A connection to it that was kept would still be used below.
         await asyncio.wait([reading], timeout=1)
         await asyncio.to_thread(server.promote)
-        with pytest.raises(DatabaseFailedOver):
+        with pytest.raises(e.DatabaseFailedOver):
             await store.write(read_then_write)
         await asyncio.wait([reading])
-        assert isinstance(reading.exception(), FolkmootError)
+        assert isinstance(reading.exception(), e.FolkmootError)
         await store.close()
 
     try:
@@ -899,7 +885,7 @@ def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything() -
         await asyncio.to_thread(server.fail_over)
         assert await second.write(read_then_write) == 1
         await second.close()
-        with pytest.raises(DatabaseFailedOver, match="Restart the hub"):
+        with pytest.raises(e.DatabaseFailedOver, match="Restart the hub"):
             await first.write(read_then_write)
         await first.close()
         again = await PostgresStore.open(server.url)

@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from folkmoot.accounts import Account, Accounts
-from folkmoot.core.errors import AccessDenied, ThreadNotFound
+from folkmoot.core import errors as e
 from folkmoot.mail import Mail
 from folkmoot.store.postgres import PostgresStore
 from folkmoot.vault import Vault
@@ -91,7 +91,7 @@ def test_letters_reads_and_removals_of_two_hubs_leave_the_books_right(tmp_path: 
             others = [one for one in people if one is not me]
             for _ in range(ROUNDS):
                 # Someone may have removed it meanwhile.
-                with suppress(ThreadNotFound, AccessDenied):
+                with suppress(e.ThreadNotFound, e.AccessDenied):
                     await act(offices[number % 2], me, others, chance)
 
         await asyncio.gather(*(person(number) for number in range(PEOPLE * 3)))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import DatabaseUnreachable
+from folkmoot.core import errors as e
 from tests import postgres
 from tests.certificates import certificate
 from tests.harness import run
@@ -69,7 +69,7 @@ def test_a_ca_in_the_address_of_the_database_is_trusted_and_no_other(tmp_path: P
             await store.ready()
             await store.close()
             other, _ = certificate(tmp_path / "other")
-            with pytest.raises(DatabaseUnreachable, match="certificate verify failed"):
+            with pytest.raises(e.DatabaseUnreachable, match="certificate verify failed"):
                 await PostgresStore.open(f"{url}&sslmode=verify-full&sslrootcert={other}")
 
     run(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from folkmoot.core.errors import DatabaseCorrupt, DatabaseNewer, MigrationEdited, MigrationFailed
+from folkmoot.core import errors as e
 from folkmoot.store import SqliteStore
 from folkmoot.store.schema import Migration, load_migrations, migrate, schema_version
 from folkmoot.store.sqlite import connect, make_private
@@ -41,7 +41,9 @@ def test_a_failing_migration_is_undone_as_a_whole_and_names_file_and_statement(
     tmp_path: Path,
 ) -> None:
     with closing(database(tmp_path)) as connection:
-        with pytest.raises(MigrationFailed, match=r"002_broken\.sql failed at 'INSERT INTO three'"):
+        with pytest.raises(
+            e.MigrationFailed, match=r"002_broken\.sql failed at 'INSERT INTO three'"
+        ):
             migrate(connection, [FIRST, BROKEN])
         assert schema_version(connection) == 1
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'two'").fetchall()
@@ -52,7 +54,7 @@ def test_a_failing_migration_is_undone_as_a_whole_and_names_file_and_statement(
 def test_a_database_that_is_newer_than_the_program_is_left_alone(tmp_path: Path) -> None:
     with closing(database(tmp_path)) as connection:
         migrate(connection, [FIRST, SECOND])
-        with pytest.raises(DatabaseNewer, match="schema 2; this one knows 1"):
+        with pytest.raises(e.DatabaseNewer, match="schema 2; this one knows 1"):
             migrate(connection, [FIRST])
 
 
@@ -64,7 +66,7 @@ def test_the_store_refuses_a_newer_database_and_leaves_it_as_it_is(tmp_path: Pat
         with closing(connect(path)) as connection:
             connection.execute("INSERT INTO schema_migrations VALUES (999, 'later', '', 0)")
         before = path.read_bytes()
-        with pytest.raises(DatabaseNewer):
+        with pytest.raises(e.DatabaseNewer):
             await SqliteStore.open(path)
         assert path.read_bytes() == before
 
@@ -76,7 +78,7 @@ def test_a_migration_that_was_edited_after_it_was_applied_is_refused(tmp_path: P
     edited = Migration(1, "first", FIRST.sql + "-- A word more.\n")
     with closing(database(tmp_path)) as connection:
         migrate(connection, [FIRST])
-        with pytest.raises(MigrationEdited, match=r"different 001_first\.sql"):
+        with pytest.raises(e.MigrationEdited, match=r"different 001_first\.sql"):
             migrate(connection, [edited, SECOND])
         assert schema_version(connection) == 1
 
@@ -84,7 +86,7 @@ def test_a_migration_that_was_edited_after_it_was_applied_is_refused(tmp_path: P
 def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     with closing(database(tmp_path)) as connection:
         connection.execute("CREATE TABLE recipes (id)").fetchall()
-        with pytest.raises(DatabaseCorrupt, match="not a Folkmoot database"):
+        with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
             migrate(connection, [FIRST])
 
 
@@ -124,7 +126,7 @@ def test_a_gap_in_the_numbers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "001_a.sql").write_text("")
     (tmp_path / "003_b.sql").write_text("")
     (tmp_path / "README.md").write_text("")
-    with pytest.raises(MigrationFailed, match="without a gap"):
+    with pytest.raises(e.MigrationFailed, match="without a gap"):
         load_migrations(tmp_path)
 
 

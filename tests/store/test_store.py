@@ -9,13 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from folkmoot.core.errors import (
-    DatabaseCorrupt,
-    DatabaseUnwritable,
-    StoreClosed,
-    StoreError,
-    StoreOverloaded,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import (
     SqliteStore,
@@ -80,7 +74,7 @@ def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(
         async with opened(tmp_path, vfs=disk.name) as store:
             await store.ready()
             setattr(disk, fault, True)
-            with pytest.raises(StoreError):
+            with pytest.raises(e.StoreError):
                 await store.ready()
             setattr(disk, fault, False)
             await store.ready()
@@ -92,7 +86,7 @@ def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(tmp_path: Pat
     async def body() -> None:
         async with opened(tmp_path) as store:
             store.path.rename(tmp_path / "elsewhere.db")
-            with pytest.raises(DatabaseCorrupt, match="removed or replaced"):
+            with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
                 await store.ready()
 
     run(body())
@@ -104,7 +98,7 @@ def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: Path) -
     path.write_bytes(b"Dear diary, " * 1000)
 
     async def body() -> None:
-        with pytest.raises(DatabaseCorrupt, match="The file is not a database") as caught:
+        with pytest.raises(e.DatabaseCorrupt, match="The file is not a database") as caught:
             await SqliteStore.open(path)
         assert str(path) in caught.value.message
         assert "\n" not in caught.value.message
@@ -112,7 +106,7 @@ def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: Path) -
     run(body())
     assert path.read_bytes() == b"Dear diary, " * 1000
     assert find_faults(path) != []
-    with pytest.raises(DatabaseCorrupt):
+    with pytest.raises(e.DatabaseCorrupt):
         inspect_database(path)
 
 
@@ -130,7 +124,7 @@ def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_reads_the
         store.path.write_bytes(content)
         assert find_faults(store.path) != []
         async with opened(tmp_path) as damaged:
-            with pytest.raises(DatabaseCorrupt, match="The database is damaged"):
+            with pytest.raises(e.DatabaseCorrupt, match="The database is damaged"):
                 await damaged.read(all_bodies)
             assert await damaged.check() != []
 
@@ -159,7 +153,7 @@ def test_a_reference_to_nothing_is_found_by_the_check(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_refused_and_named(tmp_path: Path) -> None:
     async def body() -> None:
         for path in (tmp_path / "missing" / "folkmoot.db", tmp_path):
-            with pytest.raises(DatabaseUnwritable, match=str(path)):
+            with pytest.raises(e.DatabaseUnwritable, match=str(path)):
                 await SqliteStore.open(path)
 
     run(body())
@@ -169,7 +163,7 @@ def test_a_read_cannot_write(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store:
             await store.write(make_table)
-            with pytest.raises(DatabaseUnwritable, match="may only be read"):
+            with pytest.raises(e.DatabaseUnwritable, match="may only be read"):
                 await store.read(insert(1))
             assert await store.read(all_notes) == []
 
@@ -186,7 +180,7 @@ def test_a_full_queue_of_reads_refuses_at_once(tmp_path: Path) -> None:
                 leaving = tasks.create_task(store.read(all_notes, long=True))
                 leaving.cancel()
                 await asyncio.sleep(0)
-                with pytest.raises(StoreOverloaded, match="More than 2 reads"):
+                with pytest.raises(e.StoreOverloaded, match="More than 2 reads"):
                     await store.read(all_notes, long=True)
             assert store.stats().failed_reads == 0
 
@@ -294,7 +288,7 @@ def test_the_whole_store_is_closed_when_it_is_closed(tmp_path: Path) -> None:
     async def body() -> None:
         store = await SqliteStore.open(tmp_path / "folkmoot.db")
         await store.close()
-        with pytest.raises(StoreClosed):
+        with pytest.raises(e.StoreClosed):
             await store.ready()
 
     run(body())
@@ -311,7 +305,7 @@ def test_readiness_reads_back_what_it_wrote_and_nothing_else(tmp_path: Path) -> 
         async with opened(tmp_path) as store:
             await asyncio.gather(*(store.ready() for _ in range(50)))
             await store.write(forget)
-            with pytest.raises(DatabaseCorrupt, match="cannot be read back"):
+            with pytest.raises(e.DatabaseCorrupt, match="cannot be read back"):
                 await store.ready()
 
     run(body())
@@ -324,10 +318,10 @@ def test_a_hub_whose_write_ahead_log_was_removed_or_replaced_is_not_ready(tmp_pa
         async with opened(tmp_path) as store:
             await store.ready()
             log.rename(tmp_path / "aside")
-            with pytest.raises(DatabaseCorrupt, match="removed or replaced"):
+            with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
                 await store.ready()
             log.write_bytes(b"")
-            with pytest.raises(DatabaseCorrupt, match="removed or replaced"):
+            with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
                 await store.ready()
             (tmp_path / "aside").rename(log)
             await store.ready()
@@ -363,7 +357,7 @@ def test_a_check_is_one_at_a_time_starves_nobody_and_can_be_stopped(
             if end == "close":
                 await store.close()
             results = await asyncio.gather(*checks, return_exceptions=True)
-            expected = asyncio.CancelledError if end == "cancel" else StoreClosed
+            expected = asyncio.CancelledError if end == "cancel" else e.StoreClosed
             assert isinstance(results[0], expected)
             assert len(begun) == 1
 
@@ -394,7 +388,7 @@ def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path: Path)
     (tmp_path / "folkmoot.db").symlink_to(victim)
 
     async def body() -> None:
-        with pytest.raises(DatabaseUnwritable, match="is a symbolic link"):
+        with pytest.raises(e.DatabaseUnwritable, match="is a symbolic link"):
             await SqliteStore.open(tmp_path / "folkmoot.db")
 
     run(body())

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from folkmoot.core.errors import StatementFailed
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore
 from folkmoot.store.sqlite import connect, make_private
@@ -66,7 +66,7 @@ def refused(text: str, match: str):
     async def unit(tx: Tx) -> None:
         for method in (tx.execute, tx.fetch, tx.fetch_one):
             for _ in range(2):
-                with pytest.raises(StatementFailed, match=match):
+                with pytest.raises(e.StatementFailed, match=match):
                     await method(text)
 
     return unit
@@ -107,7 +107,7 @@ def test_a_unit_that_tries_to_end_its_transaction_takes_nobody_with_it(
             await use_every_word(store)
             units = [insert(1), ends, insert(2), ends, insert(3)]
             results = await asyncio.gather(*map(store.write, units), return_exceptions=True)
-            assert [isinstance(result, StatementFailed) for result in results] == [
+            assert [isinstance(result, e.StatementFailed) for result in results] == [
                 *(False, True, False, True, False)
             ]
             assert await store.read(all_notes) == [1, 2, 3]

@@ -7,17 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from folkmoot.core.errors import (
-    ConstraintViolated,
-    DatabaseLocked,
-    DiskFailed,
-    DiskFull,
-    StatementFailed,
-    StoreClosed,
-    StoreError,
-    StoreOverloaded,
-    UnitSuspended,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, sqlite, writer
 from tests.store.disk import Disk
@@ -113,9 +103,9 @@ def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(tmp_pat
     async def body() -> None:
         async with opened(tmp_path) as store:
             await store.write(make_table)
-            with pytest.raises(UnitSuspended, match="nothing but its transaction"):
+            with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
                 await store.write(sleeper)
-            with pytest.raises(UnitSuspended):
+            with pytest.raises(e.UnitSuspended):
                 await store.read(sleeper_read)
             assert await store.read(all_notes) == []
 
@@ -160,7 +150,7 @@ def test_a_full_queue_refuses_at_once(tmp_path: Path) -> None:
                 for number in range(3):
                     tasks.create_task(store.write(insert(number)))
                 await asyncio.sleep(0)
-                with pytest.raises(StoreOverloaded, match="More than 3 writes"):
+                with pytest.raises(e.StoreOverloaded, match="More than 3 writes"):
                     await store.write(insert(99))
             assert await store.read(all_notes) == [0, 1, 2]
 
@@ -213,7 +203,7 @@ def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(tmp_pat
             closing_it = tasks.create_task(store.close())
             await asyncio.sleep(0)
             for ask, unit in ((store.write, insert(999)), (store.read, all_notes)):
-                with pytest.raises(StoreClosed):
+                with pytest.raises(e.StoreClosed):
                     await ask(unit)
         assert closing_it.done()
         assert [task.result() for task in writes] == [1] * 500
@@ -251,7 +241,7 @@ def test_a_unit_for_which_the_disk_has_no_room_fails_alone(
                 large = tasks.create_task(outcome(store, insert(3, "x" * 1_000_000)))
                 small += [tasks.create_task(store.write(insert(number))) for number in (4, 5)]
                 await asyncio.sleep(0)
-            assert isinstance(large.result(), DiskFull)
+            assert isinstance(large.result(), e.DiskFull)
             assert [task.result() for task in small] == [1, 1, 1, 1]
             assert await store.read(all_notes) == [1, 2, 4, 5]
             assert store.stats().failed_units == 1
@@ -262,13 +252,13 @@ def test_a_unit_for_which_the_disk_has_no_room_fails_alone(
 async def outcome(store: SqliteStore, unit) -> object:
     try:
         return await store.write(unit)
-    except StoreError as error:
+    except e.StoreError as error:
         return error
 
 
-@pytest.mark.parametrize(("fault", "error"), [("failing", DiskFailed), ("full", DiskFull)])
+@pytest.mark.parametrize(("fault", "error"), [("failing", e.DiskFailed), ("full", e.DiskFull)])
 def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_there(
-    tmp_path: Path, fault: str, error: type[StoreError]
+    tmp_path: Path, fault: str, error: type[e.StoreError]
 ) -> None:
     async def body() -> None:
         disk = Disk()
@@ -310,7 +300,7 @@ def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
             if writes_first:
                 await tx.fetch("INSERT INTO notes VALUES (?, 'x') RETURNING id", (number,))
             await tx.fetch("SELECT id FROM notes")
-            raise StatementFailed("refused")
+            raise e.StatementFailed("refused")
 
         return unit
 
@@ -326,7 +316,7 @@ def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
                 await asyncio.sleep(0)
             kept = [number for number in range(30) if number % 3 != 1]
             assert await store.read(all_notes) == sorted(heard) == kept
-            assert [type(end.result()) for end in ends[:3]] == [int, StatementFailed, int]
+            assert [type(end.result()) for end in ends[:3]] == [int, e.StatementFailed, int]
             assert set(runs) == set(kept)
             assert max(runs.values()) == most_runs
             assert store.stats().failed_units - before.failed_units == 10
@@ -360,7 +350,7 @@ def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(
                 bad = tasks.create_task(outcome(store, reply(9)))
                 good.append(tasks.create_task(store.write(reply(1))))
                 await asyncio.sleep(0)
-            assert isinstance(bad.result(), ConstraintViolated)
+            assert isinstance(bad.result(), e.ConstraintViolated)
             assert [task.result() for task in good] == [1, 1, 1]
 
     run(body())
@@ -376,7 +366,7 @@ def test_a_database_that_another_program_holds_is_an_error_and_then_works_again(
             await store.write(make_table)
             with closing(apsw.Connection(str(store.path))) as other:
                 other.execute("BEGIN IMMEDIATE").fetchall()
-                with pytest.raises(DatabaseLocked):
+                with pytest.raises(e.DatabaseLocked):
                     await store.write(insert(1))
                 other.execute("ROLLBACK").fetchall()
             await store.write(insert(2))
@@ -448,7 +438,7 @@ def test_whatever_fails_in_the_writer_answers_everyone_and_it_goes_on(
                     *(outcome(store, insert(number)) for number in range(3))
                 )
                 await outcome(store, insert(3))
-            expected = StatementFailed if step == "_commit_batch" else int
+            expected = e.StatementFailed if step == "_commit_batch" else int
             assert all(isinstance(each, expected) for each in outcomes)
             await store.write(insert(4))
             assert 4 in await store.read(all_notes)

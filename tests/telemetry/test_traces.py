@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.telemetry import tracing
 from folkmoot.telemetry.traces import MAX_QUEUED_SPANS, Traces, traces_url
 from tests.harness import ask, run, serving
@@ -195,7 +195,7 @@ def test_a_missing_package_is_a_setting_error_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    with pytest.raises(SettingsError, match=r"install folkmoot\[otel\]"):
+    with pytest.raises(e.SettingsError, match=r"install folkmoot\[otel\]"):
         tracing.start("http://127.0.0.1:4318", service_name="x", version="0")
 
 

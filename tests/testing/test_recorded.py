@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import PathSyntax
+from folkmoot.core import errors
 from folkmoot.proxy.tape import read_tape
 from folkmoot.testing.recorded import Marked, RecordedServer, TapeUnusable, keep, recorded_in
 from tests.harness import ask, run
@@ -49,7 +49,7 @@ def test_a_marker_that_makes_no_sense_is_told_so(
 
 
 def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PathSyntax):
+    with pytest.raises(errors.PathSyntax):
         marked(tmp_path, "a", redact=["arguments"])
 
 

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from folkmoot.app import Hub
-from folkmoot.core.errors import ArgumentInvalid, DiskFull
+from folkmoot.core import errors as e
 from folkmoot.operations import Absent, Arguments, Call, Operation, Route
 from folkmoot.operations.call import EventStream, StreamEvent
 from folkmoot.operations.routes import endpoints
@@ -46,9 +46,9 @@ async def climb(call: Call[Steps]) -> Climbed:
         call.progress(Step(number + 1))
         await asyncio.sleep(0)
     if call.arguments.steps == 9:
-        raise DiskFull("No room is left in /srv/secret.")
+        raise e.DiskFull("No room is left in /srv/secret.")
     if call.arguments.steps == 0:
-        raise ArgumentInvalid("steps must be more than none.", field="steps")
+        raise e.ArgumentInvalid("steps must be more than none.", field="steps")
     return Climbed(call.arguments.steps)
 
 

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from folkmoot.core.errors import BodyTooLarge, StoreOverloaded
+from folkmoot.core import errors as e
 from folkmoot.transports.http import RequestLines
 from folkmoot.transports.limits import MAX_LOGGED_PATH
 from tests.harness import Answer, ask, read_answer, run, serving
@@ -27,7 +27,7 @@ async def broken(_: Request) -> Response:
 
 
 async def refused(_: Request) -> Response:
-    raise StoreOverloaded("Too many writes are waiting; try again in a moment.", waiting=10)
+    raise e.StoreOverloaded("Too many writes are waiting; try again in a moment.", waiting=10)
 
 
 async def half(_: Request) -> Response:
@@ -187,7 +187,7 @@ def test_an_endpoint_stands_behind_everything_and_before_the_routes() -> None:
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
         if message["body"] == b"ours":
-            raise BodyTooLarge("Ours.")
+            raise e.BodyTooLarge("Ours.")
         if message["body"] == b"theirs":
             raise RuntimeError(SECRET)
         await PlainTextResponse("here")(scope, receive, send)

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from folkmoot.core.errors import AddressUnusable, PortTaken
+from folkmoot.core import errors as e
 from folkmoot.transports.listen import base_url, close, listen
 
 
@@ -20,7 +20,7 @@ def test_port_zero_is_a_free_port() -> None:
 def test_a_taken_port_is_named_with_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(PortTaken) as raised:
+        with pytest.raises(e.PortTaken) as raised:
             listen("127.0.0.1", port)
     assert raised.value.message == (
         f"Port {port} on 127.0.0.1 is in use by another program. Stop that program, or "
@@ -30,13 +30,13 @@ def test_a_taken_port_is_named_with_what_to_do() -> None:
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid", "2001:db8::1", "x" * 300])
 def test_an_address_of_another_machine_is_one_clear_sentence(host: str) -> None:
-    with pytest.raises(AddressUnusable, match="it is not an address of this machine"):
+    with pytest.raises(e.AddressUnusable, match="it is not an address of this machine"):
         listen(host, 0)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may listen on every port")
 def test_a_privileged_port_is_one_clear_sentence() -> None:
-    with pytest.raises(AddressUnusable, match="above 1023"):
+    with pytest.raises(e.AddressUnusable, match="above 1023"):
         listen("127.0.0.1", 81)
 
 
@@ -78,13 +78,13 @@ def test_a_name_without_any_address_here_is_one_clear_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     resolve(monkeypatch, "192.0.2.1", "2001:db8::1")
-    with pytest.raises(AddressUnusable, match="Cannot listen on many"):
+    with pytest.raises(e.AddressUnusable, match="Cannot listen on many"):
         listen("many", 0)
 
 
 def test_a_port_that_is_taken_on_one_address_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve(monkeypatch, "127.0.0.2", "127.0.0.1")
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortTaken):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(e.PortTaken):
         listen("many", taken.getsockname()[1])
 
 

@@ -16,19 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from folkmoot.cli.operator import ask_socket, read_socket
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    BackupFailed,
-    CommandFailed,
-    CommandInvalid,
-    ControlError,
-    DataFolderInUse,
-    DataFolderUnwritable,
-    FolkmootError,
-    HubNotRunning,
-    HubStopping,
-    InternalError,
-)
+from folkmoot.core import errors as e
 from folkmoot.operations import Services
 from folkmoot.operations.operator.hub import HubStatus
 from folkmoot.store import SqliteStore, find_faults
@@ -113,7 +101,7 @@ async def ask(path: Path, name: str = "folkmoot/status", *given: Any, **options:
 async def outcome(path: Path, *given: Any, **options: Any) -> Any:
     try:
         return await ask(path, *given, **options)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return error
 
 
@@ -156,12 +144,12 @@ def test_long_operations_stream_how_far_they_are_then_what_came_of_it(tmp_path: 
             head, _, body = answer.partition(b"\r\n\r\n")
             assert b"application/json" in head
             assert json.loads(body) == made
-        async with serving(path, backups=Backups(2, BackupFailed("/x: is full."))):
+        async with serving(path, backups=Backups(2, e.BackupFailed("/x: is full."))):
             told.clear()
-            with pytest.raises(BackupFailed, match="/x: is full"):
+            with pytest.raises(e.BackupFailed, match="/x: is full"):
                 await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
             assert len(told) == 2
-            with pytest.raises(CommandInvalid, match="must be absolute"):
+            with pytest.raises(e.CommandInvalid, match="must be absolute"):
                 await ask(path, "folkmoot/backup", {"path": "here.db"})
 
     run(main())
@@ -184,15 +172,15 @@ def test_the_socket_is_private_and_gone_when_the_server_is(tmp_path: Path) -> No
 
 def test_without_a_running_hub_the_client_says_so(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
-    with pytest.raises(HubNotRunning, match=f"No hub is running on {tmp_path}"):
+    with pytest.raises(e.HubNotRunning, match=f"No hub is running on {tmp_path}"):
         ask_socket(path, "folkmoot/status")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-    with pytest.raises(HubNotRunning):
+    with pytest.raises(e.HubNotRunning):
         ask_socket(path, "folkmoot/status")
     path.unlink()
     path.write_text("")
-    with pytest.raises(HubNotRunning):
+    with pytest.raises(e.HubNotRunning):
         ask_socket(path, "folkmoot/status")
 
 
@@ -201,7 +189,7 @@ def test_what_is_not_there_is_told_as_another_version(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with serving(path):
-            with pytest.raises(CommandFailed, match="is of another version"):
+            with pytest.raises(e.CommandFailed, match="is of another version"):
                 await ask(path, "folkmoot/key")
 
     run(main())
@@ -214,12 +202,12 @@ def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_senten
     path = tmp_path / "control.sock"
 
     async def main() -> None:
-        async with serving(path, backups=Backups(0, BackupFailed("/x: already exists."))):
+        async with serving(path, backups=Backups(0, e.BackupFailed("/x: already exists."))):
             for _ in range(2):
-                with pytest.raises(BackupFailed, match="/x: already exists"):
+                with pytest.raises(e.BackupFailed, match="/x: already exists"):
                     await ask(path, "folkmoot/backup", WANTED)
         async with serving(path, backups=Backups(0, ZeroDivisionError("secret detail"))):
-            with pytest.raises(InternalError, match="Its log has the details"):
+            with pytest.raises(e.InternalError, match="Its log has the details"):
                 await ask(path, "folkmoot/backup", WANTED)
             answer = await raw(path, post(json.dumps(WANTED).encode()))
             assert b"500 " in answer.partition(b"\r\n")[0]
@@ -273,7 +261,7 @@ def test_wrong_arguments_are_told_in_a_sentence(tmp_path: Path) -> None:
                 ({"path": 1}, "path must be a string"),
                 ({"path": "/x", "y": 1}, "Unknown argument: y"),
             ):
-                with pytest.raises(ArgumentInvalid, match=why):
+                with pytest.raises(e.ArgumentInvalid, match=why):
                     await ask(path, "folkmoot/backup", given)
 
     run(main())
@@ -320,7 +308,7 @@ def test_a_hub_that_stops_tells_the_operator_who_waits(tmp_path: Path) -> None:
                 waits = tasks.create_task(outcome(path, "folkmoot/backup", WANTED))
                 await backups.started.wait()
             result = await waits
-        assert isinstance(result, HubStopping)
+        assert isinstance(result, e.HubStopping)
 
     run(main())
 
@@ -330,7 +318,7 @@ def test_a_client_may_set_how_long_the_hub_may_be_silent(tmp_path: Path) -> None
 
     async def main() -> None:
         async with serving(path, backups=waiting()):
-            with pytest.raises(CommandFailed, match=r"did not answer for 0\.05 seconds"):
+            with pytest.raises(e.CommandFailed, match=r"did not answer for 0\.05 seconds"):
                 await ask(path, "folkmoot/backup", WANTED, timeout=0.05)
 
     run(main())
@@ -343,7 +331,7 @@ def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(tmp_path
 
     async def main() -> None:
         async with serving(path):
-            with pytest.raises(DataFolderInUse, match="another hub listens"):
+            with pytest.raises(e.DataFolderInUse, match="another hub listens"):
                 OperatorSocket(path).listen()
             assert await ask(path) == TOLD
 
@@ -353,16 +341,16 @@ def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(tmp_path
 def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
     path.write_text("precious")
-    with pytest.raises(DataFolderUnwritable, match="is in the way"):
+    with pytest.raises(e.DataFolderUnwritable, match="is in the way"):
         OperatorSocket(path).listen()
     assert path.read_text() == "precious"
-    with pytest.raises(DataFolderUnwritable, match="cannot be created"):
+    with pytest.raises(e.DataFolderUnwritable, match="cannot be created"):
         OperatorSocket(tmp_path / "missing" / "control.sock").listen()
 
 
 def test_a_socket_must_listen_before_it_serves(tmp_path: Path) -> None:
     async def main() -> None:
-        with pytest.raises(ControlError, match="does not listen"):
+        with pytest.raises(e.ControlError, match="does not listen"):
             await OperatorSocket(tmp_path / "control.sock").serve(operator_app(services()))
 
     run(main())
@@ -387,7 +375,7 @@ def test_where_the_system_offers_no_way_around_a_long_path_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("folkmoot.datafolder.proxies.DESCRIPTORS", tmp_path / "none")
-    with pytest.raises(ControlError, match="too long for a socket"):
+    with pytest.raises(e.ControlError, match="too long for a socket"):
         OperatorSocket(tmp_path / ("d" * 120) / "control.sock").listen()
 
 
@@ -409,11 +397,11 @@ def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path: Path) ->
             assert "not in the backup" in made["warning"]
             assert told[-1]["copied"] == told[-1]["pages"] > 0
             assert find_faults(target) == []
-            with pytest.raises(BackupFailed, match="already exists"):
+            with pytest.raises(e.BackupFailed, match="already exists"):
                 await ask(path, "folkmoot/backup", wanted)
             await ask(path, "folkmoot/backup", {**wanted, "overwrite": True})
             for wrong in ("/", "/tmp/a\0b", "\0", "", "relative.db"):
-                with pytest.raises(CommandInvalid, match="The path of a backup must"):
+                with pytest.raises(e.CommandInvalid, match="The path of a backup must"):
                     await ask(path, "folkmoot/backup", {"path": wrong, "overwrite": True})
         await store.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings import TlsSettings
 from folkmoot.settings.model import ClusterSettings
 from folkmoot.transports.listen import load_ca, load_tls
@@ -78,7 +78,7 @@ def garbage(folder: Path) -> TlsSettings:
 def test_files_that_cannot_be_used_are_told_in_one_sentence(
     tmp_path: Path, make: Callable[[Path], TlsSettings], told: str
 ) -> None:
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(e.SettingsError) as refused:
         load_tls(make(tmp_path))
     assert told in refused.value.message
     assert refused.value.message.endswith(".")
@@ -94,5 +94,5 @@ def test_certificates_to_trust_are_read_from_a_file_or_told_in_one_sentence(
     assert context is not None
     assert context.verify_mode is ssl.CERT_REQUIRED
     for path, told in ((tmp_path / "none.pem", "there is no file"), (key, "has no certificates")):
-        with pytest.raises(SettingsError, match=f"cluster.ca_file: .*{told}"):
+        with pytest.raises(e.SettingsError, match=f"cluster.ca_file: .*{told}"):
             load_ca(ClusterSettings(ca_file=str(path)))

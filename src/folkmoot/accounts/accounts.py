@@ -56,17 +56,7 @@ from folkmoot.accounts.queries_invites import INVITE_ID, open_invites, remove_op
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
 from folkmoot.accounts.registration import ReservedNames
 from folkmoot.accounts.search import search
-from folkmoot.core.errors import (
-    AccountSuspended,
-    CannotSend,
-    ConfirmationInvalid,
-    HandleInvalid,
-    InviteNotOpen,
-    RegistrationClosed,
-    TokenInvalid,
-    TokenRefused,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, RoomOwners, Sealer, Store, Tx
 from folkmoot.names.grammar import parse_handle
@@ -193,7 +183,7 @@ class Accounts:
         """One account as a row of the operator's list of people."""
         row = await self._store.read(lambda tx: queries.person_row(tx, account.id))
         if row is None:
-            raise UserNotFound(f"Nobody has the handle @{account.handle}.")
+            raise e.UserNotFound(f"Nobody has the handle @{account.handle}.")
         return row
 
     async def recover(self, handle: str, code: str) -> Recovered:
@@ -220,9 +210,9 @@ class Accounts:
         token_hash = hash_token(token.strip())
         identity = None if token_hash is None else await self.authentication.by_hash(token_hash)
         if identity is None or identity.account is None:
-            raise TokenInvalid
+            raise e.TokenInvalid
         if identity.account.suspended_at is not None:
-            raise AccountSuspended
+            raise e.AccountSuspended
         return identity
 
     async def confirm(self, credential_id: str, token: str) -> Credential:
@@ -233,15 +223,15 @@ class Accounts:
         """
         try:
             given = (await self.identify(token)).credential
-        except TokenRefused:
+        except e.TokenRefused:
             given = None
         came_from = await self._store.read(lambda tx: credentials.lineage(tx, credential_id))
         if given is None or not came_from or given.account_id != came_from[0].account_id:
-            raise ConfirmationInvalid(NOT_YOURS)
+            raise e.ConfirmationInvalid(NOT_YOURS)
         signed_in = [each.created_at for each in came_from if each.kind == "browser"]
         opened_with = any(each.id == given.id for each in came_from)
         if signed_in and given.created_at > min(signed_in) and not opened_with:
-            raise ConfirmationInvalid(TOO_YOUNG)
+            raise e.ConfirmationInvalid(TOO_YOUNG)
         return given
 
     async def still_valid(self, credential_id: str) -> Account | None:
@@ -273,26 +263,26 @@ class Accounts:
         """Within a unit: the user a handle leads to, if the viewer may write to them."""
         account = await self.resolve(tx, handle)
         if account.id != viewer_id and not await queries_people.may_reach(tx, viewer_id, account):
-            raise UserNotFound
+            raise e.UserNotFound
         return account
 
     async def fetch(self, tx: Tx, user_id: str) -> Account:
         """Within a unit: the user with this id, or `UserNotFound`."""
         account = await queries.by_id(tx, user_id)
         if account is None:
-            raise UserNotFound
+            raise e.UserNotFound
         return account
 
     async def may_write_to(self, tx: Tx, sender: Account, recipient: Account) -> None:
         """Within a unit: raise `CannotSend` if the recipient takes no mail from the sender."""
         if not await queries_people.may_reach(tx, sender.id, recipient):
-            raise CannotSend
+            raise e.CannotSend
 
     async def private_key(self, tx: Tx, user_id: str) -> bytes:
         """Within a unit: the 32 bytes of an account's private key, or `UserNotFound`."""
         secrets = await queries.secrets_of(tx, user_id)
         if secrets is None:
-            raise UserNotFound
+            raise e.UserNotFound
         return self._sealer.open(registration.PRIVATE_KEY, user_id, secrets.private_key)
 
     async def lookup(self, viewer: Account, handle: str) -> Account:
@@ -356,7 +346,7 @@ class Accounts:
     async def create_invite(self, viewer: Account | None, message: str | None = None) -> str:
         """Make an invite and answer its code; without a viewer it is the operator's."""
         if viewer is not None and self._policy == "closed":
-            raise RegistrationClosed(
+            raise e.RegistrationClosed(
                 "Registration is closed here, so an invite would not work. Ask the operator to "
                 "invite them by their handle."
             )
@@ -377,7 +367,7 @@ class Accounts:
         """Make the operator's invite for one handle, which opens it whoever may register."""
         name = parse_handle(handle)
         if name is None:
-            raise HandleInvalid
+            raise e.HandleInvalid
         now, code = self._now(), new_invite_code()
         code_hash, until = hash_secret(code), now + seconds
         await self._store.write(
@@ -398,7 +388,7 @@ class Accounts:
         if INVITE_ID.fullmatch(invite_id) is None or not await self._store.write(
             lambda tx: remove_open(tx, invite_id, by, now)
         ):
-            raise InviteNotOpen
+            raise e.InviteNotOpen
 
     async def invitation(self, code: str) -> HubInvitation:
         """What whoever has the code of an invite may know: who invites, and with which words."""

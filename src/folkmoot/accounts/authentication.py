@@ -30,13 +30,7 @@ from folkmoot.accounts.model import (
 )
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import OPERATOR, audit_logger
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    ConfirmationInvalid,
-    CredentialNotFound,
-    StoreError,
-    TokenInvalid,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.scopes import ALL, OPERATE, WHOLE
 from folkmoot.core.scopes import scope as scope_of
@@ -239,11 +233,11 @@ class Authentication:
         here. One that is `operated` is made by the operator; only such a one may run the hub.
         """
         if len(label) > MAX_LABEL or not label.isprintable():
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"label must be at most {MAX_LABEL} characters on one line.", field="label"
             )
         if expires_in is not None and not 1 <= expires_in <= MAX_TOKEN_SECONDS:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"expires_in must be from 1 to {MAX_TOKEN_SECONDS} seconds.", field="expires_in"
             )
         self._quotas.check_disk()
@@ -253,21 +247,21 @@ class Authentication:
         async def unit(tx: Tx) -> Credential:
             current = await account_by_id(tx, account.id)
             if current is None or current.suspended_at is not None:
-                raise TokenInvalid
+                raise e.TokenInvalid
             asking = await queries.by_id(tx, by) if by else None
             if by and asking is None:
-                raise TokenInvalid
+                raise e.TokenInvalid
             used = None if asking is None else asking[1].credential
             in_browser = used is not None and used.kind == "browser"
             if in_browser and confirmed is None:
-                raise ConfirmationInvalid(CONFIRM)
+                raise e.ConfirmationInvalid(CONFIRM)
             if confirmed is not None and await queries.by_id(tx, confirmed.id) is None:
-                raise TokenInvalid
+                raise e.TokenInvalid
             held = WHOLE if used is None else scope_of(used.scope)
             wanted = scope_of(scope or " ".join(held.words - {OPERATE}))
             for each in (held, WHOLE if confirmed is None else scope_of(confirmed.scope)):
                 if not operated and (not each.covers(wanted) or wanted.has(OPERATE)):
-                    raise ArgumentInvalid(
+                    raise e.ArgumentInvalid(
                         "A token that you create can have no scope that the token you use has "
                         f"not: {each.text}.",
                         field="scope",
@@ -276,7 +270,7 @@ class Authentication:
             lender = confirmed if in_browser else used
             latest = None if lender is None else lender.expires_at
             if latest is not None and (until is None or until > latest):
-                raise ArgumentInvalid(
+                raise e.ArgumentInvalid(
                     "The token you use expires, so one that you create with it must too: give "
                     f"expires_in, at most {max(1, latest - now)} seconds.",
                     field="expires_in",
@@ -312,7 +306,7 @@ class Authentication:
 
         async def unit(tx: Tx) -> None:
             if not await queries.remove(tx, account.id, credential_id):
-                raise CredentialNotFound
+                raise e.CredentialNotFound
 
         await self._store.write(unit)
         if not operated or by is not None:
@@ -389,7 +383,7 @@ class Authentication:
                 await self._store.write(
                     lambda tx: queries.remove_expired(tx, now, MAX_EXPIRED_REMOVED)
                 )
-        except StoreError as error:
+        except e.StoreError as error:
             logger.warning("the upkeep of credentials failed", extra={"error": error.code})
 
 

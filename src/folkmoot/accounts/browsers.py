@@ -25,7 +25,7 @@ from folkmoot.accounts.model import (
 )
 from folkmoot.accounts.queries import by_id as account_by_id
 from folkmoot.audit import OPERATOR
-from folkmoot.core.errors import AccountSuspended, OneTimeCodeInvalid, TokenInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ class BrowserSessions:
         async def unit(tx: Tx) -> None:
             current = await account_by_id(tx, account.id)
             if current is None or (by and await queries.by_id(tx, by) is None):
-                raise TokenInvalid
+                raise e.TokenInvalid
             if current.suspended_at is not None:
-                raise AccountSuspended
+                raise e.AccountSuspended
             await queries.remove_codes(tx, account.id, now, MAX_ONE_TIME_CODES - 1)
             made = queries.Code(account.id, by or None, now + ONE_TIME_CODE_SECONDS, scope or None)
             await queries.insert_code(tx, hash_secret(code), made)
@@ -138,7 +138,7 @@ class BrowserSessions:
         hashed, now = hash_one_time_code(code.strip()), int(self._clock.now())
         if hashed is None or not await self._store.read(lambda tx: queries.has_code(tx, hashed)):
             # A wrong guess never makes the writer work.
-            raise OneTimeCodeInvalid
+            raise e.OneTimeCodeInvalid
 
         async def unit(tx: Tx) -> tuple[Account, str, str] | None:
             found = await queries.consume_code(tx, hashed)
@@ -149,7 +149,7 @@ class BrowserSessions:
 
         taken = await self._store.write(unit)
         if taken is None:
-            raise OneTimeCodeInvalid
+            raise e.OneTimeCodeInvalid
         if taken[0].suspended_at is not None:
-            raise AccountSuspended
+            raise e.AccountSuspended
         return taken

@@ -16,7 +16,7 @@ from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey
 
 from folkmoot.accounts.limits import MAX_CACHED_KEYS, MAX_RECOVERY_CODE
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 
 TOKEN = re.compile(r"sk_[0-9a-f]{64}")
 TOKEN_BYTES = 32
@@ -147,12 +147,12 @@ def check_public_key(field: str, text: str) -> str:
         key = b""
     # Only one text stands for a key: its last character may hide no further bits.
     if len(key) != KEY_BYTES or base64.b64encode(key).decode() != text:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"{field} must be {KEY_BYTES} bytes in base64 ({KEY_CHARACTERS} characters).",
             field=field,
         )
     if not keeps_secrets(key):
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"{field} must be a public key; with this value no box would be secret.", field=field
         )
     return text

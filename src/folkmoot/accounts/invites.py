@@ -15,7 +15,7 @@ from folkmoot.accounts.queries_invites import (
     waiting_invite,
 )
 from folkmoot.accounts.registration import ReservedNames, Standing, access_own, standing
-from folkmoot.core.errors import ArgumentInvalid, HandleTaken
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Tx
 from folkmoot.quotas import Quotas
 
@@ -23,7 +23,7 @@ from folkmoot.quotas import Quotas
 def check_pending(message: str, most: int) -> bytes:
     """The bytes of a message that is to wait for whoever is invited."""
     if len(message) > most:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"message has {len(message):,} characters; at most {most:,} are allowed.",
             setting="mail.max_body_characters",
             field="message",
@@ -31,7 +31,7 @@ def check_pending(message: str, most: int) -> bytes:
     try:
         return message.encode()
     except UnicodeEncodeError:
-        raise ArgumentInvalid("message must be valid Unicode.", field="message") from None
+        raise e.ArgumentInvalid("message must be valid Unicode.", field="message") from None
 
 
 async def do_invite(
@@ -79,10 +79,10 @@ async def do_invite_for(
 ) -> None:
     """Store the operator's invite for a handle that someone can still have."""
     if reserved.belongs_elsewhere(handle):
-        raise HandleTaken(f"@{handle} cannot be anyone's handle: the name belongs to the hub.")
+        raise e.HandleTaken(f"@{handle} cannot be anyone's handle: the name belongs to the hub.")
     kept = await standing(tx, handle, now)
     if kept is not None:
-        raise HandleTaken(f"@{handle} cannot be invited: {why_taken(kept)}.")
+        raise e.HandleTaken(f"@{handle} cannot be invited: {why_taken(kept)}.")
     await replace_invite_for(tx, code_hash, handle, until, now)
 
 

@@ -16,14 +16,7 @@ from folkmoot.accounts.model import (
 )
 from folkmoot.accounts.queries_invites import invites_of
 from folkmoot.accounts.registration import access_own
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    CannotAddSelf,
-    CannotBlockSelf,
-    CannotSend,
-    ContactNotFound,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.events import CONTACTS, subject
 from folkmoot.core.ports import Sealer, Tx
 from folkmoot.names.grammar import HANDLE, parse_handle
@@ -44,7 +37,7 @@ async def access_user(tx: Tx, handle: str, now: int) -> Account:
     name = parse_handle(handle)
     account = await queries.by_handle(tx, name, now) if name else None
     if account is None:
-        raise UserNotFound
+        raise e.UserNotFound
     return account
 
 
@@ -53,10 +46,10 @@ async def access_recipient(tx: Tx, sender: Account, handle: str, now: int) -> Ac
     name = parse_handle(handle)
     found = await people.recipient_by_handle(tx, sender.id, name, now) if name else None
     if found is None:
-        raise UserNotFound
+        raise e.UserNotFound
     recipient, takes_mail = found
     if not takes_mail and recipient.id != sender.id:
-        raise CannotSend
+        raise e.CannotSend
     return recipient
 
 
@@ -70,7 +63,7 @@ async def access_profile(tx: Tx, viewer: Account, handle: str, now: int) -> Acco
     target = account.id if account else NOBODY
     known = await people.has_contact(tx, target, viewer.id)
     if account is None or not (known or account.privacy == "public" or target == viewer.id):
-        raise UserNotFound
+        raise e.UserNotFound
     return account
 
 
@@ -110,7 +103,7 @@ async def do_add_contact(
     await access_own(tx, user_id)
     target = await access_user(tx, handle, now)
     if target.id == user_id:
-        raise CannotAddSelf
+        raise e.CannotAddSelf
     sealed = nicknames.seal(user_id, target.id, nickname)
     await people.put_contact(tx, user_id, target.id, sealed, now)
     publish_people(tx, user_id, target, "added")
@@ -121,7 +114,7 @@ async def do_remove_contact(tx: Tx, user_id: str, handle: str, now: int) -> Acco
     """Remove a user from one's contacts."""
     target = await access_user(tx, handle, now)
     if not await people.delete_contact(tx, user_id, target.id):
-        raise ContactNotFound
+        raise e.ContactNotFound
     publish_people(tx, user_id, target, "removed")
     return target
 
@@ -131,7 +124,7 @@ async def do_block(tx: Tx, user_id: str, handle: str, now: int) -> Account:
     await access_own(tx, user_id)
     target = await access_user(tx, handle, now)
     if target.id == user_id:
-        raise CannotBlockSelf
+        raise e.CannotBlockSelf
     await people.put_block(tx, user_id, target.id)
     publish_people(tx, user_id, target, "blocked")
     return target
@@ -153,12 +146,12 @@ def publish_people(tx: Tx, user_id: str, other: Account, change: str) -> None:
 def check_page(limit: int, cursor: str | None) -> str:
     """The handle after which a page of people begins, if limit and cursor are ones to go by."""
     if not 1 <= limit <= MAX_PEOPLE_PAGE:
-        raise ArgumentInvalid(f"limit must be 1 to {MAX_PEOPLE_PAGE}.", field="limit")
+        raise e.ArgumentInvalid(f"limit must be 1 to {MAX_PEOPLE_PAGE}.", field="limit")
     if cursor is None:
         return START
     handle = cursor.removeprefix(AFTER)
     if handle == cursor or HANDLE.fullmatch(handle) is None:
-        raise ArgumentInvalid("cursor must be one that an earlier page gave.", field="cursor")
+        raise e.ArgumentInvalid("cursor must be one that an earlier page gave.", field="cursor")
     return handle
 
 

@@ -16,14 +16,7 @@ from folkmoot.accounts.model import (
     publish_change,
 )
 from folkmoot.accounts.registration import ReservedNames, access_own, takes_back
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    HandleInvalid,
-    HandleTaken,
-    NothingToUpdate,
-    PrivacyInvalid,
-    TooManyHandleChanges,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.names.grammar import parse_handle
 
@@ -54,13 +47,13 @@ def check_text(field: str, text: str) -> str:
     """The text, if the field may hold it; else an error that names the field."""
     limits = TEXTS[field]
     if not limits.least <= len(text) <= limits.most:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"{field} must have {limits.least} to {limits.most} characters.", field=field
         )
     if not is_plain(LINES.sub("", text) if limits.lines else text):
-        raise ArgumentInvalid(f"{field} must not have control characters.", field=field)
+        raise e.ArgumentInvalid(f"{field} must not have control characters.", field=field)
     if limits.least and not any(map(str.isprintable, text.replace(" ", ""))):
-        raise ArgumentInvalid(f"{field} must not be blank.", field=field)
+        raise e.ArgumentInvalid(f"{field} must not be blank.", field=field)
     return text
 
 
@@ -78,7 +71,7 @@ FORMAT: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 def check_formats(formats: Sequence[str]) -> str:
     """The names of formats as they are stored."""
     if len(formats) > MAX_FORMATS or not all(map(FORMAT.fullmatch, formats)):
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"{FORMATS} must be at most {MAX_FORMATS} names of lowercase letters, digits, dots, "
             "dashes and underscores, each of at most 40 characters.",
             field=FORMATS,
@@ -99,14 +92,14 @@ def check_profile(
         if field in TEXTS:
             check_text(field, value)
         elif field == "privacy" and value not in PRIVACY_LEVELS:
-            raise PrivacyInvalid
+            raise e.PrivacyInvalid
         elif field == KEY:
             # An empty one withdraws the key, for whoever has lost its other half.
             changes[field] = check_public_key(field, value) if value else None
             continue
         changes[field] = value
     if not changes:
-        raise NothingToUpdate
+        raise e.NothingToUpdate
     return changes
 
 
@@ -126,7 +119,7 @@ def check_new_handle(text: str) -> str:
     """The handle to change to, as it is stored."""
     handle = parse_handle(text)
     if handle is None:
-        raise HandleInvalid("Invalid handle format.")
+        raise e.HandleInvalid("Invalid handle format.")
     return handle
 
 
@@ -136,19 +129,19 @@ async def do_change_handle(
     """Give an account another handle and let the old one lead to it; it may take back its own."""
     await access_own(tx, user_id)
     if reserved.belongs_elsewhere(handle):
-        raise HandleTaken
+        raise e.HandleTaken
     if reserved.awaits(handle) and not await takes_back(tx, handle, user_id, now):
-        raise HandleTaken
+        raise e.HandleTaken
     redirects = await queries.redirects_of(tx, user_id, now)
     until = now + REDIRECT_SECONDS
     # An account has one live handle at a time: the old one is given up before the new one is taken.
     before = await queries.give_up_handle(tx, user_id, handle, until)
     if before is None or not await queries.claim_handle(tx, handle, user_id, now):
-        raise HandleTaken
+        raise e.HandleTaken
     if len(redirects.keys() - {handle}) >= MAX_REDIRECTS:
-        raise TooManyHandleChanges(retry_at=min(redirects.values()))
+        raise e.TooManyHandleChanges(retry_at=min(redirects.values()))
     if not await queries.rename(tx, user_id, before, handle, now):
-        raise HandleTaken("Your handle was changed at the same moment. Try again.")
+        raise e.HandleTaken("Your handle was changed at the same moment. Try again.")
     account = await access_own(tx, user_id)
     await queries.index_names(tx, account)
     publish_change(tx, account, "handle", await queries.redirects_of(tx, user_id, now))

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from folkmoot.accounts.model import InviteRecord, InviteState, OpenInvite
-from folkmoot.core.errors import InviteClaimed, InviteUnknown
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 
 PURPOSE = "pending_message"
@@ -63,19 +63,19 @@ async def claim_invite(
         "SELECT created_by, pending, handle, until FROM invites WHERE code_hash = ?", (code_hash,)
     )
     if row is None:
-        raise InviteUnknown
+        raise e.InviteUnknown
     claimed = await tx.execute(
         "UPDATE invites SET claimed_by = ?, claimed_at = ?, pending = NULL "
         "WHERE code_hash = ? AND claimed_at IS NULL",
         (claimed_by, now, code_hash),
     )
     if not claimed:
-        raise InviteClaimed
+        raise e.InviteClaimed
     claim, until = Claim(*row[:3]), row[3]
     if until is not None and until <= now:
-        raise InviteUnknown("This invite has expired. Ask for another.")
+        raise e.InviteUnknown("This invite has expired. Ask for another.")
     if claim.handle not in {None, handle}:
-        raise InviteUnknown("This invite was made for another handle.")
+        raise e.InviteUnknown("This invite was made for another handle.")
     return claim
 
 

@@ -38,18 +38,7 @@ from folkmoot.accounts.model import (
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
 from folkmoot.accounts.queries_invites import Claim, claim_invite, handle_of_invite
 from folkmoot.accounts.queries_people import put_contact
-from folkmoot.core.errors import (
-    AccountSuspended,
-    ArgumentInvalid,
-    HandleInvalid,
-    HandleNotFound,
-    HandleTaken,
-    InviteRequired,
-    RecoveryCodeInvalid,
-    RegistrationClosed,
-    TokenInvalid,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Store, Tx
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
 
@@ -176,7 +165,7 @@ async def check_invited(tx: Tx, invite_code: str | None) -> None:
     """Refuse everyone but those whom the operator invited under a handle of theirs."""
     code_hash = hash_invite_code(invite_code.strip()) if invite_code else None
     if code_hash is None or await handle_of_invite(tx, code_hash) is None:
-        raise RegistrationClosed
+        raise e.RegistrationClosed
 
 
 def check_application(
@@ -191,14 +180,14 @@ def check_application(
 ) -> Application:
     """Check the fields of a registration, and create its token and keys."""
     if policy == "invite" and not invite_code:
-        raise InviteRequired
+        raise e.InviteRequired
     name = parse_handle(handle)
     if name is None:
-        raise HandleInvalid
+        raise e.HandleInvalid
     if client_public_key is not None:
         check_public_key("client_public_key", client_public_key)
     if account_type not in ACCOUNT_TYPES:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"account_type must be {' or '.join(ACCOUNT_TYPES)}.", field="account_type"
         )
     user_id = str(uuid.uuid4())
@@ -242,11 +231,11 @@ async def do_register(
     if application.invite_hash is not None:
         claim = await claim_invite(tx, application.invite_hash, account.id, account.handle, now)
     if reserved.belongs_elsewhere(account.handle):
-        raise HandleTaken
+        raise e.HandleTaken
     if reserved.awaits(account.handle) and claim.handle is None:
-        raise InviteRequired("This handle needs an invite that was made for it.")
+        raise e.InviteRequired("This handle needs an invite that was made for it.")
     if not await queries.claim_handle(tx, account.handle, account.id, now):
-        raise HandleTaken
+        raise e.HandleTaken
     await insert_account(tx, application)
     if claim.inviter_id is not None:
         # So that whoever is invited may answer, though the inviter hears contacts alone.
@@ -263,9 +252,9 @@ async def do_add(tx: Tx, application: Application, reserved: ReservedNames) -> N
     """Store an account that the operator makes, under a name that may await someone."""
     account = application.account
     if reserved.belongs_elsewhere(account.handle):
-        raise HandleTaken
+        raise e.HandleTaken
     if not await queries.claim_handle(tx, account.handle, account.id, account.created_at):
-        raise HandleTaken
+        raise e.HandleTaken
     await insert_account(tx, application)
 
 
@@ -279,7 +268,7 @@ async def do_suspend(tx: Tx, user_id: str, since: int | None, now: int) -> Accou
     """Set since when an account is suspended; one that is already stays as it is."""
     account = await queries.by_id(tx, user_id)
     if account is None:
-        raise UserNotFound
+        raise e.UserNotFound
     if (account.suspended_at is None) == (since is None):
         return account
     changed = await queries.update_user(tx, user_id, {"suspended_at": since}, now)
@@ -292,9 +281,9 @@ async def check_recovery(tx: Tx, handle: str, code: str, now: int) -> Account:
     account = await queries.by_handle(tx, parse_handle(handle) or NOBODY, now)
     await check_code(tx, account.id if account is not None else NOBODY, code)
     if account is None:
-        raise HandleNotFound
+        raise e.HandleNotFound
     if account.suspended_at is not None:
-        raise AccountSuspended
+        raise e.AccountSuspended
     return account
 
 
@@ -308,9 +297,9 @@ async def check_code(tx: Tx, user_id: str, code: str) -> None:
     known = stored.recovery_hash if stored is not None else NO_HASH
     is_right = compare_digest(known, hash_recovery_code(code) or NO_HASH)
     if stored is None:
-        raise HandleNotFound
+        raise e.HandleNotFound
     if not is_right:
-        raise RecoveryCodeInvalid
+        raise e.RecoveryCodeInvalid
 
 
 async def do_recover(
@@ -320,7 +309,7 @@ async def do_recover(
     await check_code(tx, user_id, code)
     account = await access_own(tx, user_id)
     if account.suspended_at is not None:
-        raise AccountSuspended
+        raise e.AccountSuspended
     # Others who recover the account at the same moment wait here; the last one's token is left.
     account = await queries.update_user(tx, user_id, {}, now)
     await credentials.remove_all(tx, user_id)
@@ -344,5 +333,5 @@ async def access_own(tx: Tx, user_id: str) -> Account:
     """The caller's account as it is now: it may be gone since the request was let in."""
     account = await queries.by_id(tx, user_id)
     if account is None:
-        raise TokenInvalid
+        raise e.TokenInvalid
     return account

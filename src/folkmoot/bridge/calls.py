@@ -11,19 +11,9 @@ import msgspec
 
 from folkmoot.bridge.limits import HUB_ANSWER_SECONDS, MAX_ANSWER_BYTES, MAX_REASON
 from folkmoot.client.http import tool_request, tool_result
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    BridgeError,
-    CarryError,
-    FolkmootError,
-    HubUnreachable,
-    MessageError,
-    NotSignedIn,
-    ServerAnswerInvalid,
-    ToolRefused,
-)
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.strict import Limits
 from folkmoot.core.verdict import Block, Mock, Modify, Verdict
@@ -99,7 +89,7 @@ class CallInterceptor(ABC):
         """What is to become of the message."""
         try:
             verdict = await self.judge(envelope)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             if (response := answer_in(envelope)) is not None:
                 return Modify(with_error(response, error))
             verdict = Block(error)
@@ -126,9 +116,11 @@ def payload_of(response: Response) -> dict[str, Any] | None:
         [block] = result["content"]
         payload = strict.decode_object(block["text"].encode(), TEXT_LIMITS)
     except (
-        AttributeError, KeyError, TypeError, ValueError, MessageError,
+        AttributeError, KeyError, TypeError, ValueError, e.MessageError,
     ):  # fmt: skip
-        raise AnswerInvalid("The hub's answer cannot be understood, so it is not shown.") from None
+        raise e.AnswerInvalid(
+            "The hub's answer cannot be understood, so it is not shown."
+        ) from None
     return payload
 
 
@@ -139,17 +131,17 @@ def with_payload(response: Response, payload: dict[str, Any]) -> Response:
     return replace(response, result={**kept, "content": [{"type": "text", "text": text}]})
 
 
-def with_error(response: Response, error: FolkmootError) -> Response:
+def with_error(response: Response, error: e.FolkmootError) -> Response:
     """The answer to a call with an error in its place, of the type that its era names."""
     named = isinstance(response.result, dict) and RESULT_TYPE in response.result
     kind = {RESULT_TYPE: COMPLETE} if named else {}
     return replace(response, result={**kind, **error_result(error)}, error=msgspec.UNSET)
 
 
-def error_result(error: FolkmootError) -> dict[str, Any]:
+def error_result(error: e.FolkmootError) -> dict[str, Any]:
     """A result that is an error; those of the bridge's own have a code and more, for programs."""
     payload: dict[str, Any] = {"error": error.message}
-    if isinstance(error, BridgeError):
+    if isinstance(error, e.BridgeError):
         payload |= {"code": error.code, **error.data}
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     return {"content": [{"type": "text", "text": text}], "isError": True}
@@ -181,7 +173,7 @@ class SideHub:
         try:
             payload, reason = tool_result(msgspec.json.decode(content))
         except (ValueError, RecursionError):
-            raise AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.") from None
+            raise e.AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.") from None
         if reason is not None:
             raise refusal(reason, unauthorised=status == UNAUTHORISED)
         return payload
@@ -196,15 +188,15 @@ class SideHub:
                 async for chunk in answer.chunks():
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
-                        raise AnswerInvalid(f"{self.url}: the hub's answer is too long.")
+                        raise e.AnswerInvalid(f"{self.url}: the hub's answer is too long.")
         except TimeoutError:
-            raise HubUnreachable(
+            raise e.HubUnreachable(
                 f"{self.url}: no answer within {HUB_ANSWER_SECONDS:g} seconds."
             ) from None
-        except ServerAnswerInvalid:
-            raise AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.") from None
-        except CarryError:
-            raise HubUnreachable(f"{self.url}: no hub answers there.") from None
+        except e.ServerAnswerInvalid:
+            raise e.AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.") from None
+        except e.CarryError:
+            raise e.HubUnreachable(f"{self.url}: no hub answers there.") from None
         if answer.content_type == EVENT_STREAM:
             return answer.status, last_event(bytes(content))
         return answer.status, bytes(content)
@@ -219,11 +211,11 @@ def last_event(stream: bytes) -> bytes:
     return next((data for data in reversed(events) if data), b"")
 
 
-def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSignedIn:
+def refusal(reason: str, *, unauthorised: bool = False) -> e.ToolRefused | e.NotSignedIn:
     """The hub's reason as an error."""
     if unauthorised or reason.startswith(NO_ACCOUNT):
-        return NotSignedIn(
+        return e.NotSignedIn(
             f"{NO_ACCOUNT} The hub does not accept the saved token; 'folkmoot account recover "
             "HANDLE' gets a new one."
         )
-    return ToolRefused(reason[:MAX_REASON])
+    return e.ToolRefused(reason[:MAX_REASON])

@@ -22,7 +22,7 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 from nacl.utils import random
 
-from folkmoot.core.errors import DeviceKeyUnusable, PeerKeyInvalid
+from folkmoot.core import errors as e
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 24
@@ -49,7 +49,7 @@ class DeviceKey:
 
     def __init__(self, private: bytes) -> None:
         if len(private) != KEY_BYTES:
-            raise DeviceKeyUnusable(f"A device key has {KEY_BYTES} bytes.")
+            raise e.DeviceKeyUnusable(f"A device key has {KEY_BYTES} bytes.")
         self._private = private
         self.public = encode(crypto_scalarmult_base(private))
 
@@ -63,8 +63,8 @@ class DeviceKey:
         """The key that is written in base64; `source` is for the error."""
         try:
             return cls(base64.b64decode(text.encode("ascii"), validate=True))
-        except (ValueError, DeviceKeyUnusable):
-            raise DeviceKeyUnusable(f"{source}: does not hold a device key.") from None
+        except (ValueError, e.DeviceKeyUnusable):
+            raise e.DeviceKeyUnusable(f"{source}: does not hold a device key.") from None
 
     def written(self) -> str:
         """The private key as text, as `read` takes it."""
@@ -93,7 +93,7 @@ def unseal(key: DeviceKey, other: str, payload: Payload) -> bytes | None:
     try:
         nonce, box = parts(payload)
         return crypto_box_open_easy_afternm(box, nonce, key.shared_with(other))
-    except (CryptoError, ValueError, TypeError, PeerKeyInvalid):
+    except (CryptoError, ValueError, TypeError, e.PeerKeyInvalid):
         return None
 
 
@@ -103,7 +103,7 @@ def read_payload(value: Any) -> Payload | None:
         payload = msgspec.convert(value, Payload)
         nonce, box = parts(payload)
         public_bytes(payload.sender_public_key)
-    except (msgspec.ValidationError, ValueError, PeerKeyInvalid):
+    except (msgspec.ValidationError, ValueError, e.PeerKeyInvalid):
         return None
     return payload if len(nonce) == NONCE_BYTES and len(box) >= TAG_BYTES else None
 
@@ -125,7 +125,7 @@ def check_public(text: Any) -> str:
     try:
         crypto_box_beforenm(crypto, _PROBE)
     except CryptoError:
-        raise PeerKeyInvalid(
+        raise e.PeerKeyInvalid(
             "The hub names a key that gives no secrecy to anyone; nothing was sent."
         ) from None
     return encode(crypto)
@@ -138,7 +138,7 @@ def public_bytes(text: Any) -> bytes:
     except (ValueError, AttributeError):
         key = b""
     if len(key) != KEY_BYTES or encode(key) != text:
-        raise PeerKeyInvalid(f"A public key must be {KEY_BYTES} bytes in base64.")
+        raise e.PeerKeyInvalid(f"A public key must be {KEY_BYTES} bytes in base64.")
     return key
 
 

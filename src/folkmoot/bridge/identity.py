@@ -21,16 +21,7 @@ from folkmoot.bridge.crypto import (
 )
 from folkmoot.bridge.keys import Keys, KeyStore
 from folkmoot.bridge.ledger import Ledger, PinnedKey
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    CannotSend,
-    CannotSendToSelf,
-    DeviceKeyUnusable,
-    FolkmootError,
-    PeerKeyChanged,
-    PeerKeyInvalid,
-    ToolRefused,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock
 
 BRIDGE: Final = "bridge"
@@ -101,7 +92,7 @@ class Device:
     def keys(self) -> Keys:
         """The account's keys."""
         if self._keys is None:
-            raise DeviceKeyUnusable("The hub was not asked yet who you are.")
+            raise e.DeviceKeyUnusable("The hub was not asked yet who you are.")
         return self._keys
 
     @property
@@ -123,12 +114,12 @@ class Device:
     def check_usable(self) -> None:
         """Raise if what this device seals could not be verified by its reader."""
         if self.problem:
-            raise DeviceKeyUnusable(self.problem)
+            raise e.DeviceKeyUnusable(self.problem)
 
     async def _resolve(self, profile: dict[str, Any]) -> None:
         handle, published = profile.get("handle"), profile.get("client_public_key")
         if not isinstance(handle, str) or not isinstance(published, str | None):
-            raise AnswerInvalid("The hub's answer to 'who am I' cannot be understood.")
+            raise e.AnswerInvalid("The hub's answer to 'who am I' cannot be understood.")
         keys = await asyncio.to_thread(self._find, handle, published or "")
         problem = ""
         # A hub that knows nothing of formats would refuse to be told of them.
@@ -178,8 +169,8 @@ class Device:
         more = {FORMATS: [VERSION]} if formats else {}
         try:
             await self._hub.call("msg/set_profile", client_public_key=public, **more)
-        except FolkmootError as error:
-            raise DeviceKeyUnusable(
+        except e.FolkmootError as error:
+            raise e.DeviceKeyUnusable(
                 f"The device key cannot be published: {error.message}"
             ) from None
 
@@ -203,7 +194,7 @@ def shown(public: str) -> str:
     """The fingerprint of a key that may be none."""
     try:
         return fingerprint(public)
-    except FolkmootError:
+    except e.FolkmootError:
         return "which is no key"
 
 
@@ -234,16 +225,16 @@ class Peers:
         pinned = await self._pins(asked)
         try:
             profile = await self._hub.call("msg/lookup", handle=asked)
-        except ToolRefused:
+        except e.ToolRefused:
             if pinned:
                 raise gone(pinned[0]) from None
             if await self._is_listed(asked):
                 # They take mail from contacts only; these are the hub's words to a stranger.
-                raise ToolRefused(CannotSend.sentence) from None
+                raise e.ToolRefused(e.CannotSend.sentence) from None
             raise
         handle = named(profile)
         if handle == self._device.handle:
-            raise CannotSendToSelf
+            raise e.CannotSendToSelf
         if handle != asked:
             pinned += await self._pins(handle)
         offered = profile.get("client_public_key")
@@ -274,7 +265,7 @@ class Peers:
         """Whether a search finds someone whom looking up does not."""
         try:
             found = await self._hub.call("msg/search_users", query=handle)
-        except ToolRefused:
+        except e.ToolRefused:
             return False
         results = found.get("results")
         return isinstance(results, list) and any(
@@ -287,7 +278,7 @@ class Peers:
             return
         try:
             await self.recipient(handle)
-        except ToolRefused:
+        except e.ToolRefused:
             if offered is not None:
                 found = PinnedKey(handle, self._usable(handle, offered), 0)
                 await asyncio.to_thread(self._trust, handle, found)
@@ -300,7 +291,7 @@ class Peers:
             return False
         try:
             return (await self.recipient(was)).handle == handle
-        except (ToolRefused, CannotSendToSelf, PeerKeyChanged, PeerKeyInvalid):
+        except (e.ToolRefused, e.CannotSendToSelf, e.PeerKeyChanged, e.PeerKeyInvalid):
             return False
 
     @property
@@ -325,7 +316,7 @@ class Peers:
     def _usable(self, handle: str, offered: Any) -> str:
         key = check_public(offered)
         if self._device.keys.own(key) is not None:
-            raise PeerKeyInvalid(f"The hub names this device's own key as @{handle}'s.")
+            raise e.PeerKeyInvalid(f"The hub names this device's own key as @{handle}'s.")
         return key
 
 
@@ -338,13 +329,13 @@ def named(profile: dict[str, Any]) -> str:
     """The present handle in a profile."""
     handle = profile.get("handle")
     if not isinstance(handle, str) or not handle:
-        raise AnswerInvalid("The hub's answer to a lookup cannot be understood.")
+        raise e.AnswerInvalid("The hub's answer to a lookup cannot be understood.")
     return plain_handle(handle)
 
 
-def changed(pin: PinnedKey, key: str) -> PeerKeyChanged:
+def changed(pin: PinnedKey, key: str) -> e.PeerKeyChanged:
     """That a key is another than the pinned one, with what people compare."""
-    return PeerKeyChanged(
+    return e.PeerKeyChanged(
         f"The key of @{pin.handle} has changed, so nothing was sent: it was "
         f"{fingerprint(pin.key)} and is said to be {fingerprint(key)} now. Ask @{pin.handle}, not "
         "over this hub, whether the new fingerprint is theirs; if it is, run 'folkmoot bridge "
@@ -355,9 +346,9 @@ def changed(pin: PinnedKey, key: str) -> PeerKeyChanged:
     )
 
 
-def gone(pin: PinnedKey) -> PeerKeyChanged:
+def gone(pin: PinnedKey) -> e.PeerKeyChanged:
     """That a pinned key is not named any more."""
-    return PeerKeyChanged(
+    return e.PeerKeyChanged(
         f"The hub no longer names a key of @{pin.handle}, so nothing was sent: the hub "
         f"could read what you write. It was {fingerprint(pin.key)}. If @{pin.handle} "
         f"really has no key now, run 'folkmoot bridge peers accept @{pin.handle}'.",

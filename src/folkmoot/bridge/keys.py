@@ -26,7 +26,7 @@ from folkmoot.bridge.limits import (
     MIN_DIFFERENT_CHARACTERS,
     MIN_PASSPHRASE,
 )
-from folkmoot.core.errors import DeviceKeyUnusable
+from folkmoot.core import errors as e
 from folkmoot.staging import file_errors, staged
 
 OTHERS: Final = 0o077
@@ -34,7 +34,7 @@ OTHERS: Final = 0o077
 
 def read_private(path: Path) -> bytes | None:
     """The content of a file only its owner can read; None if there is no file."""
-    with file_errors(path, DeviceKeyUnusable):
+    with file_errors(path, e.DeviceKeyUnusable):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -42,18 +42,18 @@ def read_private(path: Path) -> bytes | None:
         with os.fdopen(descriptor, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
-                raise DeviceKeyUnusable(f"{path}: is not a file.")
+                raise e.DeviceKeyUnusable(f"{path}: is not a file.")
             if stat.S_IMODE(mode) & OTHERS:
-                raise DeviceKeyUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
+                raise e.DeviceKeyUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
             content = file.read(MAX_KEY_FILE_BYTES + 1)
     if len(content) > MAX_KEY_FILE_BYTES:
-        raise DeviceKeyUnusable(f"{path}: is larger than such a file can be.")
+        raise e.DeviceKeyUnusable(f"{path}: is larger than such a file can be.")
     return content
 
 
 def write_private(path: Path, content: bytes) -> None:
     """Put a whole file in place at once, on the disk when done, readable by its owner alone."""
-    with file_errors(path, DeviceKeyUnusable):
+    with file_errors(path, e.DeviceKeyUnusable):
         make_folder(path.parent)
         with staged(path, content) as part:
             part.replace(path)
@@ -62,7 +62,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 def put_new(path: Path, content: bytes) -> None:
     """Write a file that must not exist yet, readable by its owner alone."""
-    with file_errors(path, DeviceKeyUnusable):
+    with file_errors(path, e.DeviceKeyUnusable):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
         try:
@@ -78,12 +78,12 @@ def put_new(path: Path, content: bytes) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Let nobody else change a file meanwhile; they wait."""
-    with file_errors(path, DeviceKeyUnusable):
+    with file_errors(path, e.DeviceKeyUnusable):
         make_folder(path.parent)
         # Kept beside the file, which is replaced: a lock on it would be one on the old file.
         lock = path.with_name(f"{path.name}.lock").open("wb")
     with lock:
-        with file_errors(path, DeviceKeyUnusable):
+        with file_errors(path, e.DeviceKeyUnusable):
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -113,13 +113,13 @@ def backend() -> Any:
         # A fifth of a second to import, which only those who keep their key there pay.
         import keyring
     except ImportError:
-        raise DeviceKeyUnusable(
+        raise e.DeviceKeyUnusable(
             "The keyring needs the package 'keyring': install folkmoot[keyring], or leave "
             "--keyring out to keep the key in a file."
         ) from None
     found = keyring.get_keyring()
     if found.priority < LEAST_PRIORITY:
-        raise DeviceKeyUnusable(
+        raise e.DeviceKeyUnusable(
             "This computer has no keyring to keep a key in; leave --keyring out to keep it in a "
             "file."
         )
@@ -145,9 +145,9 @@ def get(public: str) -> str | None:
     return found
 
 
-def failed(error: Exception) -> DeviceKeyUnusable:
+def failed(error: Exception) -> e.DeviceKeyUnusable:
     """What a keyring of whatever kind said; its own words may hold anything."""
-    return DeviceKeyUnusable(f"The keyring refused ({type(error).__name__}): is it unlocked?")
+    return e.DeviceKeyUnusable(f"The keyring refused ({type(error).__name__}): is it unlocked?")
 
 
 FILE_NAME: Final = "device-keys.json"
@@ -173,12 +173,12 @@ class StoredKey(msgspec.Struct, omit_defaults=True):
         """The key itself."""
         text = get(self.public) if self.keyring else self.private
         if text is None:
-            raise DeviceKeyUnusable(
+            raise e.DeviceKeyUnusable(
                 f"{source}: the keyring no longer has the key {self.public}; import it again."
             )
         key = DeviceKey.read(text, str(source))
         if key.public != self.public:
-            raise DeviceKeyUnusable(f"{source}: a private key is not that of its public key.")
+            raise e.DeviceKeyUnusable(f"{source}: a private key is not that of its public key.")
         return key
 
 
@@ -246,7 +246,7 @@ class KeyStore:
         with self._changing() as file:
             entry = _find(file, hub, handle)
             if entry is None:
-                raise DeviceKeyUnusable(f"{self.path}: there is no key of @{handle} on {hub}.")
+                raise e.DeviceKeyUnusable(f"{self.path}: there is no key of @{handle} on {hub}.")
             entry.previous = [entry.current, *entry.previous][:MAX_PREVIOUS_KEYS]
             entry.current = keep(key, now, keyring=entry.current.keyring)
         return self._opened(entry)
@@ -281,11 +281,11 @@ class KeyStore:
         try:
             file = msgspec.json.decode(content, type=_File)
         except msgspec.DecodeError:
-            raise DeviceKeyUnusable(
+            raise e.DeviceKeyUnusable(
                 f"{self.path}: is not a valid file of device keys. Fix it or move it away."
             ) from None
         if file.version != 1:
-            raise DeviceKeyUnusable(f"{self.path}: was written by a newer Folkmoot.")
+            raise e.DeviceKeyUnusable(f"{self.path}: was written by a newer Folkmoot.")
         return file
 
     @contextmanager
@@ -358,7 +358,7 @@ class ImportedKeys(msgspec.Struct, frozen=True):
 def check_passphrase(passphrase: str) -> None:
     """Refuse a passphrase that is soon guessed."""
     if len(passphrase) < MIN_PASSPHRASE or len(set(passphrase)) < MIN_DIFFERENT_CHARACTERS:
-        raise DeviceKeyUnusable(
+        raise e.DeviceKeyUnusable(
             f"The passphrase is too easy to guess: take at least {MIN_PASSPHRASE} characters, "
             "such as five words picked at random."
         )
@@ -385,22 +385,24 @@ def unpack(content: bytes, passphrase: str, source: str) -> ImportedKeys:
         export = msgspec.json.decode(content, type=KeyExport)
         salt, box = decode(export.salt), decode(export.box)
     except (msgspec.DecodeError, ValueError):
-        raise DeviceKeyUnusable(f"{source}: is not an exported device key.") from None
+        raise e.DeviceKeyUnusable(f"{source}: is not an exported device key.") from None
     if export.version != VERSION:
-        raise DeviceKeyUnusable(f"{source}: was written by a newer Folkmoot.")
+        raise e.DeviceKeyUnusable(f"{source}: was written by a newer Folkmoot.")
     if not (1 <= export.passes <= MAX_KDF_PASSES and export.memory <= MAX_KDF_MEMORY):
-        raise DeviceKeyUnusable(f"{source}: asks for more memory or time than any such file needs.")
+        raise e.DeviceKeyUnusable(
+            f"{source}: asks for more memory or time than any such file needs."
+        )
     try:
         key = derive(passphrase, salt, Cost(export.passes, export.memory))
         brought = msgspec.json.decode(SecretBox(key).decrypt(box), type=ImportedKeys)
     except CryptoError:
-        raise DeviceKeyUnusable(
+        raise e.DeviceKeyUnusable(
             f"{source}: the passphrase is wrong, or the file was changed."
         ) from None
     except (msgspec.DecodeError, ValueError):
-        raise DeviceKeyUnusable(f"{source}: is not an exported device key.") from None
+        raise e.DeviceKeyUnusable(f"{source}: is not an exported device key.") from None
     if not brought.keys:
-        raise DeviceKeyUnusable(f"{source}: holds no key.")
+        raise e.DeviceKeyUnusable(f"{source}: holds no key.")
     return brought
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from folkmoot.bridge.limits import LEDGER_BUSY_SECONDS, MAX_LETTERS, MAX_PINS
-from folkmoot.core.errors import BridgeStateUnusable
+from folkmoot.core import errors as e
 
 FORMAT: Final = 2
 
@@ -79,7 +79,7 @@ class LedgerFile:
         with self.changing() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if found > FORMAT:
-                raise BridgeStateUnusable(f"{self.path}: was written by a newer Folkmoot.")
+                raise e.BridgeStateUnusable(f"{self.path}: was written by a newer Folkmoot.")
             for number in range(found + 1, FORMAT + 1):
                 for statement in _CHANGES.get(number, _SCHEMA).split(";"):
                     db.execute(statement)
@@ -111,7 +111,7 @@ class LedgerFile:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise BridgeStateUnusable(f"{self.path}: {str(error).lower()}.") from None
+            raise e.BridgeStateUnusable(f"{self.path}: {str(error).lower()}.") from None
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """The rows of a question."""
@@ -135,7 +135,7 @@ def make_private(path: Path) -> None:
     finally:
         os.close(descriptor)
     if stat.S_IMODE(mode) & 0o077:
-        raise BridgeStateUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
+        raise e.BridgeStateUnusable(f"{path}: other users can read it. Run: chmod 600 {path}")
 
 
 FILE_NAME: Final = "bridge.db"
@@ -207,7 +207,7 @@ class Ledger(LedgerFile):
                 return known
             count = db.execute("SELECT count(*) FROM pins WHERE owner = ?", (owner,)).fetchone()
             if count[0] >= MAX_PINS:
-                raise BridgeStateUnusable(
+                raise e.BridgeStateUnusable(
                     f"{self.path}: holds {MAX_PINS:,} keys already; forget some of them."
                 )
             return self.accept(owner, handle, key, now)

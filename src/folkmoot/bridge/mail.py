@@ -42,13 +42,7 @@ from folkmoot.bridge.reading import (
     ReadPage,
 )
 from folkmoot.bridge.tools import PAGES, PAYLOAD, SENDING
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    ArgumentInvalid,
-    FolkmootError,
-    MessageNotFound,
-    PeerUnknown,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import Response
 from folkmoot.core.ports import Clock
 from folkmoot.core.uuids import as_stored, is_beginning
@@ -138,7 +132,7 @@ class MailEncryption(CallInterceptor):
         if is_beginning(start):
             found = await asyncio.to_thread(self._ledger.beginning, owner, start)
             if len(found) > 1:
-                raise ArgumentInvalid(
+                raise e.ArgumentInvalid(
                     f"Several messages begin with {start}; give more of the id.",
                     field="message_id",
                 )
@@ -153,9 +147,9 @@ class MailEncryption(CallInterceptor):
                     sender = str(message.get("from_handle"))
                     return SeenLetter(None, found_id, None, sender, outgoing=False, peer_key="")
             if not page.get("next_cursor"):
-                raise MessageNotFound
+                raise e.MessageNotFound
             cursor = {"cursor": page["next_cursor"]}
-        raise PeerUnknown(
+        raise e.PeerUnknown(
             "The bridge does not know whom this would answer: read the message first with "
             "msg_inbox or msg_thread, or write with msg_send.",
             message_id=message_id,
@@ -236,7 +230,7 @@ class MailDecryption(CallInterceptor):
             return CONTINUE
         messages, thread = payload.get("messages"), payload.get("thread")
         if not isinstance(messages, list):
-            raise AnswerInvalid("The hub's answer holds no messages, so it is not shown.")
+            raise e.AnswerInvalid("The hub's answer holds no messages, so it is not shown.")
         other = thread.get("other_handle") if isinstance(thread, dict) else None
         page = await self._read(messages, other if isinstance(other, str) else None)
         payload["messages"] = page.messages
@@ -295,7 +289,7 @@ class MailDecryption(CallInterceptor):
                 del self._looked_up[next(iter(self._looked_up))]
             try:
                 await self._peers.meet(handle, met[handle])
-            except FolkmootError:
+            except e.FolkmootError:
                 # Then no key of theirs is known, which is what will be said of their messages.
                 continue
         return frozenset(new[MAX_LOOKUPS_PER_PAGE:]) - self._looked_up.keys()
@@ -308,7 +302,7 @@ class MailDecryption(CallInterceptor):
     async def _follow(self, was: str, handle: str) -> bool:
         try:
             return await self._peers.follow(was, handle)
-        except FolkmootError:
+        except e.FolkmootError:
             return False
 
     def _remember(self, page: ReadPage) -> None:

@@ -32,7 +32,7 @@ from folkmoot.bridge.identity import (
 from folkmoot.bridge.keys import Keys
 from folkmoot.bridge.ledger import Ledger, PinnedKey, SeenLetter
 from folkmoot.bridge.limits import MARK_SECONDS, MAX_CLOCK_SKEW, MAX_NAME, MAX_PAGES_TO_MARK
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.message import Response
 
 GONE: Final = "[deleted]"
@@ -376,5 +376,5 @@ class Marker:
     async def _mark(self, thread_id: str, message_ids: list[str]) -> None:
         try:
             await self._hub.call("msg/mark_read", thread_id=thread_id, message_ids=message_ids)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self._warn(f"mail that was read stays unread: {error.message}")

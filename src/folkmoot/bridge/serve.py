@@ -21,8 +21,8 @@ from folkmoot.bridge.mail import MailDecryption, MailEncryption
 from folkmoot.bridge.reading import Marker
 from folkmoot.bridge.tools import CallGuard, ToolDescriptions
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import HubUnreachable
 from folkmoot.core.message import ProtocolMessage
 from folkmoot.core.ports import Clock, Interceptor
 from folkmoot.core.transport import Headers, TransportContext
@@ -137,7 +137,7 @@ async def serve_bridge(account: BridgeAccount, places: BridgeFiles, warn: Warn) 
     ):
         try:
             await bridge.device.ready()
-        except HubUnreachable as error:
+        except e.HubUnreachable as error:
             warn(f"{error.message} The bridge goes on, and asks again when it is used.")
         front = StdioFront(clock)
         await front.open()

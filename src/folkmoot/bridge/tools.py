@@ -22,12 +22,7 @@ from folkmoot.bridge.crypto import FORMATS, fingerprint
 from folkmoot.bridge.identity import BRIDGE, Device, plain_handle
 from folkmoot.bridge.ledger import Ledger
 from folkmoot.bridge.reading import Marker
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    ArgumentInvalid,
-    BlockedByInterceptor,
-    ContentMissing,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
 from folkmoot.mcp.wire import TOOLS_LIST
@@ -64,8 +59,8 @@ WITHIN: Final = "folkmoot/call_tool"
 """Calls another tool; a call of mail inside of it would pass the bridge by."""
 
 
-NO_CALL: Final = BlockedByInterceptor("A call of a tool must be a request that names the tool.")
-NOT_ASKED: Final = AnswerInvalid("The hub answers what it was not asked, so it is not shown.")
+NO_CALL: Final = e.BlockedByInterceptor("A call of a tool must be a request that names the tool.")
+NOT_ASKED: Final = e.AnswerInvalid("The hub answers what it was not asked, so it is not shown.")
 
 
 class CallGuard(CallInterceptor):
@@ -95,7 +90,7 @@ class CallGuard(CallInterceptor):
             return CONTINUE
         if call.tool not in KNOWN:
             return Block(
-                BlockedByInterceptor(
+                e.BlockedByInterceptor(
                     "The bridge does not know this tool, so it cannot keep mail secret in it."
                 )
             )
@@ -108,7 +103,7 @@ class CallGuard(CallInterceptor):
     def _within(self, inner: Any) -> Verdict:
         if isinstance(inner, str) and not canonical(inner).startswith(f"{MAIL}/"):
             return CONTINUE
-        return Block(BlockedByInterceptor("Call the tools for mail by themselves on the bridge."))
+        return Block(e.BlockedByInterceptor("Call the tools for mail by themselves on the bridge."))
 
     async def _check_key(self, call: ToolCall) -> None:
         told = {name: call.arguments.get(name) for name in HIDDEN[call.tool]}
@@ -117,7 +112,7 @@ class CallGuard(CallInterceptor):
             return
         await self._device.ready()
         if given != {DEVICE_KEY: self._device.owner} or call.tool == "msg/register":
-            raise BlockedByInterceptor(
+            raise e.BlockedByInterceptor(
                 "The bridge holds the key of this device and publishes it itself; leave out "
                 f"{' and '.join(given)}. 'folkmoot bridge key' shows and changes it."
             )
@@ -127,21 +122,21 @@ def check_sending(call: ToolCall) -> None:
     """Refuse a call that sends anything but a body that can be sealed."""
     given = {name: value for name, value in call.arguments.items() if value is not None}
     if PAYLOAD in given:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"The bridge encrypts by itself: give body, and leave out {PAYLOAD}.", field=PAYLOAD
         )
     if unknown := [name for name in call.arguments if name not in SENDING[call.tool]]:
-        raise ArgumentInvalid(unknown_names("", unknown), field=unknown[0][:40])
+        raise e.ArgumentInvalid(unknown_names("", unknown), field=unknown[0][:40])
     whom = "to" if call.tool == "msg/send" else "message_id"
     if whom not in given:
-        raise ArgumentInvalid(f"Missing argument: {whom}.", field=whom)
+        raise e.ArgumentInvalid(f"Missing argument: {whom}.", field=whom)
     for name, value in given.items():
         if not isinstance(value, str):
-            raise ArgumentInvalid(f"{name} must be a string.", field=name)
+            raise e.ArgumentInvalid(f"{name} must be a string.", field=name)
     if "body" not in given:
-        raise ContentMissing
+        raise e.ContentMissing
     if not given["body"]:
-        raise ArgumentInvalid("body must not be empty.", field="body")
+        raise e.ArgumentInvalid("body must not be empty.", field="body")
     check_text(given)
 
 
@@ -208,7 +203,7 @@ class ToolDescriptions(CallInterceptor):
             return CONTINUE
         tools = result.get("tools")
         if not isinstance(tools, list):
-            return Block(AnswerInvalid("The hub's list of tools cannot be understood."))
+            return Block(e.AnswerInvalid("The hub's list of tools cannot be understood."))
         listed = [described(tool) for tool in tools if offered(tool)]
         return Modify(replace(response, result={**result, "tools": listed}))
 

@@ -13,7 +13,7 @@ import msgspec
 
 from folkmoot.bus.limits import MAX_EVENT, MAX_QUEUED_EVENT_BYTES, MAX_QUEUED_EVENTS
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
-from folkmoot.core.errors import BusClosed, EventTooLarge, EventUnencodable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, Listener, Missed, MissedListener
 
 logger = logging.getLogger("folkmoot.bus")
@@ -72,7 +72,7 @@ class MemoryBus:
     def emit(self, subject: str, event: Any, *, change: int = 0) -> None:  # noqa: ARG002
         """Publish without waiting; every listener has been called when it returns."""
         if self._closed:
-            raise BusClosed("The bus is closed.")
+            raise e.BusClosed("The bus is closed.")
         tokens = check_subject(subject)
         self._deliver(subject, tokens, self._encode(subject, event))
 
@@ -130,9 +130,11 @@ class MemoryBus:
         try:
             data = msgspec.json.encode(event)
         except (TypeError, ValueError, RecursionError) as error:
-            raise EventUnencodable(f"The event on {subject} cannot be written as JSON.") from error
+            raise e.EventUnencodable(
+                f"The event on {subject} cannot be written as JSON."
+            ) from error
         if len(data) > self._max_event:
-            raise EventTooLarge(
+            raise e.EventTooLarge(
                 f"The event on {subject} has {len(data):,} bytes; "
                 f"the bus carries at most {self._max_event:,}."
             )
@@ -141,7 +143,7 @@ class MemoryBus:
     async def subscribe(self, pattern: str) -> MemorySubscription:
         """Receive what is published from now on; `*` stands for one token, `>` for the rest."""
         if self._closed:
-            raise BusClosed("The bus is closed.")
+            raise e.BusClosed("The bus is closed.")
         tokens = check_pattern(pattern)
         subscription = MemorySubscription(self, tokens, *self._limits)
         self._index.add(tokens, subscription)

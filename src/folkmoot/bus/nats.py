@@ -43,7 +43,7 @@ from folkmoot.bus.limits import (
 from folkmoot.bus.memory import MemoryBus
 from folkmoot.bus.nats_client import ENDED, NatsConnection, NatsServer, describe
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
-from folkmoot.core.errors import BusClosed, BusUnreachable, EventTooLarge, SubjectInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.ports import LoggedChange, MessageHandler, MissedListener
 
 logger = logging.getLogger("folkmoot.bus")
@@ -130,7 +130,7 @@ class NatsBus(MemoryBus):
         if self._run is None:
             await (await self._connect_first()).end()
         elif not self.is_connected:
-            raise BusUnreachable(f"The bus is not connected. {self._error}.")
+            raise e.BusUnreachable(f"The bus is not connected. {self._error}.")
 
     async def _connect_first(self, *subjects: str) -> NatsConnection:
         """Connect to the first server that can be used."""
@@ -140,7 +140,7 @@ class NatsBus(MemoryBus):
             if client is not None:
                 return client
             errors.append(self._error)
-        raise BusUnreachable(f"No server of the bus can be used. {'; '.join(errors)}.")
+        raise e.BusUnreachable(f"No server of the bus can be used. {'; '.join(errors)}.")
 
     async def _connect(self, server: NatsServer, *subjects: str) -> NatsConnection | None:
         """Connect to a server and subscribe there; None, and `_error`, if it cannot be used."""
@@ -277,7 +277,7 @@ class NatsBus(MemoryBus):
     def emit(self, subject: str, event: Any, *, change: int = 0) -> None:
         """Publish without waiting; every listener of this process was called when it returns."""
         if self._closed:
-            raise BusClosed("The bus is closed.")
+            raise e.BusClosed("The bus is closed.")
         tokens = check_subject(subject)
         data = self._encode(subject, event)
         if self._run is not None and not self._local.match(tokens):
@@ -333,7 +333,7 @@ class NatsBus(MemoryBus):
     def send(self, node: str, message: bytes) -> bool:
         """Send a message to one node; False if it was not sent, and it may be lost if it was."""
         if len(message) > MAX_SENT_BYTES:
-            raise EventTooLarge(
+            raise e.EventTooLarge(
                 f"A message to a node has {len(message):,} bytes; at most {MAX_SENT_BYTES:,} fit."
             )
         if self._client is None:
@@ -390,7 +390,7 @@ class NatsBus(MemoryBus):
                 tokens = check_subject(subject)
                 if self._is_new(int(number), subject):
                     self._deliver(subject, tokens, data)
-            except (ValueError, SubjectInvalid):
+            except (ValueError, e.SubjectInvalid):
                 self._reader.dropped["unknown"] += 1
         elif self._handler is not None:
             try:

@@ -25,7 +25,7 @@ from folkmoot.bus.limits import (
     MAX_LINE_BYTES,
     SILENT_SECONDS,
 )
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 
 DEFAULT_PORT = 4222
 SCHEMES = ("nats", "tls")
@@ -61,16 +61,16 @@ def parse_servers(url: str) -> list[NatsServer]:
     """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in SCHEMES:
-        raise SettingsError("The address of a bus begins with nats:// or tls://.")
+        raise e.SettingsError("The address of a bus begins with nats:// or tls://.")
     servers: list[NatsServer] = []
     for part in rest.rstrip("/").split(","):
         try:
             found = urlsplit(f"{scheme}://{part.removeprefix(f'{scheme}://')}")
             port = found.port or DEFAULT_PORT
         except ValueError as error:
-            raise SettingsError("A server of the bus has an invalid host or port.") from error
+            raise e.SettingsError("A server of the bus has an invalid host or port.") from error
         if not found.hostname or found.path or found.query or found.fragment:
-            raise SettingsError("A server of the bus is a host, or a host and its port.")
+            raise e.SettingsError("A server of the bus is a host, or a host and its port.")
         servers.append(with_login(found, port, servers[0] if servers else None))
     return servers
 

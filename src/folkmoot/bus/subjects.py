@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from folkmoot.core.errors import SubjectInvalid
+from folkmoot.core import errors as e
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def check_subject(subject: str) -> tuple[str, ...]:
     """The tokens of a subject one may publish on."""
     if len(subject) > MAX_SUBJECT or SUBJECT.fullmatch(subject) is None:
         split(subject)
-        raise SubjectInvalid(f"{subject!r} is not a subject: tokens are joined by dots.")
+        raise e.SubjectInvalid(f"{subject!r} is not a subject: tokens are joined by dots.")
     return tuple(subject.split("."))
 
 
@@ -39,16 +39,16 @@ def check_pattern(pattern: str) -> list[str]:
     tokens = split(pattern)
     for token in tokens[:-1]:
         if token != ONE and not TOKEN.fullmatch(token):
-            raise SubjectInvalid(f"{pattern!r} is not a pattern of subjects.")
+            raise e.SubjectInvalid(f"{pattern!r} is not a pattern of subjects.")
     if tokens[-1] not in {ONE, REST} and not TOKEN.fullmatch(tokens[-1]):
-        raise SubjectInvalid(f"{pattern!r} is not a pattern of subjects.")
+        raise e.SubjectInvalid(f"{pattern!r} is not a pattern of subjects.")
     return tokens
 
 
 def split(text: str) -> list[str]:
     """Split at the dots, within the limits."""
     if len(text) > MAX_SUBJECT or text.count(".") >= MAX_TOKENS:
-        raise SubjectInvalid(
+        raise e.SubjectInvalid(
             f"A subject has at most {MAX_SUBJECT} characters and {MAX_TOKENS} tokens."
         )
     return text.split(".")

@@ -40,7 +40,7 @@ from folkmoot.cli.options import (
 from folkmoot.cli.output import aligned, say, say_data
 from folkmoot.cli.show import Column
 from folkmoot.client.http import hub_url
-from folkmoot.core.errors import CredentialsUnusable, NotSignedIn, ScopeMissing, ToolRefused
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -185,12 +185,12 @@ def owner_of(hub: str, token: str, handle: str | None) -> str:
     """Whose a token is; the hub tells it unless the token's scope is too small."""
     try:
         own = hub_at(hub, token).get_account().handle
-    except NotSignedIn as error:
+    except e.NotSignedIn as error:
         if error.message != ACCOUNT_UNKNOWN:
             raise
-        raise NotSignedIn(f"{hub} does not accept this token. Nothing was saved.") from None
-    except ToolRefused as error:
-        if error.data.get("refused") != ScopeMissing.code:
+        raise e.NotSignedIn(f"{hub} does not accept this token. Nothing was saved.") from None
+    except e.ToolRefused as error:
+        if error.data.get("refused") != e.ScopeMissing.code:
             raise
         if handle is None:
             raise typer.BadParameter(
@@ -220,7 +220,7 @@ def enter(get: Callable[[str], Login], url: str | None, *, as_json: bool) -> Log
         with changing() as keyring:
             login = get(hub_for(keyring, url))
             keyring.put(login)
-    except CredentialsUnusable:
+    except e.CredentialsUnusable:
         # The hub has given a token that no file keeps: whoever reads this must keep it now.
         if login is not None:
             show_secrets(login, as_json=as_json, kept=False)

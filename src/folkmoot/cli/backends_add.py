@@ -37,7 +37,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import ExitCode, complain, say
 from folkmoot.cli.show import word
-from folkmoot.core.errors import FolkmootError, HubNotRunning, SettingsError, SettingsUnwritable
+from folkmoot.core import errors as e
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings import BackendSpec, Loaded
 from folkmoot.settings.editing import edit, is_in_file, same_file, with_backend, without_backend
@@ -137,7 +137,7 @@ def imported(
             server.name: server for server in read_servers(str(source), os.environ, owned=False)
         }
     except FileUnreadable as error:
-        raise SettingsError(str(error)) from None
+        raise e.SettingsError(str(error)) from None
     for name in names:
         if name not in servers:
             known = ", ".join(map(word, servers)) or "none"
@@ -146,7 +146,7 @@ def imported(
     for name in names or servers:
         server = servers[name]
         if server.wrong:
-            raise SettingsError(f"{source}:{server.line}: {word(name)}{server.wrong}")
+            raise e.SettingsError(f"{source}:{server.line}: {word(name)}{server.wrong}")
         if server.left_out:
             complain(f"Skipped {word(name)}: {server.left_out}.", kind="warning")
             continue
@@ -202,7 +202,7 @@ def refuse_present(loaded: Loaded, name: str) -> None:
             where = loaded.gateway_origins[f"backends.{spec.name}"]
             if name == spec.name and not is_in_file(loaded, f"backends.{spec.name}"):
                 continue
-            raise SettingsUnwritable(f"A backend {word(name)} already exists, at {where}.")
+            raise e.SettingsUnwritable(f"A backend {word(name)} already exists, at {where}.")
 
 
 def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
@@ -211,11 +211,11 @@ def refuse_handles(loaded: Loaded, namespaces: Sequence[str]) -> None:
 
     # A database that cannot be asked is no reason; `doctor` says what is wrong with it.
     taken: list[str] = []
-    with suppress(FolkmootError):
+    with suppress(e.FolkmootError):
         taken = handles_among(loaded.settings, namespaces)
     if taken:
         told = ", ".join(taken)
-        raise SettingsUnwritable(
+        raise e.SettingsUnwritable(
             f"A backend cannot be called {told}: it is someone's handle, or was until "
             "recently. Choose another namespace with --namespace."
         )
@@ -235,9 +235,9 @@ def follow(loaded: Loaded, specs: Sequence[BackendSpec]) -> bool | None:
     hub = RunningHub(loaded)
     try:
         done = hub.reload()
-    except HubNotRunning:
+    except e.HubNotRunning:
         return None
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         complain(f"The running hub did not load it: {error.message}", kind="warning")
         return False
     if loaded.place is None or not same_file(done.file, loaded.place):
@@ -285,7 +285,7 @@ def remove(name: NameArgument, config: ConfigOption = None, data: DataOption = N
     spec = find_spec(loaded, name)
     where = loaded.gateway_origins[f"backends.{spec.name}"]
     if not is_in_file(loaded, f"backends.{spec.name}"):
-        raise SettingsUnwritable(
+        raise e.SettingsUnwritable(
             f"{word(spec.name)} is imported from {where} by gateway.mcp_servers. Remove it "
             "there, or disable it."
         )

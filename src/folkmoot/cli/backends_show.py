@@ -35,7 +35,7 @@ from folkmoot.cli.output import (
     say_data,
 )
 from folkmoot.cli.show import word
-from folkmoot.core.errors import BackendUnavailable, BackendUnknown, HubNotRunning
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.settings import BackendSpec, Loaded
@@ -104,7 +104,7 @@ def views_if_running(hub: RunningHub) -> list[BackendView] | None:
     """Every backend; None when no hub runs."""
     try:
         return hub.views()
-    except HubNotRunning:
+    except e.HubNotRunning:
         return None
 
 
@@ -415,7 +415,7 @@ def meant(name: str, found: ChangedTools) -> list[ChangedTool]:
         if name in (each.namespace, each.canonical, f"{each.namespace}:{each.name}")
     ]
     if not tools and name.partition(":")[0] in found.starting:
-        raise BackendUnavailable(f"{word(name)} is still starting. Try again in a moment.")
+        raise e.BackendUnavailable(f"{word(name)} is still starting. Try again in a moment.")
     if not tools:
-        raise BackendUnknown(f"{word(name)} is not held back, or is not a backend or tool.")
+        raise e.BackendUnknown(f"{word(name)} is not held back, or is not a backend or tool.")
     return tools

@@ -25,7 +25,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import ExitCode, complain, on_terminal, run_until_stopped, say, say_data
 from folkmoot.cli.show import word
-from folkmoot.core.errors import BackendUnknown
+from folkmoot.core import errors as e
 from folkmoot.settings import BackendSpec, Loaded
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def find_spec(loaded: Loaded, name: str) -> BackendSpec:
     for spec in loaded.gateway.backends.values():
         if name in (spec.name, spec.namespace):
             return spec
-    raise BackendUnknown(f"The settings have no backend {word(name)}.")
+    raise e.BackendUnknown(f"The settings have no backend {word(name)}.")
 
 
 def try_backend(spec: BackendSpec, loaded: Loaded | None) -> Tried:

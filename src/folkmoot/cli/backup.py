@@ -23,13 +23,7 @@ from folkmoot.cli.credentials import (
 from folkmoot.cli.operator import OnProgress, OperatedHub, check_entry, understood
 from folkmoot.cli.options import ConfigOption, DataOption, argument, flag, option, settings_from
 from folkmoot.cli.output import complain, say, size
-from folkmoot.core.errors import (
-    BackupFailed,
-    DataFolderInUse,
-    ExportFailed,
-    FolkmootError,
-    RestoreFailed,
-)
+from folkmoot.core import errors as e
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.telemetry.redaction import visible
 
@@ -63,10 +57,10 @@ def backup(
 
     hub = OperatedHub(config, data)
     if hub.is_networked:
-        raise BackupFailed(f"{NETWORKED} Back it up with pg_dump, or by the server's archive.")
+        raise e.BackupFailed(f"{NETWORKED} Back it up with pg_dump, or by the server's archive.")
     target = file.absolute()
     check_target(hub.paths.database, target, overwrite=overwrite)
-    hub.require_database("so there is nothing to back up.", BackupFailed)
+    hub.require_database("so there is nothing to back up.", e.BackupFailed)
     wanted = {"path": str(target), "overwrite": overwrite}
     with progress_bar("Backing up", "copied", "pages") as told:
         made = understood(hub.ask("folkmoot/backup", wanted, on_progress=told), BackedUp)
@@ -119,7 +113,7 @@ def restore(
     """
     settings = settings_from(config, data=data).settings
     if settings.store.url:
-        raise RestoreFailed(f"{NETWORKED} Restore it with pg_restore while no hub runs.")
+        raise e.RestoreFailed(f"{NETWORKED} Restore it with pg_restore while no hub runs.")
     paths = Paths(settings.data_folder)
     check_entry(paths)
     source = file.expanduser().absolute()
@@ -130,8 +124,8 @@ def restore(
             if paths.database_exists():
                 confirm(f"Replace the database in {paths.folder}? It is kept beside it.", yes=yes)
             kept = asyncio.run(replace(paths, source, fitting, settings))
-    except DataFolderInUse as error:
-        raise DataFolderInUse(
+    except e.DataFolderInUse as error:
+        raise e.DataFolderInUse(
             f"{error.message.rstrip('.')}; stop it first. Nothing was changed."
         ) from None
     say(f"Restored {size(info.size)} from {visible(str(source))}.")
@@ -145,15 +139,15 @@ def inspected(source: Path) -> DatabaseInfo:
     from folkmoot.store import inspect_database
 
     if not source.is_file():
-        raise RestoreFailed(f"{source}: there is no such file.")
+        raise e.RestoreFailed(f"{source}: there is no such file.")
     try:
         info = inspect_database(source)
-    except FolkmootError as error:
-        raise RestoreFailed(error.message) from None
+    except e.FolkmootError as error:
+        raise e.RestoreFailed(error.message) from None
     if not info.schema or not info.opened_by:
-        raise RestoreFailed(f"{source}: is not the database of a hub.")
+        raise e.RestoreFailed(f"{source}: is not the database of a hub.")
     if info.schema > info.newest_schema:
-        raise RestoreFailed(f"{source}: was made by a newer version of Folkmoot; upgrade first.")
+        raise e.RestoreFailed(f"{source}: was made by a newer version of Folkmoot; upgrade first.")
     return info
 
 
@@ -167,20 +161,20 @@ def fitting_key(
     if given is not None:
         key = read_key(given.expanduser())
         if key.id not in info.opened_by:
-            raise RestoreFailed(f"{given}: is the key {key.id}; the backup needs {needed}.")
+            raise e.RestoreFailed(f"{given}: is the key {key.id}; the backup needs {needed}.")
         return key
     if settings.master_key:
         key = parse_key(settings.master_key, KEY_VARIABLE)
         if key.id not in info.opened_by:
-            raise RestoreFailed(f"{KEY_VARIABLE} is the key {key.id}; the backup needs {needed}.")
+            raise e.RestoreFailed(f"{KEY_VARIABLE} is the key {key.id}; the backup needs {needed}.")
         return key
     kept = sorted(paths.folder.glob(f"{paths.master_key.name}.*.old"))
     for place in (paths.master_key, *kept):
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             key = read_key(place)
             if key.id in info.opened_by:
                 return key
-    raise RestoreFailed(
+    raise e.RestoreFailed(
         f"The backup needs the master key {needed}, which is not in {paths.folder}; give it with "
         "--key FILE."
     )
@@ -270,10 +264,10 @@ def export(
     hub = OperatedHub(config, data)
     target = output.expanduser().absolute()
     if target.is_dir():
-        raise ExportFailed(f"{target}: is a folder. Give the name of a file.")
+        raise e.ExportFailed(f"{target}: is a folder. Give the name of a file.")
     if target.exists() and not overwrite:
-        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
-    hub.require_database("so there is nothing to export.", ExportFailed)
+        raise e.ExportFailed(f"{target}: already exists. --overwrite replaces it.")
+    hub.require_database("so there is nothing to export.", e.ExportFailed)
     wanted = {"handle": handle, "path": str(target), "overwrite": overwrite}
     with progress_bar("Exporting", "done", "total") as told:
         made = hub.ask("folkmoot/export_person", wanted, on_progress=told)
@@ -301,7 +295,7 @@ def export_own(
     hub, _ = signed_in(url, handle)
     target = output.expanduser().absolute()
     if target.exists() and not overwrite:
-        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
+        raise e.ExportFailed(f"{target}: already exists. --overwrite replaces it.")
     try:
         with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as part:
             try:
@@ -311,7 +305,7 @@ def export_own(
                 Path(part.name).unlink(missing_ok=True)
                 raise
     except OSError as error:
-        raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from None
+        raise e.ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from None
     say(f"Exported your data to {target}.")
     complain(
         f"{target} holds decrypted mail. Anyone who can read the file can read it.", kind="warning"

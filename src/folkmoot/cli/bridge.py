@@ -35,7 +35,7 @@ from folkmoot.cli.output import (
     say,
 )
 from folkmoot.cli.show import Column
-from folkmoot.core.errors import PeerKeyChanged
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.bridge.serve import BridgeAccount, BridgeFiles
@@ -131,7 +131,7 @@ def accept(
 def check_fingerprint(given: str, key: str, differs: str = "The hub names another key") -> None:
     """Refuse another key than the one that was meant."""
     if "".join(given.split()).lower() != shown(key).replace(" ", ""):
-        raise PeerKeyChanged(f"{differs} than the one with this fingerprint.")
+        raise e.PeerKeyChanged(f"{differs} than the one with this fingerprint.")
 
 
 @peers_app.command()
@@ -152,7 +152,7 @@ def verify(
     with ledger() as known:
         pin = known.pin_of(owner, peer)
         if pin is None or not pin.key:
-            raise PeerKeyChanged(f"No key of @{peer} is trusted here yet; write to them first.")
+            raise e.PeerKeyChanged(f"No key of @{peer} is trusted here yet; write to them first.")
         if fingerprint is not None:
             check_fingerprint(fingerprint, pin.key, "The key trusted here for them is another")
         else:

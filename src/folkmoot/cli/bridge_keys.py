@@ -31,7 +31,7 @@ from folkmoot.cli.output import (
     moment,
     say,
 )
-from folkmoot.core.errors import DeviceKeyUnusable, FolkmootError, HubUnreachable
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.bridge.keys import Keys, KeyStore
@@ -64,7 +64,7 @@ class OwnDevice:
         if found is None:
             found = self.store.find_published(self.login.hub, self.published())
         if found is None:
-            raise DeviceKeyUnusable(
+            raise e.DeviceKeyUnusable(
                 f"There is no device key of {self.login.name} here. 'folkmoot bridge' creates "
                 "one on first use; 'folkmoot bridge key import' imports one."
             )
@@ -193,7 +193,7 @@ def named_by_hub(own: OwnDevice, public: str) -> str:
     """Whether the hub names this key as the account's own, in words."""
     try:
         named = own.published()
-    except HubUnreachable:
+    except e.HubUnreachable:
         return "unknown"
     return "none" if not named else "this" if named == public else "other"
 
@@ -212,7 +212,7 @@ def export_key(
 
     keys, path = own.keys(), absolute(file)
     if path.exists():
-        raise DeviceKeyUnusable(f"{path}: already exists.")
+        raise e.DeviceKeyUnusable(f"{path}: already exists.")
     passphrase = asked_passphrase(passphrase_fd, twice=True)
     check_passphrase(passphrase)
     with ledger() as known:
@@ -239,7 +239,7 @@ def import_key(
     path = absolute(file)
     content = read_private(path)
     if content is None:
-        raise DeviceKeyUnusable(f"{path}: there is no such file.")
+        raise e.DeviceKeyUnusable(f"{path}: there is no such file.")
     brought = unpack(content, asked_passphrase(passphrase_fd, twice=False), str(path))
     keys = brought.opened()
     store = key_store(key_file)
@@ -269,7 +269,7 @@ def publish(own: OwnDevice, *, replace: ReplaceOption = False) -> None:
         say("The hub already names this device's key.")
         return
     if named and not replace:
-        raise DeviceKeyUnusable(
+        raise e.DeviceKeyUnusable(
             "The hub names another device's key as yours. Import that key here with "
             "'folkmoot bridge key import', or use --replace."
         )
@@ -289,7 +289,7 @@ def rotate(own: OwnDevice, *, yes: YesOption = False) -> None:
 
     keys = own.keys()
     if own.published() not in ("", keys.current.public):
-        raise DeviceKeyUnusable("The hub names another device's key as yours: rotate it there.")
+        raise e.DeviceKeyUnusable("The hub names another device's key as yours: rotate it there.")
     confirm("Every correspondent must accept the new key. Continue?", yes=yes)
     entry, fresh = keys.entry, DeviceKey.fresh()
     own.store.rotate(entry.hub, entry.handle, fresh, now())
@@ -297,8 +297,8 @@ def rotate(own: OwnDevice, *, yes: YesOption = False) -> None:
         known.hand_on(keys.current.public, fresh.public)
     try:
         own.publish(fresh.public)
-    except FolkmootError as error:
-        raise DeviceKeyUnusable(
+    except e.FolkmootError as error:
+        raise e.DeviceKeyUnusable(
             f"The new key is saved here, but not yet published on the hub: {error.message} "
             "'folkmoot bridge key publish --replace' tries again."
         ) from None

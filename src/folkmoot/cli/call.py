@@ -25,7 +25,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import ExitCode, complain, run_until_stopped, say_data
 from folkmoot.cli.show import word
-from folkmoot.core.errors import ServerRefused, UnknownTool
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, TOOLS_CALL, TOOLS_LIST
 
 if TYPE_CHECKING:
@@ -243,9 +243,9 @@ async def perform(connect: Connect, wanted: CallOptions) -> bool:
         began = time.monotonic()
         try:
             result = await caller.result(method, params)
-        except ServerRefused as error:
+        except e.ServerRefused as error:
             if request.unlisted and error.data.get("told", {}).get("code") in NO_SUCH_TOOL:
-                raise UnknownTool(request.unlisted) from None
+                raise e.UnknownTool(request.unlisted) from None
             raise
         seconds = time.monotonic() - began
         if wanted.as_json:
@@ -292,7 +292,7 @@ async def listed(
         if not wrong:
             usable.append(tool)
         elif tool.get("name") == wanted:
-            raise UnknownTool(f"{word(wanted)} cannot be called: in its schema, {wrong}.")
+            raise e.UnknownTool(f"{word(wanted)} cannot be called: in its schema, {wrong}.")
         else:
             name = word(tool.get("name"))
             complain(f"{name} is left out: in its schema, {wrong}.", kind="warning")

@@ -15,12 +15,7 @@ from folkmoot.cli.output import one_line
 from folkmoot.client.http import REQUEST_ID, tool_request, tool_result
 from folkmoot.client.limits import ANSWER_SECONDS, MAX_ANSWER
 from folkmoot.client.methods import Hub
-from folkmoot.core.errors import (
-    AccountSuspended,
-    FolkmootError,
-    NotSignedIn,
-    ToolRefused,
-)
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import EVENT_STREAM
 
 if TYPE_CHECKING:
@@ -93,15 +88,15 @@ class HubClient(Hub):
                 data.clear()
         raise self.broke()
 
-    def refused(self, status: int, answer: Any) -> FolkmootError:
+    def refused(self, status: int, answer: Any) -> e.FolkmootError:
         """The hub's reason, made safe to show; with what is allowed where rights were missing."""
         error = answer.get("error") if isinstance(answer, dict) else None
         if not isinstance(error, dict) or not isinstance(error.get("message"), str):
             return self.not_understood()
-        if error.get("code") == AccountSuspended.code:
-            return NotSignedIn(SUSPENDED)
+        if error.get("code") == e.AccountSuspended.code:
+            return e.NotSignedIn(SUSPENDED)
         if status == UNAUTHORISED and self.token:
-            return NotSignedIn(GUEST_UNKNOWN if self._guest else ACCOUNT_UNKNOWN)
+            return e.NotSignedIn(GUEST_UNKNOWN if self._guest else ACCOUNT_UNKNOWN)
         problems = [one_line(error["message"][:MAX_REASON])]
         if "your_capabilities" in error:
             from folkmoot.cli.room.sentences import allowed
@@ -109,13 +104,13 @@ class HubClient(Hub):
             problems.append(
                 f"you may: {one_line(allowed(error['your_capabilities']))[:MAX_REASON]}"
             )
-        return ToolRefused(problems[0], problems=problems, refused=error.get("code"))
+        return e.ToolRefused(problems[0], problems=problems, refused=error.get("code"))
 
 
-def refusal(reason: str, *, unauthorised: bool = False) -> ToolRefused | NotSignedIn:
+def refusal(reason: str, *, unauthorised: bool = False) -> e.ToolRefused | e.NotSignedIn:
     """The hub's reason as an error: it may be anyone's text, so it is made safe to show."""
-    if reason == AccountSuspended.sentence:
-        return NotSignedIn(SUSPENDED)
+    if reason == e.AccountSuspended.sentence:
+        return e.NotSignedIn(SUSPENDED)
     if unauthorised or reason.startswith(NO_ACCOUNT):
-        return NotSignedIn(ACCOUNT_UNKNOWN)
-    return ToolRefused(one_line(reason[:MAX_REASON]))
+        return e.NotSignedIn(ACCOUNT_UNKNOWN)
+    return e.ToolRefused(one_line(reason[:MAX_REASON]))

@@ -10,7 +10,7 @@ import re
 import tomllib
 from typing import Any
 
-from folkmoot.core.errors import ClientFileUnusable
+from folkmoot.core import errors as e
 from folkmoot.settings.editing import kept_lines, statements_of
 from folkmoot.settings.jsonc import JsonMember, JsonObject, JsonReader, NotJson
 from folkmoot.web.clients import toml_text
@@ -29,7 +29,7 @@ def put_json_entry(text: str, member: str, name: str, entry: dict[str, Any], *, 
     changed = insert(body, root, objects, (member, name), entry, force=force)
     table = {**value.get(member, {}), name: entry}
     if read_object(changed)[0] != {**value, member: table}:
-        raise ClientFileUnusable("the entry cannot be added without changing something else.")
+        raise e.ClientFileUnusable("the entry cannot be added without changing something else.")
     return mark + changed
 
 
@@ -39,11 +39,11 @@ def read_object(text: str) -> tuple[dict[str, Any], JsonObject, dict[int, JsonOb
     try:
         value, start = reader.document()
     except (NotJson, RecursionError) as error:
-        raise ClientFileUnusable(
+        raise e.ClientFileUnusable(
             f"it is not valid JSON ({error}), so it was not changed."
         ) from None
     if not isinstance(value, dict):
-        raise ClientFileUnusable("it is not a JSON object, so it was not changed.")
+        raise e.ClientFileUnusable("it is not a JSON object, so it was not changed.")
     return value, reader.objects[start], reader.objects
 
 
@@ -64,12 +64,12 @@ def insert(
         return style.append(root, member, {name: entry}, 0)
     inner = objects.get(table.start)
     if inner is None:
-        raise ClientFileUnusable(f'"{member}" in it is not an object, so it was not changed.')
+        raise e.ClientFileUnusable(f'"{member}" in it is not an object, so it was not changed.')
     present = one(inner, name)
     if present is None:
         return style.append(inner, name, entry, 1)
     if not force:
-        raise ClientFileUnusable(f'it already has an entry "{name}". --force replaces it.')
+        raise e.ClientFileUnusable(f'it already has an entry "{name}". --force replaces it.')
     shown = style.dump(entry, style.indent_of(present.at, 2))
     return text[: present.start] + shown + text[present.end :]
 
@@ -78,7 +78,7 @@ def one(found: JsonObject, name: str) -> JsonMember | None:
     """The member of that name; two of one name are nothing to choose from."""
     members = [member for member in found.members if member.name == name]
     if len(members) > 1:
-        raise ClientFileUnusable(f'it has "{name}" twice, so it was not changed.')
+        raise e.ClientFileUnusable(f'it has "{name}" twice, so it was not changed.')
     return members[0] if members else None
 
 
@@ -124,11 +124,11 @@ def put_toml_entry(text: str, member: str, name: str, entry: dict[str, Any], *, 
     value = parsed_toml(body)
     table = value.get(member, {})
     if not isinstance(table, dict):
-        raise ClientFileUnusable(f'"{member}" in it is not a table, so it is not changed.')
+        raise e.ClientFileUnusable(f'"{member}" in it is not a table, so it is not changed.')
     wanted = {**value, member: {**table, name: entry}}
     if name in table:
         if not force:
-            raise ClientFileUnusable(f'it has an entry "{name}" already; --force replaces it.')
+            raise e.ClientFileUnusable(f'it has an entry "{name}" already; --force replaces it.')
         body = without_entry(body, member, name)
     end = "\r\n" if "\r\n" in body else "\n"
     blank = "" if not body.strip() or body.endswith(end * 2) else end
@@ -136,7 +136,7 @@ def put_toml_entry(text: str, member: str, name: str, entry: dict[str, Any], *, 
     shown = toml_text({member: {name: entry}}).replace("\n", end)
     changed = f"{body}{last}{blank}{shown}{end}"
     if parsed_toml(changed) != wanted:
-        raise ClientFileUnusable("the entry cannot be added without changing something else.")
+        raise e.ClientFileUnusable("the entry cannot be added without changing something else.")
     return mark + changed
 
 
@@ -146,7 +146,7 @@ def without_entry(text: str, member: str, name: str) -> str:
     for statement in statements_of(text):
         about = [key[:2] == (member, name) for key in statement.keys]
         if any(about) and not all(about):
-            raise ClientFileUnusable("several entries stand in one statement; edit it by hand.")
+            raise e.ClientFileUnusable("several entries stand in one statement; edit it by hand.")
         if any(about):
             gone.update(range(statement.first, statement.after))
     return "\n".join(kept_lines(text.split("\n"), gone))
@@ -157,4 +157,6 @@ def parsed_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        raise ClientFileUnusable(f"it is not valid TOML ({error}), so it is not changed.") from None
+        raise e.ClientFileUnusable(
+            f"it is not valid TOML ({error}), so it is not changed."
+        ) from None

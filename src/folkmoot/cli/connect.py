@@ -28,7 +28,7 @@ from folkmoot.cli.limits import MAX_CLIENT_FILE_BYTES
 from folkmoot.cli.options import flag, option
 from folkmoot.cli.output import PROGRAM, complain, say
 from folkmoot.cli.show import word
-from folkmoot.core.errors import ClientFileUnusable, FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.staging import staged
 from folkmoot.web.clients import CLIENTS, NAME, Client
 
@@ -196,8 +196,8 @@ def put_entry(
     """The text of a settings file with an entry."""
     try:
         return PUT[client.format](text or "", client.member, name, entry, force=force)
-    except ClientFileUnusable as error:
-        raise ClientFileUnusable(f"{path}: {error.message}") from None
+    except e.ClientFileUnusable as error:
+        raise e.ClientFileUnusable(f"{path}: {error.message}") from None
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def token_for(client: Client, hub: str, token: str, scope: str | None) -> Iterat
     try:
         yield made.token
     except BaseException:
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             asked.revoke_credential(made.id)
         raise
     what, id_ = word(made.scope), word(made.id)
@@ -265,7 +265,7 @@ def settings_file(client: Client, given: Path | None) -> Path:
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         asked = "" if given else f" Is {client.name} installed? --file names another file."
-        raise ClientFileUnusable(f"{path.parent}: there is no such folder.{asked}")
+        raise e.ClientFileUnusable(f"{path.parent}: there is no such folder.{asked}")
     return path
 
 
@@ -290,13 +290,15 @@ def read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ClientFileUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from None
+        raise e.ClientFileUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from None
     try:
         if len(raw) <= MAX_CLIENT_FILE_BYTES:
             return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise ClientFileUnusable(f"{path}: it is not UTF-8 text, so it was not changed.") from None
-    raise ClientFileUnusable(f"{path}: it is larger than 32 MiB, so it was not changed.")
+        raise e.ClientFileUnusable(
+            f"{path}: it is not UTF-8 text, so it was not changed."
+        ) from None
+    raise e.ClientFileUnusable(f"{path}: it is larger than 32 MiB, so it was not changed.")
 
 
 def put(path: Path, before: str | None, after: str) -> Path | None:
@@ -305,7 +307,7 @@ def put(path: Path, before: str | None, after: str) -> Path | None:
         kept = None if before is None else back_up(path)
         write(path, before, after)
     except OSError as error:
-        raise ClientFileUnusable(f"{path}: {(error.strerror or 'unwritable').lower()}.") from None
+        raise e.ClientFileUnusable(f"{path}: {(error.strerror or 'unwritable').lower()}.") from None
     return kept
 
 
@@ -318,13 +320,13 @@ def back_up(path: Path) -> Path:
             os.close(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             shutil.copyfile(path, kept)
             return kept
-    raise ClientFileUnusable(f"{path}: no copy of it can be made.")
+    raise e.ClientFileUnusable(f"{path}: no copy of it can be made.")
 
 
 def check_unchanged(path: Path, before: str | None) -> None:
     """Refuse to undo what another program wrote meanwhile."""
     if read(path) != before:
-        raise ClientFileUnusable(f"{path}: another program has just changed it. Try again.")
+        raise e.ClientFileUnusable(f"{path}: another program has just changed it. Try again.")
 
 
 def write(path: Path, before: str | None, after: str) -> None:

@@ -18,7 +18,7 @@ from folkmoot.cli.limits import MAX_CREDENTIALS_BYTES, MAX_TYPED_TEXT
 from folkmoot.cli.options import argument, flag, option
 from folkmoot.cli.output import ExitCode, complain, say
 from folkmoot.client.http import hub_url
-from folkmoot.core.errors import CredentialsUnusable, NotSignedIn
+from folkmoot.core import errors as e
 from folkmoot.settings import FIELDS
 from folkmoot.staging import file_errors, staged
 
@@ -74,11 +74,11 @@ class Keyring(msgspec.Struct, omit_defaults=True):
         """The account that was meant: the first that fits, since the default stands first."""
         fitting = [login for login in self.accounts if fits(login, hub, handle)]
         if not fitting:
-            raise NotSignedIn(nobody(hub, handle))
+            raise e.NotSignedIn(nobody(hub, handle))
         hubs = {login.hub for login in fitting}
         if handle is not None and hub is None and len(hubs) > 1 and fitting[0] != self.accounts[0]:
             named = " and ".join(sorted(hubs))
-            raise NotSignedIn(f"@{handle} is an account on {named}; say which with --url.")
+            raise e.NotSignedIn(f"@{handle} is an account on {named}; say which with --url.")
         return fitting[0]
 
     def put(self, login: Login) -> None:
@@ -144,15 +144,15 @@ def read_keyring() -> Keyring:
     if not path.exists():
         return Keyring()
     try:
-        with file_errors(path, CredentialsUnusable), path.open("rb") as file:
+        with file_errors(path, e.CredentialsUnusable), path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise CredentialsUnusable(
+                raise e.CredentialsUnusable(
                     f"{path}: others can read it. Run 'chmod 600' on it; if they may have read it, "
                     "'folkmoot account recover' replaces the tokens."
                 )
             return msgspec.json.decode(file.read(MAX_CREDENTIALS_BYTES), type=Keyring)
     except msgspec.DecodeError:
-        raise CredentialsUnusable(
+        raise e.CredentialsUnusable(
             f"{path}: is not a valid credentials file. Fix it or move it away."
         ) from None
 
@@ -166,14 +166,14 @@ def changing() -> Iterator[Keyring]:
     """
     path = credentials_path()
     with ExitStack() as stack:
-        with file_errors(path, CredentialsUnusable):
+        with file_errors(path, e.CredentialsUnusable):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = stack.enter_context(path.with_name(f"{path.name}.lock").open("wb"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             keyring = read_keyring()
             write(path, keyring)
         yield keyring
-        with file_errors(path, CredentialsUnusable):
+        with file_errors(path, e.CredentialsUnusable):
             write(path, keyring)
 
 

@@ -29,7 +29,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import PROGRAM, ExitCode, console, on_terminal, say, say_data, size
 from folkmoot.cli.show import word
-from folkmoot.core.errors import FolkmootError, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Finding, Paths
 from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.redaction import visible
@@ -120,7 +120,7 @@ def check_interceptors(settings: Settings) -> Finding:
         if chosen.rules:
             Rules.load(Path(chosen.rules).expanduser(), clock=SystemClock(), groups=lambda _: ())
         load_plugins(chosen.plugins)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         advice = "Fix it: a hub does not start with it, and a running one keeps the old rules."
         return Finding("rules", "problem", error.message.removesuffix("."), advice)
     return Finding("rules", "ok", ", ".join(filter(None, (chosen.rules, *chosen.plugins))))
@@ -177,7 +177,7 @@ def secret_faults(spec: BackendSpec) -> Iterator[str]:
             if isinstance(value, SecretReference):
                 try:
                     resolve(value, os.environ, f"the {what} {name}")
-                except FolkmootError as error:
+                except e.FolkmootError as error:
                     yield error.message.rstrip(".")
 
 
@@ -189,7 +189,7 @@ def isolation_fault(spec: BackendSpec, hidden: Iterable[str] = ()) -> str:
         return ""
     try:
         start = isolated(spec, dict(os.environ), hidden)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return error.message.rstrip(".")
     if spec.sandbox != BWRAP:
         return ""
@@ -215,7 +215,7 @@ def check_handles(settings: Settings, namespaces: Collection[str]) -> list[Findi
     """Whether someone has a backend's name: the hub would not start."""
     try:
         taken = handles_among(settings, namespaces) if namespaces else []
-    except FolkmootError:
+    except e.FolkmootError:
         # What is wrong with the database is told where it is checked.
         return []
     advice = "Give it another namespace."
@@ -236,7 +236,7 @@ def check_held(settings: Settings, namespaces: Collection[str]) -> list[Finding]
 
     try:
         held = asked_of(settings, query)
-    except FolkmootError:
+    except e.FolkmootError:
         return []
     return [
         Finding(
@@ -314,7 +314,7 @@ def check_tls(settings: Settings) -> Finding:
 
     try:
         context = load_tls(settings.tls)
-    except SettingsError as error:
+    except e.SettingsError as error:
         advice = "Fix the file or the setting. Without both settings the hub uses no TLS."
         return Finding("tls", "problem", error.message.removesuffix("."), advice)
     if context is None:
@@ -340,7 +340,7 @@ def doctor(
     findings = [check_program(), check_sqlite(), check_packages()]
     try:
         loaded = settings_from(config, runs=True, host=host, port=port, data=data)
-    except SettingsError as error:
+    except e.SettingsError as error:
         findings += [
             Finding("settings", "problem", line, "Fix it; 'folkmoot config check' checks again.")
             for line in error.data["problems"]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from folkmoot import __version__
 from folkmoot.cli.output import duration, size
 from folkmoot.cli.serve import amount, hub_report, hub_status
-from folkmoot.core.errors import DatabaseDamaged, FolkmootError, ServeError
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Finding, Paths, examine, running_hub
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check_port(settings: Settings) -> Finding:
         where = f"{settings.port} on {settings.host}: free"
     try:
         close(listen(settings.host, settings.port))
-    except ServeError as error:
+    except e.ServeError as error:
         told, dot, advice = error.message.partition(". ")
         return Finding("port", "problem", told + dot.strip(), advice)
     return Finding("port", "ok", where)
@@ -91,7 +91,7 @@ def runs(paths: Paths) -> bool:
     """Whether a hub is known to run on the folder."""
     try:
         return running_hub(paths.folder) is not None
-    except FolkmootError:
+    except e.FolkmootError:
         return False
 
 
@@ -101,7 +101,7 @@ def check_server(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInf
 
     try:
         info = inspect(settings, paths)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return Finding("database", "problem", error.message, "See store.url in the settings."), None
     assert info is not None  # noqa: S101 - a server always tells something
     told = f"{info.path}: {info.engine}, {size(info.size)}, schema {info.schema}"
@@ -118,7 +118,7 @@ def check_bus(settings: Settings) -> Finding:
 
     try:
         asyncio.run(make_bus(settings.bus.url, tls=load_ca(settings.cluster)).check())
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return Finding("bus", "problem", error.message, "See bus.url in the settings.")
     return Finding("bus", "ok", f"{without_password(settings.bus.url)}: answers")
 
@@ -144,7 +144,7 @@ def check_address(settings: Settings) -> Finding:
         with closing(connection):
             connection.request("GET", "/health")
             status = connection.getresponse().status
-    except (OSError, HTTPException, FolkmootError) as error:
+    except (OSError, HTTPException, e.FolkmootError) as error:
         return Finding("address", "problem", f"{address}: does not answer: {error}", UNREACHED)
     # A name that is only for nodes is none of http.allowed_hosts.
     if status not in {HTTPStatus.OK, HTTPStatus.MISDIRECTED_REQUEST}:
@@ -162,12 +162,12 @@ def check_database(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseI
     try:
         if not paths.database_exists():
             return Finding("database", "ok", f"{name}: will be created at the first start"), None
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return Finding("database", "problem", error.message, "Move it away."), None
     try:
         info = inspect_database(paths.database)
         faults = find_faults(paths.database)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return Finding("database", "problem", error.message, RESTORE), None
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
@@ -205,7 +205,7 @@ def check_quotas(settings: Settings, paths: Paths, info: DatabaseInfo) -> Findin
         assert found is not None  # noqa: S101 - the database is there
         used, mail, rooms, wrong = found
         free = Disk(paths.folder, SystemClock()).free()
-    except (FolkmootError, OSError) as error:
+    except (e.FolkmootError, OSError) as error:
         return Finding("quotas", "problem", f"cannot be read: {error}", RESTORE)
     told = f"mail {amount(*used.mail)}, rooms {amount(*used.rooms)}, {size(free)} of the disk free"
     if limits.min_free_disk_bytes and free < limits.min_free_disk_bytes:
@@ -248,7 +248,7 @@ def check_master_key(settings: Settings, paths: Paths, info: DatabaseInfo | None
             return Finding("master key", "ok", f"{source}: will be created at the first start")
         if known:
             check_key(key, known)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return Finding(
             "master key",
             "problem",
@@ -269,7 +269,7 @@ def has_database(paths: Paths) -> bool:
     """Whether the database file exists; another kind of file in its place gets its own finding."""
     try:
         return paths.database_exists()
-    except FolkmootError:
+    except e.FolkmootError:
         return False
 
 
@@ -277,13 +277,13 @@ def check_hub(paths: Paths) -> tuple[Finding, HubStatus | None]:
     """Whether the hub that runs answers its operator, and is of this version."""
     try:
         status = hub_status(paths)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         advice = "Wait if it is just starting; otherwise restart it."
         return Finding("control", "problem", error.message, advice), None
     text = f"answers: version {status.version} at {status.url}, up {duration(status.uptime)}"
     report = hub_report(paths)
     if report is not None and (failure := report.failure) is not None:
-        advice = RESTORE if failure == DatabaseDamaged.code else "See the hub's log."
+        advice = RESTORE if failure == e.DatabaseDamaged.code else "See the hub's log."
         return Finding("control", "problem", f"{text}; it is not ready: {failure}", advice), status
     if status.version != __version__:
         advice = f"Restart the hub to run version {__version__}."

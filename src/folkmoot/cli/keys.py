@@ -14,7 +14,7 @@ from folkmoot.cli.limits import MAX_KEY_BYTES
 from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag, option, settings_from
 from folkmoot.cli.output import complain, say, say_data
-from folkmoot.core.errors import CommandFailed, FolkmootError
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.operations.operator.data import RotatedKey
@@ -65,10 +65,10 @@ def create(data: DataOption = None, config: ConfigOption = None) -> None:
     settings = settings_from(config, data=data).settings
     paths = Paths(settings.data_folder)
     if settings.master_key:
-        raise CommandFailed(f"The hub gets its master key from {KEY_VARIABLE}. None was created.")
+        raise e.CommandFailed(f"The hub gets its master key from {KEY_VARIABLE}. None was created.")
     with DataFolder.open(paths.folder):
         if paths.database_exists():
-            raise CommandFailed(f"{paths.database}: has a master key already. None was created.")
+            raise e.CommandFailed(f"{paths.database}: has a master key already. None was created.")
         key = fresh_key()
         put_key(paths.master_key, key)
     say(f"Created the master key {key.id} in {paths.master_key}.")
@@ -164,13 +164,13 @@ def rotate_to(hub: OperatedHub, arguments: dict[str, Any], to: Path) -> Any:
     put_key(to, key)
     try:
         return hub.ask("folkmoot/rotate_key", {**arguments, "new": format_key(key)})
-    except CommandFailed as error:
+    except e.CommandFailed as error:
         # The hub may have done it and not been able to say so.
-        raise CommandFailed(
+        raise e.CommandFailed(
             f"{error.message} Run 'folkmoot doctor' to see which key the database opens with: the "
             f"new key would be {key.id}, in {to}."
         ) from None
-    except FolkmootError:
+    except e.FolkmootError:
         with suppress(OSError):
             to.unlink()
         raise

@@ -26,7 +26,7 @@ from folkmoot.cli.show import (
     show_messages,
     word,
 )
-from folkmoot.core.errors import ToolRefused
+from folkmoot.core import errors as e
 from folkmoot.core.uuids import is_beginning, is_uuid
 
 if TYPE_CHECKING:
@@ -162,15 +162,15 @@ def thread_id_of(hub: HubClient, which: str) -> str:
             return ids[handle]
     named = [ids[handle]] if handle in ids else []
     if len({*named, *begun}) > 1:
-        raise ToolRefused(
+        raise e.ToolRefused(
             f"{one_line(given)} may be more than one conversation: give @HANDLE or the whole id."
         )
     if named or begun:
         return (named or begun)[0]
     # They may have another handle by now.
-    with suppress(ToolRefused, KeyError):
+    with suppress(e.ToolRefused, KeyError):
         return ids[hub.look_up(handle).handle]
-    raise ToolRefused(f"You have no conversation with @{one_line(handle)}.")
+    raise e.ToolRefused(f"You have no conversation with @{one_line(handle)}.")
 
 
 @account_command

@@ -16,16 +16,7 @@ import msgspec
 
 from folkmoot.cli.limits import MAX_SOCKET_ANSWER, SOCKET_ANSWER_SECONDS, SOCKET_CONNECT_SECONDS
 from folkmoot.cli.options import settings_from
-from folkmoot.core.errors import (
-    ERRORS,
-    CommandFailed,
-    DataFolderInUse,
-    DataFolderUnwritable,
-    FolkmootError,
-    HubNotRunning,
-    NotFound,
-    PatternSyntax,
-)
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths, running_hub
 from folkmoot.mcp.wire import EVENT_STREAM
 
@@ -77,8 +68,8 @@ class OperatedHub:
             if self.runs:
                 return ask_holder(self.paths, name, arguments, on_progress=on_progress)
             return ask_here(self.loaded, name, arguments, on_progress)
-        except PatternSyntax as error:
-            raise PatternSyntax(f"{error.message} {QUOTING}") from None
+        except e.PatternSyntax as error:
+            raise e.PatternSyntax(f"{error.message} {QUOTING}") from None
 
     def every(self, name: str, member: str, **arguments: Any) -> list[dict[str, Any]]:
         """All items of a list, page by page."""
@@ -94,7 +85,7 @@ class OperatedHub:
     def require_database(
         self,
         why: str = NO_ACCOUNTS,
-        error: type[FolkmootError] = CommandFailed,
+        error: type[e.FolkmootError] = e.CommandFailed,
     ) -> None:
         """Refuse a folder in which no hub has run."""
         if self.is_networked or self.runs:
@@ -124,8 +115,8 @@ def ask_holder(
     """Ask the hub that holds the data folder; long operations may be quiet for long."""
     try:
         return ask_socket(paths.control_socket, name, arguments, on_progress=on_progress)
-    except HubNotRunning as error:
-        raise DataFolderInUse(
+    except e.HubNotRunning as error:
+        raise e.DataFolderInUse(
             f"{paths.folder}: is in use by a hub that is starting or stopping, or by "
             "another command. Try again."
         ) from error
@@ -230,7 +221,7 @@ class OperatorAnswer:
         """Take a part of the body."""
         self.body += data
         if len(self.body) > MAX_SOCKET_ANSWER:
-            raise CommandFailed("The hub's answer is too long.")
+            raise e.CommandFailed("The hub's answer is too long.")
         while self._streams and b"\n\n" in self.body:
             event, self.body = self.body.split(b"\n\n", 1)
             self._read_event(event)
@@ -249,7 +240,7 @@ class OperatorAnswer:
         """The result; an error is raised as the error it was."""
         if self._streams:
             if self._ended is None:
-                raise CommandFailed(HUNG_UP)
+                raise e.CommandFailed(HUNG_UP)
             name, data = self._ended
             failed = name == "error"
         else:
@@ -265,18 +256,18 @@ def decoded(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        raise CommandFailed(NOT_UNDERSTOOD) from None
+        raise e.CommandFailed(NOT_UNDERSTOOD) from None
 
 
-def raised(answer: Any) -> FolkmootError:
+def raised(answer: Any) -> e.FolkmootError:
     """The error of an error answer, as an exception of the error tree."""
     told = answer.get("error") if isinstance(answer, dict) else None
     if not isinstance(told, dict) or not isinstance(told.get("message"), str):
-        return CommandFailed(NOT_UNDERSTOOD)
+        return e.CommandFailed(NOT_UNDERSTOOD)
     code, message = told.pop("code", ""), told.pop("message")
-    if code == NotFound.code:
-        return CommandFailed(OTHER_VERSION)
-    return ERRORS.get(code, CommandFailed)(message, **told)
+    if code == e.NotFound.code:
+        return e.CommandFailed(OTHER_VERSION)
+    return e.ERRORS.get(code, e.CommandFailed)(message, **told)
 
 
 def exchange(
@@ -296,12 +287,12 @@ def exchange(
         while part := response.read1(65_536):
             answer.feed(part)
     except TimeoutError as error:
-        raise CommandFailed(f"The hub did not answer for {timeout:g} seconds.") from error
+        raise e.CommandFailed(f"The hub did not answer for {timeout:g} seconds.") from error
     except BadStatusLine as error:
         hung_up = isinstance(error, RemoteDisconnected)
-        raise CommandFailed(HUNG_UP if hung_up else OTHER_VERSION) from error
+        raise e.CommandFailed(HUNG_UP if hung_up else OTHER_VERSION) from error
     except (OSError, HTTPException) as error:
-        raise CommandFailed(HUNG_UP) from error
+        raise e.CommandFailed(HUNG_UP) from error
     finally:
         connection.close()
 
@@ -319,10 +310,10 @@ def connected(path: Path) -> Any:
             connection.connect(address)
     except PermissionError as error:
         connection.close()
-        raise HubNotRunning(f"{path}: belongs to another user's hub.") from error
+        raise e.HubNotRunning(f"{path}: belongs to another user's hub.") from error
     except OSError as error:
         connection.close()
-        raise HubNotRunning(f"No hub is running on {path.parent}.") from error
+        raise e.HubNotRunning(f"No hub is running on {path.parent}.") from error
     return connection
 
 
@@ -365,7 +356,7 @@ def check_entry(paths: Paths) -> None:
     try:
         paths.control_socket.lstat()
     except PermissionError as error:
-        raise DataFolderUnwritable(
+        raise e.DataFolderUnwritable(
             f"{paths.folder}: this user may not open it. Run the command as its owner."
         ) from error
     except OSError:
@@ -377,4 +368,4 @@ def understood(answer: Any, shape: type[Shape]) -> Shape:
     try:
         return msgspec.convert(answer, shape)
     except msgspec.ValidationError:
-        raise CommandFailed(NOT_UNDERSTOOD) from None
+        raise e.CommandFailed(NOT_UNDERSTOOD) from None

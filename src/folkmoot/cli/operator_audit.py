@@ -25,7 +25,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import moment, on_terminal, one_line, say, say_data
 from folkmoot.cli.show import Column, show_table, word
-from folkmoot.core.errors import ExportFailed
+from folkmoot.core import errors as e
 
 PAGE = 500
 SPAN = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
@@ -185,9 +185,9 @@ def write_all(hub: OperatedHub, wanted: dict[str, Any], target: Path) -> int:
                 count += len(found)
                 place = found[-1]["id"]
     except FileExistsError:
-        raise ExportFailed(f"{target}: already exists. Give the name of a new file.") from None
+        raise e.ExportFailed(f"{target}: already exists. Give the name of a new file.") from None
     except OSError as error:
-        raise ExportFailed(f"{target}: cannot be written: {error.strerror}.") from error
+        raise e.ExportFailed(f"{target}: cannot be written: {error.strerror}.") from error
     return count
 
 

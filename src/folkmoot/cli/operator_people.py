@@ -34,7 +34,7 @@ from folkmoot.cli.show import (
     at,
     word,
 )
-from folkmoot.core.errors import CredentialsUnusable
+from folkmoot.core import errors as e
 
 SuspendedOption = Annotated[bool, flag("--suspended", "Only suspended accounts.")]
 NewArgument = Annotated[str, handle_argument("The handle of the new account.")]
@@ -113,7 +113,7 @@ def add(
             with changing() as keyring:
                 login = made(hub, arguments)
                 keyring.put(login)
-    except CredentialsUnusable:
+    except e.CredentialsUnusable:
         # The account is made, and no file keeps its token: whoever reads this must keep it now.
         if login is not None:
             show_secrets(login, as_json=as_json, kept=False)

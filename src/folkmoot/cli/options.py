@@ -14,8 +14,8 @@ from typer.core import TyperArgument, TyperCommand
 
 from folkmoot.cli.limits import MAX_SECRET_BYTES
 from folkmoot.cli.output import one_line
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import MessageError
 from folkmoot.settings import (
     FIELDS,
     BadValue,
@@ -374,7 +374,7 @@ def decoded(text: str, otherwise: Any = None) -> Any:
     """The value that a text is in JSON."""
     try:
         return strict.decode(text.encode())
-    except (MessageError, UnicodeError, RecursionError):
+    except (e.MessageError, UnicodeError, RecursionError):
         return otherwise
 
 

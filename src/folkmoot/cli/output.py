@@ -21,20 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 import typer
 
-from folkmoot.core.errors import (
-    BackupFailed,
-    BusError,
-    DataFolderError,
-    FolkmootError,
-    HubNotRunning,
-    HubUnreachable,
-    NotSignedIn,
-    RestoreFailed,
-    ServeError,
-    SettingsError,
-    SettingsUnwritable,
-    StoreError,
-)
+from folkmoot.core import errors as e
 from folkmoot.telemetry.redaction import visible
 
 if TYPE_CHECKING:
@@ -231,23 +218,23 @@ MEANINGS: dict[ExitCode, str] = {
     ),
 }
 
-ENDS: dict[type[FolkmootError], ExitCode] = {
-    SettingsError: ExitCode.SETTINGS,
-    SettingsUnwritable: ExitCode.SETTINGS,
-    DataFolderError: ExitCode.DATA,
-    StoreError: ExitCode.DATA,
-    BusError: ExitCode.DATA,
-    BackupFailed: ExitCode.FAILED,
-    RestoreFailed: ExitCode.FAILED,
-    ServeError: ExitCode.LISTEN,
-    HubNotRunning: ExitCode.NOT_RUNNING,
-    HubUnreachable: ExitCode.UNREACHABLE,
-    NotSignedIn: ExitCode.SIGNED_OUT,
-    FolkmootError: ExitCode.FAILED,
+ENDS: dict[type[e.FolkmootError], ExitCode] = {
+    e.SettingsError: ExitCode.SETTINGS,
+    e.SettingsUnwritable: ExitCode.SETTINGS,
+    e.DataFolderError: ExitCode.DATA,
+    e.StoreError: ExitCode.DATA,
+    e.BusError: ExitCode.DATA,
+    e.BackupFailed: ExitCode.FAILED,
+    e.RestoreFailed: ExitCode.FAILED,
+    e.ServeError: ExitCode.LISTEN,
+    e.HubNotRunning: ExitCode.NOT_RUNNING,
+    e.HubUnreachable: ExitCode.UNREACHABLE,
+    e.NotSignedIn: ExitCode.SIGNED_OUT,
+    e.FolkmootError: ExitCode.FAILED,
 }
 
 
-def exit_code(error: FolkmootError) -> ExitCode:
+def exit_code(error: e.FolkmootError) -> ExitCode:
     """The code of the nearest class of the error that has one."""
     return next(ENDS[cls] for cls in type(error).__mro__ if cls in ENDS)
 

@@ -37,7 +37,7 @@ from folkmoot.cli.options import (
 )
 from folkmoot.cli.output import moment, one_line, say
 from folkmoot.cli.show import Column, at, word
-from folkmoot.core.errors import InviteNotOpen
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -247,9 +247,9 @@ def withdraw(
     found = open_invites(url, handle, data, config, everyones=everyones)
     fit = [it for it in found if it.id.startswith(invite_id)]
     if not fit:
-        raise InviteNotOpen
+        raise e.InviteNotOpen
     if len(fit) > 1:
-        raise InviteNotOpen(f"{len(fit)} invitations begin with {one_line(invite_id)}.")
+        raise e.InviteNotOpen(f"{len(fit)} invitations begin with {one_line(invite_id)}.")
     if everyones:
         OperatedHub(config, data).ask("folkmoot/withdraw_invite", {"invite": fit[0].id})
     else:

@@ -48,7 +48,7 @@ from folkmoot.cli.output import (
     say,
 )
 from folkmoot.cli.room import decide
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 
 INVALID = re.compile(r"^Invalid value for '([^']+)': must")
 BARE = "Invalid value: "
@@ -267,7 +267,7 @@ def command(arguments: list[str]) -> int:
         code = get_command(app).main(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         return misused(error)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         complain(*error.data.get("problems", [error.message]))
         return exit_code(error)
     except KeyboardInterrupt:

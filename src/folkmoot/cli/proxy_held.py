@@ -32,7 +32,7 @@ from folkmoot.cli.output import (
     say_data,
 )
 from folkmoot.cli.show import word
-from folkmoot.core.errors import CommandFailed, CommandInvalid, HubNotRunning
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 
 if TYPE_CHECKING:
@@ -178,15 +178,15 @@ def release_edited(place: HoldingProcess, number: int) -> Any:
     while True:
         edited = in_editor(text)
         if edited == text:
-            raise CommandFailed(f"Nothing was changed, so {place.name(number)} is still held.")
+            raise e.CommandFailed(f"Nothing was changed, so {place.name(number)} is still held.")
         text = edited
         try:
             wanted = {"held_id": number, "message": as_message(text)}
             return ask(place, "held/release", wanted)
-        except (CommandInvalid, typer.BadParameter) as error:
+        except (e.CommandInvalid, typer.BadParameter) as error:
             complain(getattr(error, "message", str(error)))
             if not typer.confirm("Edit it again?", default=True, err=True):
-                raise CommandFailed(f"{place.name(number)} is still held.") from None
+                raise e.CommandFailed(f"{place.name(number)} is still held.") from None
 
 
 def in_editor(text: str) -> str:
@@ -198,7 +198,7 @@ def in_editor(text: str) -> str:
         try:
             subprocess.run([*shlex.split(chosen), str(path)], check=True)  # noqa: S603 - theirs
         except (OSError, ValueError, subprocess.CalledProcessError):
-            raise CommandFailed(f"The editor could not be used: {chosen}. Set $EDITOR.") from None
+            raise e.CommandFailed(f"The editor could not be used: {chosen}. Set $EDITOR.") from None
         return path.read_text().removesuffix("\n")
 
 
@@ -215,11 +215,10 @@ def read_message(source: str) -> dict[str, Any]:
 def as_message(text: str) -> dict[str, Any]:
     """Parse an edited text as a JSON object."""
     from folkmoot.core import strict
-    from folkmoot.core.errors import MessageError
 
     try:
         return strict.decode_object(text.encode())
-    except (MessageError, UnicodeError) as error:
+    except (e.MessageError, UnicodeError) as error:
         why = getattr(error, "message", "it is not text")
         raise typer.BadParameter(f"the edited message is not valid JSON: {why}") from None
 
@@ -260,9 +259,9 @@ def found(which: str, data: str | None) -> tuple[HoldingProcess, int]:
         there = [place for place in there if place.pid == int(given[1])]
     if not there:
         named = f" as process {given[1]}" if given[1] is not None else ""
-        raise HubNotRunning(f"No proxy is running{named}.")
+        raise e.HubNotRunning(f"No proxy is running{named}.")
     if len(there) > 1:
-        raise CommandInvalid(
+        raise e.CommandInvalid(
             f"{len(there)} proxies are running. Say which, as 'held list' shows it."
         )
     return there[0], int(given[2])
@@ -274,7 +273,7 @@ def listed(place: HoldingProcess) -> list[HeldView]:
 
     try:
         return understood(ask(place, "held/list", {}), HeldList).held
-    except (HubNotRunning, CommandFailed):
+    except (e.HubNotRunning, e.CommandFailed):
         if place.pid is None:
             raise
         return []
@@ -284,8 +283,8 @@ def ask(place: HoldingProcess, command: str, arguments: dict[str, Any]) -> Any:
     """Have a proxy or a hub carry out a command."""
     try:
         return ask_socket(place.socket, command, arguments, timeout=SOCKET_ANSWER_SECONDS)
-    except HubNotRunning as error:
-        raise error if place.pid is None else HubNotRunning("The proxy has ended.") from None
+    except e.HubNotRunning as error:
+        raise error if place.pid is None else e.HubNotRunning("The proxy has ended.") from None
 
 
 def draw(message: HeldRow) -> None:

@@ -45,7 +45,7 @@ from folkmoot.cli.output import (
     say_data,
     size,
 )
-from folkmoot.core.errors import FolkmootError, NodeDraining
+from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from folkmoot.settings import FIELDS
 from folkmoot.settings.fields import in_effect
@@ -173,7 +173,7 @@ def readiness(report: HubReport | None) -> list[tuple[str, str]]:
         return []
     lines, address = [], report.address
     if report.failure is not None:
-        why = "draining, or drained" if report.failure == NodeDraining.code else report.failure
+        why = "draining, or drained" if report.failure == e.NodeDraining.code else report.failure
         lines.append(("Ready", f"no: {why}"))
     if address is not None and address.ok is False:
         lines.append(("Address", f"{address.url}: does not answer (cluster.address)"))
@@ -192,7 +192,7 @@ def hub_report(paths: Paths) -> HubReport | None:
     try:
         _, body = read_socket(paths.control_socket, "/health/ready")
         return understood(decoded(body), HubReport)
-    except FolkmootError:
+    except e.FolkmootError:
         return None
 
 

@@ -20,7 +20,7 @@ from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, argument, option, settings_from
 from folkmoot.cli.output import moment, say
 from folkmoot.cli.show import Column
-from folkmoot.core.errors import CommandFailed, DataFolderInUse, HubNotRunning
+from folkmoot.core import errors as e
 from folkmoot.core.ports import ListedNode
 from folkmoot.datafolder import DataFolder, Paths
 from folkmoot.settings.types import database_url
@@ -68,10 +68,10 @@ def copy(to: ToOption = None, data: DataOption = None, config: ConfigOption = No
     try:
         with DataFolder.open(paths.folder):
             if not paths.database_exists():
-                raise CommandFailed(f"{paths.database}: no database yet, so nothing to copy.")
+                raise e.CommandFailed(f"{paths.database}: no database yet, so nothing to copy.")
             done = transferred(paths.database, given)
-    except DataFolderInUse as error:
-        raise DataFolderInUse(
+    except e.DataFolderInUse as error:
+        raise e.DataFolderInUse(
             f"{error.message.rstrip('.')}; stop it first. Nothing was copied."
         ) from None
     say(f"Copied {done.rows:,} rows of {done.tables} tables, and compared them.")
@@ -107,7 +107,7 @@ def drain(hub: OperatedHub, node: NodeArgument = "") -> Output:
     command waits for that. A restart ends it.
     """
     if not hub.runs:
-        raise HubNotRunning("No hub is running on this data folder. Run it where a node runs.")
+        raise e.HubNotRunning("No hub is running on this data folder. Run it where a node runs.")
     asked = hub.ask("folkmoot/drain", {"node": node})["node"]
     left, deadline = found(hub, asked["process"]), time.monotonic() + DRAIN_WAIT_SECONDS
     while left is not None and (left.rooms or not left.drained) and time.monotonic() < deadline:
@@ -115,7 +115,9 @@ def drain(hub: OperatedHub, node: NodeArgument = "") -> Output:
         left = found(hub, asked["process"])
     name = asked["address"] or asked["name"]
     if left is not None and (left.rooms or not left.drained):
-        raise CommandFailed(f"{name} still has {counted(left.rooms, 'room')}. It goes on draining.")
+        raise e.CommandFailed(
+            f"{name} still has {counted(left.rooms, 'room')}. It goes on draining."
+        )
     return Output({"node": asked}, f"Drained {name}. Other nodes have its rooms: stop it now.")
 
 

@@ -30,7 +30,7 @@ from folkmoot.cli.options import (
 from folkmoot.cli.output import aligned, moment, one_line, say, say_data
 from folkmoot.cli.serve import reachable
 from folkmoot.cli.show import Column, word
-from folkmoot.core.errors import CommandFailed, CredentialNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def find(tokens: list[Credential], beginning: str, whose: str = "your") -> Crede
     exact = [it for it in found if it.id == beginning]
     if len(exact or found) != 1:
         if not found:
-            raise CredentialNotFound
-        raise CredentialNotFound(
+            raise e.CredentialNotFound
+        raise e.CredentialNotFound(
             f"{len(found)} of {whose} tokens have ids that begin with {one_line(beginning)}."
         )
     return (exact or found)[0]
@@ -286,7 +286,7 @@ def open_page(
             raise typer.BadParameter("--for cannot be combined with --url or --as")
         operated = OperatedHub(config, data)
         if not operated.runs:
-            raise CommandFailed("No hub is running, so there is no page to open.")
+            raise e.CommandFailed("No hub is running, so there is no page to open.")
         answer = operated.ask("folkmoot/create_code_for", {"handle": whose, "operate": operate})
         link, expires_at, name = reachable(answer["url"]), answer["expires_at"], whose
     if as_json:

@@ -14,13 +14,7 @@ from msgspec import UNSET
 
 from folkmoot import __version__
 from folkmoot.client.limits import ANSWER_SECONDS, MAX_ANSWER
-from folkmoot.core.errors import (
-    ERRORS,
-    AnswerInvalid,
-    FolkmootError,
-    HubUnreachable,
-    MessageRefused,
-)
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import (
     ACCEPT_BOTH,
     CAPABILITIES_KEY,
@@ -124,15 +118,15 @@ class Http:
                 return response.status, None
             return response.status, self.read(response)
         except TimeoutError:
-            raise HubUnreachable(f"{self.url}: no answer within {seconds:g} seconds.") from None
+            raise e.HubUnreachable(f"{self.url}: no answer within {seconds:g} seconds.") from None
         except ssl.SSLError as error:
             reason = error.reason or "the connection is not secure"
-            raise HubUnreachable(f"{self.url}: {reason.lower().replace('_', ' ')}.") from None
+            raise e.HubUnreachable(f"{self.url}: {reason.lower().replace('_', ' ')}.") from None
         except (OSError, HTTPException) as error:
             words = getattr(error, "strerror", None)
             if words is None:
                 raise self.broke() from None
-            raise HubUnreachable(f"{self.url}: no hub answers there ({words.lower()}).") from None
+            raise e.HubUnreachable(f"{self.url}: no hub answers there ({words.lower()}).") from None
         finally:
             connection.close()
 
@@ -147,24 +141,24 @@ class Http:
                 return msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError):
             pass
-        raise AnswerInvalid(
+        raise e.AnswerInvalid(
             f"{self.url}: what answers there ({status}) is not a hub. Is the address right?"
         )
 
-    def refused(self, status: int, answer: Any) -> FolkmootError:  # noqa: ARG002 - for those who say it otherwise
+    def refused(self, status: int, answer: Any) -> e.FolkmootError:  # noqa: ARG002 - for those who say it otherwise
         """A refusal as an error that can be raised."""
         error = answer.get("error") if isinstance(answer, dict) else None
         if not isinstance(error, dict):
             return self.not_understood()
         return refusal({**error, "error": error.get("code")})
 
-    def not_understood(self) -> AnswerInvalid:
+    def not_understood(self) -> e.AnswerInvalid:
         """The error for an answer that cannot be decoded."""
-        return AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.")
+        return e.AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.")
 
-    def broke(self) -> HubUnreachable:
+    def broke(self) -> e.HubUnreachable:
         """That the connection ended too early."""
-        return HubUnreachable(f"{self.url}: the connection broke before the answer came.")
+        return e.HubUnreachable(f"{self.url}: the connection broke before the answer came.")
 
 
 def given(members: dict[str, Any], nulls: tuple[str, ...]) -> dict[str, Any]:
@@ -190,16 +184,16 @@ def written(query: dict[str, Any]) -> str:
 _TOLD: Final = frozenset(("error", "message"))
 
 
-def refusal(payload: dict[str, Any]) -> FolkmootError:
+def refusal(payload: dict[str, Any]) -> e.FolkmootError:
     """The error of an error answer, as the exception with its code."""
     words = payload.get("message")
     message = words if isinstance(words, str) else "The hub refused the message."
     data = {name: value for name, value in payload.items() if name not in _TOLD}
     code = payload.get("error")
-    known = ERRORS.get(code, MessageRefused) if isinstance(code, str) else MessageRefused
+    known = e.ERRORS.get(code, e.MessageRefused) if isinstance(code, str) else e.MessageRefused
     error = known.__new__(known)
     # Some leaves ask for more than the hub tells.
-    FolkmootError.__init__(error, message, **data)
+    e.FolkmootError.__init__(error, message, **data)
     return error
 
 

@@ -27,7 +27,7 @@ from picows import (
 )
 
 from folkmoot.client.limits import CLOSE_SECONDS, IDLE_SECONDS, MAX_MESSAGE, OPEN_SECONDS
-from folkmoot.core.errors import AnswerInvalid, FolkmootError, HubUnreachable
+from folkmoot.core import errors as e
 
 ABNORMAL: Final = 1006
 TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
@@ -129,7 +129,7 @@ class Link(WSListener):
         elif kind in (WSMsgType.TEXT, WSMsgType.CONTINUATION):
             self._receive_part(frame.get_payload_as_bytes(), whole=frame.fin)
         elif kind == WSMsgType.BINARY:
-            raise AnswerInvalid("The hub sent bytes where text belongs.")
+            raise e.AnswerInvalid("The hub sent bytes where text belongs.")
 
     def _receive_part(self, payload: bytes, *, whole: bool) -> None:
         if self._on_text is None:
@@ -139,7 +139,7 @@ class Link(WSListener):
             return
         parts = self._parts = (self._parts or bytearray()) + payload
         if len(parts) > MAX_MESSAGE:
-            raise AnswerInvalid("The hub sent a message that is larger than any may be.")
+            raise e.AnswerInvalid("The hub sent a message that is larger than any may be.")
         if whole:
             self._parts = None
             self._on_text(bytes(parts))
@@ -175,11 +175,11 @@ async def connect(
         raise _refused(where, error) from None
     except SSLCertVerificationError as error:
         dialled.hang_up()
-        raise HubUnreachable(f"{where}: {error.verify_message}.") from None
+        raise e.HubUnreachable(f"{where}: {error.verify_message}.") from None
     except (OSError, SSLError, TimeoutError, WSError) as error:
         dialled.hang_up()
         words = getattr(error, "strerror", None) or "it does not answer"
-        raise HubUnreachable(f"{where}: no hub can be reached there ({words}).") from None
+        raise e.HubUnreachable(f"{where}: no hub can be reached there ({words}).") from None
     except BaseException:
         dialled.hang_up()
         raise
@@ -187,16 +187,16 @@ async def connect(
     link = cast("Link | None", opened)
     if link is None:
         dialled.hang_up()
-        raise HubUnreachable(f"{where}: no hub can be reached there (it hung up).")
+        raise e.HubUnreachable(f"{where}: no hub can be reached there (it hung up).")
     return link
 
 
-def _refused(where: str, error: WSHandshakeError) -> FolkmootError:
+def _refused(where: str, error: WSHandshakeError) -> e.FolkmootError:
     response = getattr(error, "response", None)
     status = int(response.status) if response is not None else 0
     if not status or status in TRY_AGAIN:
-        return HubUnreachable(f"{where}: the hub takes no connections now.", status=status)
-    return AnswerInvalid(
+        return e.HubUnreachable(f"{where}: the hub takes no connections now.", status=status)
+    return e.AnswerInvalid(
         f"{where}: what answers there ({status}) is not the rooms of a hub.", status=status
     )
 

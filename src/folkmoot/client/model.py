@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core import chat
-from folkmoot.core.errors import AnswerInvalid, RequestFailed
+from folkmoot.core import errors as e
 
 CHAT_NOTICE: Final = f"mcp.notification.{chat.METHOD}"
 
@@ -304,7 +304,7 @@ def read(data: bytes) -> Heard:
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise AnswerInvalid("The hub sent something that is no message of a room.") from None
+        raise e.AnswerInvalid("The hub sent something that is no message of a room.") from None
 
 
 def stored(heard: Heard, data: bytes) -> Message:
@@ -328,11 +328,11 @@ def read_welcome(heard: Heard) -> Welcome:
     try:
         return msgspec.convert(heard.payload, Welcome)
     except msgspec.ValidationError:
-        raise AnswerInvalid("The hub's welcome cannot be understood.") from None
+        raise e.AnswerInvalid("The hub's welcome cannot be understood.") from None
 
 
-def failed(error: Any) -> RequestFailed:
+def failed(error: Any) -> e.RequestFailed:
     """The JSON-RPC error of an answer as one that can be raised."""
     told = error if isinstance(error, dict) else {}
     words = told.get("message")
-    return RequestFailed(str(words) if words else "The request failed.", error=told)
+    return e.RequestFailed(str(words) if words else "The request failed.", error=told)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.client.model import Message, Progress, failed
-from folkmoot.core.errors import AnswerLost, FolkmootError, RequestFailed
+from folkmoot.core import errors as e
 
 OnProgress: TypeAlias = Callable[[Progress], None]
 
@@ -63,7 +63,7 @@ class Questions:
         question = self._open.pop(id_, None)
         if question is None:
             return
-        if isinstance(answer, FolkmootError):
+        if isinstance(answer, e.FolkmootError):
             _raise(question.answer, answer)
         else:
             _answer(question.answer, answer)
@@ -85,11 +85,11 @@ class Questions:
 
     def hold(self) -> None:
         """The connection is gone, and with it the answers that are told to it alone."""
-        lost = AnswerLost("The connection was lost before the hub's answer came.")
+        lost = e.AnswerLost("The connection was lost before the hub's answer came.")
         for id_ in [id_ for id_, question in self._open.items() if question.private]:
             _raise(self._open.pop(id_).answer, lost)
 
-    def fail(self, error: FolkmootError, *, but: frozenset[str] = frozenset()) -> None:
+    def fail(self, error: e.FolkmootError, *, but: frozenset[str] = frozenset()) -> None:
         """No answer comes any more, save to those that were not yet sent."""
         for id_ in [id_ for id_ in self._open if id_ not in but]:
             _raise(self._open.pop(id_).answer, error)
@@ -123,7 +123,7 @@ class Outcome(Struct, frozen=True):
     """Who fulfilled, rejected or withdrew it; the gateway where it expired."""
     result: Any = None
     """What the fulfilment was answered with."""
-    error: RequestFailed | None = None
+    error: e.RequestFailed | None = None
     """Why the fulfilment failed, if it did."""
     reason: str | None = None
     """Why it was rejected."""
@@ -228,13 +228,13 @@ class MadeProposals:
         for id_ in message.correlation_id:
             self._end(id_, "expired", message.sender)
 
-    def fail(self, error: FolkmootError, *, but: frozenset[str] = frozenset()) -> None:
+    def fail(self, error: e.FolkmootError, *, but: frozenset[str] = frozenset()) -> None:
         """Nothing is heard of them any more, save of those that were not yet sent."""
         for id_ in [id_ for id_ in self._open if id_ not in but]:
             self.lose(id_, error)
         self._fulfilments.clear()
 
-    def lose(self, id_: str, error: FolkmootError) -> None:
+    def lose(self, id_: str, error: e.FolkmootError) -> None:
         """Nothing is heard of one of them any more."""
         proposal = self._open.pop(id_, None)
         if proposal is not None and not proposal.ended.done():

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from folkmoot.client.limits import MAX_INBOX, MAX_INBOX_BYTES, MAX_POSTED, MAX_SENT
 from folkmoot.client.model import Gap, Message, make_gap
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import AnswerLost, FolkmootError, MessageTooLarge
 from folkmoot.core.mcpx import PROTOCOL
 
 
@@ -29,7 +29,7 @@ class Inbox:
         self._bytes = 0
         self._ready = asyncio.Event()
         self._readers = 0
-        self._failure: FolkmootError | None = None
+        self._failure: e.FolkmootError | None = None
         self._ended = False
         self.unread = False
         """Whether nobody will ever take anything, so that nothing is kept."""
@@ -92,7 +92,7 @@ class Inbox:
         self._on_change()
         return message
 
-    def end(self, failure: FolkmootError | None = None) -> None:
+    def end(self, failure: e.FolkmootError | None = None) -> None:
         """Nothing more comes; what is here can still be taken."""
         self._failure = self._failure or failure
         self._ended = True
@@ -117,7 +117,7 @@ class Outbox:
         self._posted: dict[str, None] = {}
         self._space = asyncio.Semaphore(MAX_SENT)
         self._write: Callable[[bytes], None] | None = None
-        self._failure: FolkmootError | None = None
+        self._failure: e.FolkmootError | None = None
         self.sender = ""
         """Who this program is, for a message whose echo was missed."""
         self.on_send: Callable[[], None] = _nothing
@@ -175,7 +175,7 @@ class Outbox:
         if sent is not None and not sent.answer.done():
             sent.answer.set_result(message)
 
-    def refuse(self, id_: str, error: FolkmootError) -> bool:
+    def refuse(self, id_: str, error: e.FolkmootError) -> bool:
         """Settle a refused message; a refusal as duplicate counts as acknowledged."""
         sent = self._sent.get(id_)
         if sent is None:
@@ -192,22 +192,22 @@ class Outbox:
         if self._sent:
             largest = max(self._sent.values(), key=lambda sent: len(sent.data))
             size = len(largest.data)
-            self._fail(largest, MessageTooLarge(f"The message has {size:,} bytes: too many."))
+            self._fail(largest, e.MessageTooLarge(f"The message has {size:,} bytes: too many."))
 
     def missed(self, first_seq: int) -> None:
         """Give up what may have been stored where the hub's memory no longer reaches."""
         for sent in list(self._sent.values()):
             if sent.after + 1 < first_seq:
-                self._fail(sent, AnswerLost("It is unknown whether the message was stored."))
+                self._fail(sent, e.AnswerLost("It is unknown whether the message was stored."))
 
-    def fail(self, error: FolkmootError) -> None:
+    def fail(self, error: e.FolkmootError) -> None:
         """Nothing is sent any more."""
         self._failure = error
         self._write = None
         for sent in list(self._sent.values()):
             self._fail(sent, error)
 
-    def _fail(self, sent: SentMessage, error: FolkmootError) -> None:
+    def _fail(self, sent: SentMessage, error: e.FolkmootError) -> None:
         posted = sent.id in self._posted
         self._end(sent.id)
         if not sent.answer.done() and not posted:

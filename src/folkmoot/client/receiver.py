@@ -23,7 +23,7 @@ from folkmoot.client.model import (
 from folkmoot.client.pending import MadeProposals, Questions
 from folkmoot.client.queues import Outbox
 from folkmoot.client.service import ToolServer
-from folkmoot.core.errors import AnswerLost, FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
 
 RESUMED: Final = "system.participant.resumed"
@@ -98,7 +98,7 @@ class MessageReceiver:
 
     def _lose_answer(self, id_: str) -> None:
         """A message was stored and its echo was missed, so what came of it may be missed too."""
-        lost = AnswerLost("The answer may be among the messages that were missed.")
+        lost = e.AnswerLost("The answer may be among the messages that were missed.")
         self._questions.hear_private(id_, lost)
         self._proposals.lose(id_, lost)
 
@@ -110,7 +110,7 @@ class MessageReceiver:
         """Messages are gone for good, and with them perhaps what someone waits for."""
         if gap.reason != "epoch_changed":
             self._outbox.missed(first_seq)
-        lost = AnswerLost("The answer may be among the messages that were missed.")
+        lost = e.AnswerLost("The answer may be among the messages that were missed.")
         unsent = frozenset(self._outbox)
         self._questions.fail(lost, but=unsent)
         self._proposals.fail(lost, but=unsent)
@@ -127,7 +127,7 @@ class MessageReceiver:
         self._outbox.flow(write)
         self._service.flow()
 
-    def fail(self, error: FolkmootError) -> None:
+    def fail(self, error: e.FolkmootError) -> None:
         """Nothing more comes."""
         self._outbox.fail(error)
         self._questions.fail(error)

@@ -34,13 +34,7 @@ from folkmoot.client.service import Decide, ToolServer
 from folkmoot.client.session import Position, RoomPlace, Session
 from folkmoot.client.tools import Function, Tool, make_tool
 from folkmoot.client.verbs import Verbs
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    PolicyError,
-    RecipientUnknown,
-    RequestFailed,
-    RoomLeft,
-)
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_LIST
 
 F = TypeVar("F", bound=Function)
@@ -252,7 +246,7 @@ class Room(Verbs):
         for answer in found:
             if isinstance(answer, list):
                 tools += answer
-            elif not isinstance(answer, RequestFailed | RecipientUnknown | PolicyError):
+            elif not isinstance(answer, e.RequestFailed | e.RecipientUnknown | e.PolicyError):
                 raise answer
         return tools
 
@@ -284,7 +278,7 @@ class Room(Verbs):
         found = await self._rest.proposal(proposal) if isinstance(proposal, str) else proposal
         try:
             result = await self.fulfil(found, to=to, timeout=timeout)
-        except RequestFailed as error:
+        except e.RequestFailed as error:
             return Outcome("fulfilled", self.me.id, error=error)
         return Outcome("fulfilled", self.me.id, result=result)
 
@@ -325,7 +319,7 @@ class Room(Verbs):
         session, tasks, staying = self._session, self._tasks, self._staying
         if session is None or tasks is None or staying is None:
             return
-        session.leave(RoomLeft("The room was left."))
+        session.leave(e.RoomLeft("The room was left."))
         staying.cancel()
         # Given no error, the group raises none but its tasks' own: the author's stays as it is.
         await tasks.__aexit__(None, None, None)
@@ -348,7 +342,7 @@ class Room(Verbs):
 
     def _entered(self) -> Session:
         if self._session is None:
-            raise RoomLeft("The room was not entered yet.")
+            raise e.RoomLeft("The room was not entered yet.")
         return self._session
 
 
@@ -384,7 +378,7 @@ class Rest:
         told = await self._get(f"/proposals/{quote(id_, safe='')}", dict[str, Any])
         message = told.get("message")
         if message is None:
-            raise AnswerInvalid("The room no longer keeps what was proposed.")
+            raise e.AnswerInvalid("The room no longer keeps what was proposed.")
         return as_message(message)
 
     async def _get(self, path: str, answer: type[T], **query: Any) -> T:

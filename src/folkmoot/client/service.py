@@ -19,18 +19,7 @@ from uuid import uuid4
 from folkmoot.client.limits import MAX_CALLS
 from folkmoot.client.model import Message, OpenRequest, ServingNotice, ServingState, Waiting
 from folkmoot.client.tools import Context, SendProgress, Tool
-from folkmoot.core.errors import (
-    AnswerLost,
-    ArgumentInvalid,
-    FolkmootError,
-    NotServing,
-    ParticipantPaused,
-    RateLimited,
-    RequestBegun,
-    RequestNotOpen,
-    RoomLeft,
-)
-from folkmoot.core.errors.base import INVALID_PARAMS
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import PING, TOOLS_CALL, TOOLS_LIST
 
 logger = logging.getLogger("folkmoot.client")
@@ -141,7 +130,7 @@ class ToolServer:
         """Serve the requests that arrived while this program was away."""
         try:
             owed = await self._owed()
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning("open requests could not be fetched: %s", error.message)
             return
         for one, request in owed:
@@ -224,7 +213,7 @@ class ToolServer:
             self._running.pop(request.id, None)
             self._begun.pop(request.id, None)
         # The request may have been cancelled while its answer was made.
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             await self._respond(request, answer)
 
     async def _may_run(self, request: Message) -> bool:
@@ -236,27 +225,27 @@ class ToolServer:
             id_ = self._begun[request.id] = uuid4().hex
             try:
                 await self._begin(id_, request)
-            except NotServing:
+            except e.NotServing:
                 if self._serving:
                     # It is ours again since.
                     continue
                 self._waiting[request.id] = request
-            except ParticipantPaused:
+            except e.ParticipantPaused:
                 if self._resumes != resumes:
                     continue
                 self._waiting[request.id] = request
-            except RequestBegun:
+            except e.RequestBegun:
                 self._others[request.id] = request
-            except RateLimited as error:
+            except e.RateLimited as error:
                 await asyncio.sleep(error.data.get("retry_after", 1))
                 continue
-            except AnswerLost:
+            except e.AnswerLost:
                 # It may count as begun, and was not run.
                 self._running.pop(request.id, None)
                 self._interrupted(request)
-            except (RequestNotOpen, RoomLeft):
+            except (e.RequestNotOpen, e.RoomLeft):
                 pass
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 why = f"The call could not be begun: {error.message}"
                 self._post(request, _error(BUSY, why))
             else:
@@ -301,11 +290,11 @@ class ToolServer:
         params = request.payload.get("params", {})
         tool = self.tools.get(params.get("name"))
         if tool is None:
-            return _error(INVALID_PARAMS, f"There is no tool {params.get('name')} here.")
+            return _error(e.INVALID_PARAMS, f"There is no tool {params.get('name')} here.")
         try:
             called = await tool.call(params.get("arguments"), Context(request, self._tell))
-        except ArgumentInvalid as error:
-            return _error(INVALID_PARAMS, error.message)
+        except e.ArgumentInvalid as error:
+            return _error(e.INVALID_PARAMS, error.message)
         except Exception:
             # Everyone in the room would read what went wrong, so only our own log does.
             logger.exception("the tool %s failed", tool.name)

@@ -31,24 +31,15 @@ from folkmoot.client.model import (
 )
 from folkmoot.client.queues import Inbox
 from folkmoot.client.receiver import MessageReceiver
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from folkmoot.core.errors import (
-    AnswerInvalid,
-    AuthenticationRequired,
-    FolkmootError,
-    HubUnreachable,
-    QueryInvalid,
-    Replaced,
-    RoomForbidden,
-    RoomNotFound,
-)
 
-FINAL: Final[dict[int, Callable[[str], FolkmootError]]] = {
-    CloseCode.REPLACED: Replaced,
-    CloseCode.BAD_REQUEST: QueryInvalid,
-    CloseCode.NOT_AUTHENTICATED: AuthenticationRequired,
-    CloseCode.NOT_ALLOWED: RoomForbidden,
-    CloseCode.NO_SUCH_ROOM: RoomNotFound,
+FINAL: Final[dict[int, Callable[[str], e.FolkmootError]]] = {
+    CloseCode.REPLACED: e.Replaced,
+    CloseCode.BAD_REQUEST: e.QueryInvalid,
+    CloseCode.NOT_AUTHENTICATED: e.AuthenticationRequired,
+    CloseCode.NOT_ALLOWED: e.RoomForbidden,
+    CloseCode.NO_SUCH_ROOM: e.RoomNotFound,
 }
 """Ends after which coming back would change nothing, and what each is raised as."""
 
@@ -101,20 +92,20 @@ class Session:
         """Stay in the room until cancelled, or until there is no way back."""
         try:
             await self._stay()
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self.end(error)
         finally:
             if self._link is not None:
                 await self._link.close()
 
-    def end(self, error: FolkmootError) -> None:
+    def end(self, error: e.FolkmootError) -> None:
         """Be in the room no more; whoever waits for something of it is told why."""
         if not self.entered.done():
             self.entered.set_exception(error)
         self._receiver.fail(error)
         self.inbox.end(error)
 
-    def leave(self, error: FolkmootError) -> None:
+    def leave(self, error: e.FolkmootError) -> None:
         """Be in the room no more by our own will: iteration ends without an error."""
         self._receiver.fail(error)
         self.inbox.end()
@@ -126,10 +117,10 @@ class Session:
         attempt, lost_at = 0, clock()
         while True:
             began = clock()
-            problem = HubUnreachable("The hub closes every connection at once.")
+            problem = e.HubUnreachable("The hub closes every connection at once.")
             try:
                 ended = await self._connection()
-            except HubUnreachable as error:
+            except e.HubUnreachable as error:
                 problem = error
             else:
                 if isinstance(ended, Again):
@@ -269,7 +260,7 @@ class Session:
     def _on_stored(self, heard: Heard, seq: int, data: bytes) -> None:
         position = self.position
         if not self._welcomed:
-            raise AnswerInvalid("The hub's first message was not a welcome.")
+            raise e.AnswerInvalid("The hub's first message was not a welcome.")
         if position.is_known(seq):
             return
         was_live = position.is_live

@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.client.limits import MAX_TOOL_NAME
 from folkmoot.client.model import Message, ToolResult
-from folkmoot.core.errors import ArgumentInvalid, FolkmootError, ToolFailed
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import check_context
 
 Function: TypeAlias = Callable[..., Any]
@@ -95,7 +95,7 @@ class Tool(Struct, frozen=True):
             else:
                 answer = await asyncio.to_thread(self.function, **given)
             return result(answer)
-        except ToolFailed as error:
+        except e.ToolFailed as error:
             return {"content": [_text(error.message)], "isError": True}
 
     def _read(self, arguments: Any) -> dict[str, Any]:
@@ -106,18 +106,18 @@ class Tool(Struct, frozen=True):
         values = ((name, getattr(read, name)) for name in self.arguments.__struct_fields__)
         return {name: value for name, value in values if value is not UNSET}
 
-    def _misfit(self, error: str) -> ArgumentInvalid:
+    def _misfit(self, error: str) -> e.ArgumentInvalid:
         """What is wrong with arguments, in words."""
         what, _, where = error.partition(" - at `$.")
         field, match = where.rstrip("`"), FIELD.fullmatch(what)
         if match is None or field:
-            return ArgumentInvalid(f"{field}: {what}." if field else f"{what}.", field=field)
+            return e.ArgumentInvalid(f"{field}: {what}." if field else f"{what}.", field=field)
         how, field = match.groups()
         if how == "missing required":
-            return ArgumentInvalid(f"The argument {field} is missing.", field=field)
+            return e.ArgumentInvalid(f"The argument {field} is missing.", field=field)
         takes = ", ".join(self.arguments.__struct_fields__) or "no arguments"
         wrong = f"{self.name} has no argument {field}; it takes {takes}."
-        return ArgumentInvalid(wrong, field=field)
+        return e.ArgumentInvalid(wrong, field=field)
 
 
 def make_tool(
@@ -132,7 +132,7 @@ def make_tool(
     called = getattr(function, "__name__", "tool") if name is None else name
     try:
         check_context(called)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         raise ValueError(f"{called!r} cannot be the name of a tool: {error}") from None
     if len(called) > MAX_TOOL_NAME:
         raise ValueError(f"The name of a tool has at most {MAX_TOOL_NAME} characters.")

@@ -13,7 +13,7 @@ import msgspec
 from folkmoot.client.model import Invitation, Message, ToolResult, failed
 from folkmoot.client.pending import MadeProposals, OnProgress, Proposal, Questions
 from folkmoot.client.queues import Outbox
-from folkmoot.core.errors import AnswerInvalid, FolkmootError, RequestTimedOut, ToolFailed
+from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import JSONRPC
@@ -100,13 +100,13 @@ class Verbs:
                 await self._send(id_, kind, payload, to, correlation_id)
                 result = await answer
             answered = True
-        except FolkmootError:
+        except e.FolkmootError:
             answered = True
             raise
         except TimeoutError:
             if not limit.expired():
                 raise
-            late = RequestTimedOut(f"{to} did not answer in time.")
+            late = e.RequestTimedOut(f"{to} did not answer in time.")
             raise failed(late.as_jsonrpc()) from None
         else:
             return result
@@ -242,7 +242,7 @@ class Verbs:
             await self._send(id_, "room.invite", _given(payload))
             return msgspec.convert(await answer, Invitation)
         except msgspec.ValidationError:
-            raise AnswerInvalid("The hub's invitation cannot be understood.") from None
+            raise e.AnswerInvalid("The hub's invitation cannot be understood.") from None
         finally:
             self._questions.close(id_)
 
@@ -275,7 +275,7 @@ class Verbs:
         method = PROGRESS
         payload = {"jsonrpc": JSONRPC, "method": method, "params": params}
         # Whoever asked may have cancelled by now, which the tool will notice soon enough.
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             await self.send(
                 f"mcp.notification.{method}",
                 payload,
@@ -344,5 +344,5 @@ def read_result(answer: Any) -> ToolResult:
         tuple(part for part in parts if isinstance(part, dict)), told.get("structuredContent")
     )
     if told.get("isError"):
-        raise ToolFailed(result.text or "The tool failed.", content=result.content)
+        raise e.ToolFailed(result.text or "The tool failed.", content=result.content)
     return result

@@ -29,7 +29,7 @@ from folkmoot.cluster.messages import (
     encode,
 )
 from folkmoot.cluster.owner import Owner, SessionKey
-from folkmoot.core.errors import EventTooLarge
+from folkmoot.core import errors as e
 from folkmoot.core.ports import NodeBus
 
 logger = logging.getLogger("folkmoot.cluster")
@@ -211,7 +211,7 @@ class NodeTraffic:
             # What does not leave is sent again, or given up, by its machine.
             try:
                 self._bus.send(effect.node, encode(effect.packet))
-            except EventTooLarge:
+            except e.EventTooLarge:
                 logger.warning("a packet to a node is too large", extra={"node": effect.node})
                 self._too_large(effect.node, effect.packet)
 

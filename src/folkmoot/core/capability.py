@@ -14,14 +14,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from folkmoot.core import chat
+from folkmoot.core import errors as e
 from folkmoot.core.constraint import Constraint
-from folkmoot.core.errors import (
-    CapabilityReserved,
-    ConstraintSyntax,
-    KindError,
-    PatternSyntax,
-    TooManyCapabilities,
-)
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.kinds import Kind, check_context
 from folkmoot.core.limits import (
@@ -109,11 +103,11 @@ def capability(source: Source | Capability) -> Capability:
     if isinstance(source, str):
         return _compile(source, source)
     if type(source) is not dict or not {"kind"} <= source.keys() <= _MEMBERS:
-        raise ConstraintSyntax(
+        raise e.ConstraintSyntax(
             'A capability is a pattern or {"kind": pattern, "payload": {…}, "to": participant}.'
         )
     if not isinstance(source["kind"], str):
-        raise PatternSyntax('"kind" must be a pattern.')
+        raise e.PatternSyntax('"kind" must be a pattern.')
     constraint = Constraint(source["payload"]) if "payload" in source else None
     target = Target(source["to"]) if "to" in source else None
     return _compile(source["kind"], source, constraint, target)
@@ -135,11 +129,13 @@ def _compile(
     fault = _fault(pattern)
     if fault:
         shown = text if len(text) <= 80 else text[:80] + "…"
-        raise PatternSyntax(f"{shown!r} is not a valid capability pattern: {fault}", pattern=shown)
+        raise e.PatternSyntax(
+            f"{shown!r} is not a valid capability pattern: {fault}", pattern=shown
+        )
     base, colon, context = pattern.partition(":")
     protocol, operation, method = (*base.split(".", 2), "*", "*")[:3]
     if protocol == "system" and not denies:
-        raise CapabilityReserved("system.* belongs to the gateway; nobody else can hold it.")
+        raise e.CapabilityReserved("system.* belongs to the gateway; nobody else can hold it.")
     return Capability(
         source,
         denies,
@@ -171,7 +167,7 @@ def _fault(pattern: str) -> str | None:
         return "only a pattern with a method can have a context."
     try:
         check_context(context)
-    except KindError as error:
+    except e.KindError as error:
         return str(error)
     return None
 
@@ -199,7 +195,7 @@ class Rights:
             constrained += held.constraint.size if held.constraint else 0
             constrained += held.target.size if held.target else 0
             if len(compiled) > MAX_CAPABILITIES or constrained > MAX_CONSTRAINED:
-                raise TooManyCapabilities(
+                raise e.TooManyCapabilities(
                     f"At most {MAX_CAPABILITIES:,} capabilities can be held, with at most "
                     f"{MAX_CONSTRAINED} values in their payload constraints and targets."
                 )

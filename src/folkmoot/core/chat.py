@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from folkmoot.core.errors import PayloadInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import Kind, parse
 
 Body: TypeAlias = dict[str, Any]
@@ -38,12 +38,12 @@ def check_body(body: Any) -> str | None:
     """Refuse a body without text or with a format that is none; what it says of its format."""
     text = body.get("text") if type(body) is dict else None
     if type(text) is not str:
-        raise PayloadInvalid("A chat message needs a text that is a string.")
+        raise e.PayloadInvalid("A chat message needs a text that is a string.")
     if not text or text.isspace():
-        raise PayloadInvalid("The text of a chat message must not be empty.")
+        raise e.PayloadInvalid("The text of a chat message must not be empty.")
     said = body.get("format")
     if said is not None and (type(said) is not str or said not in FORMATS):
-        raise PayloadInvalid('The format of a chat message is "plain" or "markdown".')
+        raise e.PayloadInvalid('The format of a chat message is "plain" or "markdown".')
     return said
 
 

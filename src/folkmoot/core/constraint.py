@@ -19,7 +19,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final, TypeAlias
 
-from folkmoot.core.errors import ConstraintSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.glob import glob
 from folkmoot.core.limits import (
     MAX_CONSTRAINT_DEPTH,
@@ -56,7 +56,7 @@ class Constraint:
 
     def __init__(self, source: Any) -> None:
         if type(source) is not dict:
-            raise ConstraintSyntax("A payload constraint must be an object.")
+            raise e.ConstraintSyntax("A payload constraint must be an object.")
         self.size = _measure(source)
         self.source: dict[str, Any] = deepcopy(source)
         self._matches = _compile(self.source)
@@ -78,14 +78,14 @@ def _measure(source: dict[str, Any]) -> int:
         depth += 1
         values += len(level)
         if depth > MAX_CONSTRAINT_DEPTH or values > MAX_CONSTRAINT_VALUES:
-            raise ConstraintSyntax(
+            raise e.ConstraintSyntax(
                 f"A payload constraint has at most {MAX_CONSTRAINT_VALUES} values, "
                 f"nested at most {MAX_CONSTRAINT_DEPTH} deep."
             )
         strings = [value for value in level if type(value) is str]
         strings += [name for value in level if type(value) is dict for name in value]
         if any(len(text) > MAX_CONSTRAINT_STRING for text in strings):
-            raise ConstraintSyntax(
+            raise e.ConstraintSyntax(
                 f"A string in a payload constraint has at most {MAX_CONSTRAINT_STRING} characters."
             )
         level = [

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from folkmoot.core.errors import InvalidResponse
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, Response, same_id
 from folkmoot.core.policy import Principal
 from folkmoot.core.session import ANONYMOUS, Era, SessionContext
@@ -133,7 +133,7 @@ class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
         """
         request = self.message
         if not isinstance(request, Request) or not same_id(request.id, response.id):
-            raise InvalidResponse("The response does not carry the id of this request.")
+            raise e.InvalidResponse("The response does not carry the id of this request.")
         c = self.context
         direction, carried = c.direction.reverse(), transport or c.transport
         context = MessageContext(

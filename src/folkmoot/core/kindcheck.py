@@ -10,26 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from folkmoot.core import chat
-from folkmoot.core.errors import (
-    ContextMismatch,
-    ContextNotAllowed,
-    CorrelationForbidden,
-    CorrelationRequired,
-    FormatMismatch,
-    KindError,
-    KindSyntax,
-    MethodMismatch,
-    PayloadIdForbidden,
-    PayloadIdInvalid,
-    PayloadInvalid,
-    PayloadMissing,
-    ReasonRequired,
-    RecipientRequired,
-    ReservedKind,
-    ResultXorError,
-    UnknownOperation,
-    WrongOperation,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import (
     KNOWN_KINDS,
     OPEN_PROTOCOLS,
@@ -63,9 +44,9 @@ def check(
     rule = _RULES.get(kind.root)
     if rule is None:
         if is_reserved(kind):
-            raise ReservedKind(f"{kind.base} belongs to the gateway.", attempted_kind=str(kind))
+            raise e.ReservedKind(f"{kind.base} belongs to the gateway.", attempted_kind=str(kind))
         if kind.protocol in _INTERPRETED:
-            raise UnknownOperation(
+            raise e.UnknownOperation(
                 f"The protocol {kind.protocol} has no operation {kind.operation}.",
                 attempted_kind=str(kind),
             )
@@ -73,7 +54,7 @@ def check(
     if type(payload) is not dict:
         if payload is None and rule in _WITHOUT_PAYLOAD:
             return rule(kind, {}, to, correlation_id)
-        raise PayloadMissing(f"A message of kind {kind.base} needs an object as its payload.")
+        raise e.PayloadMissing(f"A message of kind {kind.base} needs an object as its payload.")
     return rule(kind, payload, to, correlation_id)
 
 
@@ -85,24 +66,24 @@ def effective(kind: Kind, payload: Payload) -> Kind:
     context_of = CONTEXTS.get(kind.method or "")
     if context_of is None:
         if kind.context is not None:
-            raise ContextNotAllowed(f"The method {kind.method} takes no context.")
+            raise e.ContextNotAllowed(f"The method {kind.method} takes no context.")
         return kind
     context = context_of(payload.get("params"))
     if context == kind.context:
         return kind
     if kind.context is not None:
-        raise ContextMismatch(
+        raise e.ContextMismatch(
             "The kind and the payload name different tools, prompts or resources.",
             attempted_kind=str(kind),
         )
     try:
         return parse(f"{kind.base}:{context}")
-    except KindError as error:
+    except e.KindError as error:
         raise _unnameable(error) from None
 
 
-def _unnameable(error: KindError) -> PayloadInvalid:
-    return PayloadInvalid(f"What the payload names cannot be part of a kind: {error}")
+def _unnameable(error: e.KindError) -> e.PayloadInvalid:
+    return e.PayloadInvalid(f"What the payload names cannot be part of a kind: {error}")
 
 
 def kind_of(message: ProtocolMessage) -> Kind | None:
@@ -114,33 +95,33 @@ def kind_of(message: ProtocolMessage) -> Kind | None:
         context = context_of(message.params)
         try:
             return parse(f"mcp.request.{method}:{context}")
-        except KindError as error:
+        except e.KindError as error:
             raise _unnameable(error) from None
     operation = "request" if type(message) is Request else "notification"
     kind = parse(f"mcp.{operation}.{method}")
     if kind.context is not None:
-        raise KindSyntax("A method has no colon.")
+        raise e.KindSyntax("A method has no colon.")
     _check_operation(operation, method)
     return kind
 
 
 def _request(kind: Kind, payload: Payload, to: Sequence[str], _about: Sequence[str]) -> Kind:
     if payload.get("jsonrpc") != JSONRPC:
-        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+        raise e.PayloadInvalid('"payload.jsonrpc" must be "2.0".')
     if not is_message_id(payload.get("id")):
-        raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
+        raise e.PayloadIdInvalid('"payload.id" must be a string or an integer.')
     if len(to) != 1:
-        raise RecipientRequired("A request must name exactly one recipient in its 'to'.")
+        raise e.RecipientRequired("A request must name exactly one recipient in its 'to'.")
     return _call(kind, payload)
 
 
 def _notification(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
     if payload.get("jsonrpc") != JSONRPC:
-        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+        raise e.PayloadInvalid('"payload.jsonrpc" must be "2.0".')
     if "id" in payload:
-        raise PayloadIdForbidden("A notification has no id.")
+        raise e.PayloadIdForbidden("A notification has no id.")
     if kind.method in ABOUT_A_REQUEST and not about:
-        raise CorrelationRequired("It must name the request it is about in 'correlation_id'.")
+        raise e.CorrelationRequired("It must name the request it is about in 'correlation_id'.")
     checked = _call(kind, payload)
     if kind.method == chat.METHOD:
         chat.check_body(payload.get("params"))
@@ -149,13 +130,13 @@ def _notification(kind: Kind, payload: Payload, _to: Sequence[str], about: Seque
 
 def _proposal(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
     if payload.get("jsonrpc", JSONRPC) != JSONRPC:
-        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+        raise e.PayloadInvalid('"payload.jsonrpc" must be "2.0".')
     if "id" in payload and not is_message_id(payload["id"]):
-        raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
+        raise e.PayloadIdInvalid('"payload.id" must be a string or an integer.')
     if type(payload.get("reason", "")) is not str:
-        raise PayloadInvalid('"payload.reason" must be a string.')
+        raise e.PayloadInvalid('"payload.reason" must be a string.')
     if about:
-        raise CorrelationForbidden("A proposal must not have a 'correlation_id'.")
+        raise e.CorrelationForbidden("A proposal must not have a 'correlation_id'.")
     return _call(kind, payload)
 
 
@@ -163,20 +144,20 @@ def _call(kind: Kind, payload: Payload) -> Kind:
     """What every message that names a method has in common."""
     method: str = kind.method  # type: ignore[assignment]  # a kind of mcp has one
     if payload.get("method") != method:
-        raise MethodMismatch(
+        raise e.MethodMismatch(
             "The kind and the payload name different methods.", attempted_kind=str(kind)
         )
     _check_operation(kind.operation, method)
     if "result" in payload or "error" in payload:
-        raise PayloadInvalid("A call has no result and no error.")
+        raise e.PayloadInvalid("A call has no result and no error.")
     if type(payload.get("params", _NO_PARAMS)) is not dict:
-        raise PayloadInvalid('"payload.params" must be an object.')
+        raise e.PayloadInvalid('"payload.params" must be an object.')
     return effective(kind, payload)
 
 
 def _check_operation(operation: str, method: str) -> None:
     if (operation == "notification") is not method.startswith(NOTIFICATIONS):
-        raise WrongOperation(f"The method {method} is not valid for a {operation}.")
+        raise e.WrongOperation(f"The method {method} is not valid for a {operation}.")
 
 
 _NO_PARAMS: Final[Payload] = {}
@@ -184,13 +165,13 @@ _NO_PARAMS: Final[Payload] = {}
 
 def _response(kind: Kind, payload: Payload, to: Sequence[str], about: Sequence[str]) -> Kind:
     if payload.get("jsonrpc") != JSONRPC:
-        raise PayloadInvalid('"payload.jsonrpc" must be "2.0".')
+        raise e.PayloadInvalid('"payload.jsonrpc" must be "2.0".')
     if not is_message_id(payload.get("id")):
-        raise PayloadIdInvalid('"payload.id" must be a string or an integer.')
+        raise e.PayloadIdInvalid('"payload.id" must be a string or an integer.')
     if ("result" in payload) is ("error" in payload):
-        raise ResultXorError("A response has either a result or an error.")
+        raise e.ResultXorError("A response has either a result or an error.")
     if "method" in payload:
-        raise PayloadInvalid("A response has no method.")
+        raise e.PayloadInvalid("A response has no method.")
     if "error" in payload:
         error = payload["error"]
         if (
@@ -198,13 +179,15 @@ def _response(kind: Kind, payload: Payload, to: Sequence[str], about: Sequence[s
             or type(error.get("code")) is not int
             or type(error.get("message")) is not str
         ):
-            raise PayloadInvalid('"payload.error" needs an integer "code" and a string "message".')
+            raise e.PayloadInvalid(
+                '"payload.error" needs an integer "code" and a string "message".'
+            )
     if not about:
-        raise CorrelationRequired("A response must name its request in 'correlation_id'.")
+        raise e.CorrelationRequired("A response must name its request in 'correlation_id'.")
     if not to:
-        raise RecipientRequired("A response must name the requester in its 'to'.")
+        raise e.RecipientRequired("A response must name the requester in its 'to'.")
     if kind.context is not None and kind.method not in CONTEXTS:
-        raise ContextNotAllowed(f"The method {kind.method} takes no context.")
+        raise e.ContextNotAllowed(f"The method {kind.method} takes no context.")
     return kind
 
 
@@ -219,17 +202,17 @@ def _withdraw(kind: Kind, _payload: Payload, _to: Sequence[str], about: Sequence
 def _reject(kind: Kind, payload: Payload, _to: Sequence[str], about: Sequence[str]) -> Kind:
     reason = payload.get("reason")
     if type(reason) is not str or not reason.strip():
-        raise ReasonRequired("A rejection must say why, in 'payload.reason'.")
+        raise e.ReasonRequired("A rejection must say why, in 'payload.reason'.")
     return _about_one(kind, "proposal", about)
 
 
 def _about_one(kind: Kind, what: str, about: Sequence[str]) -> Kind:
     if kind.method != what:
-        raise UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes a {what}.")
+        raise e.UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes a {what}.")
     if kind.context is not None:
-        raise ContextNotAllowed(f"{kind.base} takes no context.")
+        raise e.ContextNotAllowed(f"{kind.base} takes no context.")
     if len(about) != 1:
-        raise CorrelationRequired(f"Exactly one {what} must be named in 'correlation_id'.")
+        raise e.CorrelationRequired(f"Exactly one {what} must be named in 'correlation_id'.")
     return kind
 
 
@@ -238,13 +221,13 @@ def _chat(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[str
         raise _disguised(kind)
     said = chat.check_body(payload)
     if kind.context is not None:
-        raise ContextNotAllowed("A chat message takes no context.")
+        raise e.ContextNotAllowed("A chat message takes no context.")
     if kind.method is None:
         return kind if said is None else chat.SHORT[said]
     if kind.method not in chat.FORMATS:
-        raise UnknownOperation(f"There is no chat format {kind.method}.")
+        raise e.UnknownOperation(f"There is no chat format {kind.method}.")
     if said is not None and chat.FORMATS[said] != chat.FORMATS[kind.method]:
-        raise FormatMismatch("The kind and the payload name different formats.")
+        raise e.FormatMismatch("The kind and the payload name different formats.")
     return kind
 
 
@@ -253,38 +236,38 @@ def _carry(kind: Kind, payload: Payload, _to: Sequence[str], _about: Sequence[st
     if "jsonrpc" in payload:
         raise _disguised(kind)
     if kind.method is not None:
-        raise UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes no method.")
+        raise e.UnknownOperation(f"{kind} is not a known kind; {kind.operation} takes no method.")
     return kind
 
 
 def _mark(kind: Kind, payload: Payload, to: Sequence[str], about: Sequence[str]) -> Kind:
     if len(about) != 1:
-        raise CorrelationRequired("Exactly one chat message must be named in 'correlation_id'.")
+        raise e.CorrelationRequired("Exactly one chat message must be named in 'correlation_id'.")
     return _carry(kind, payload, to, about)
 
 
-def _disguised(kind: Kind) -> PayloadInvalid:
-    return PayloadInvalid(f"An MCP message cannot travel as {kind.base}.")
+def _disguised(kind: Kind) -> e.PayloadInvalid:
+    return e.PayloadInvalid(f"An MCP message cannot travel as {kind.base}.")
 
 
 def _named(params: Any) -> str:
     name = params.get("name") if type(params) is dict else None
     if type(name) is not str:
-        raise PayloadInvalid('"params.name" must be a string.')
+        raise e.PayloadInvalid('"params.name" must be a string.')
     return name
 
 
 def _located(params: Any) -> str:
     uri = params.get("uri") if type(params) is dict else None
     if type(uri) is not str:
-        raise PayloadInvalid('"params.uri" must be a string.')
+        raise e.PayloadInvalid('"params.uri" must be a string.')
     return uri
 
 
 def _referenced(params: Any) -> str:
     ref = params.get("ref") if type(params) is dict else None
     if type(ref) is not dict or ("name" in ref) is ("uri" in ref):
-        raise PayloadInvalid('"params.ref" must be an object with either a name or a uri.')
+        raise e.PayloadInvalid('"params.ref" must be an object with either a name or a uri.')
     return _named(ref) if "name" in ref else _located(ref)
 
 

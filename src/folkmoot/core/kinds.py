@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from folkmoot.core.errors import KindNeedsMethod, KindSyntax, KindTooLong
+from folkmoot.core import errors as e
 from folkmoot.core.limits import MAX_CONTEXT_BYTES, MAX_KIND_BYTES, MAX_KIND_NAME, MAX_METHOD
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -42,13 +42,13 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
 def parse(text: str) -> Kind:
     """Read a kind; whatever is wrong with it is a `KindError`."""
     if len(text) > MAX_KIND_BYTES:
-        raise KindTooLong(f"A kind has at most {MAX_KIND_BYTES:,} bytes.")
+        raise e.KindTooLong(f"A kind has at most {MAX_KIND_BYTES:,} bytes.")
     base, colon, context = text.partition(":")
     kind = _parse_base(base)
     if not colon:
         return kind
     if kind.method is None:
-        raise KindSyntax("Only a kind with a method can have a context.")
+        raise e.KindSyntax("Only a kind with a method can have a context.")
     check_context(context)
     return Kind(kind.protocol, kind.operation, kind.method, context, kind.root, base, text)
 
@@ -60,7 +60,7 @@ def make(
     base = f"{protocol}.{operation}" if method is None else f"{protocol}.{operation}.{method}"
     kind = parse(base if context is None else f"{base}:{context}")
     if (kind.protocol, kind.operation, kind.method) != (protocol, operation, method):
-        raise KindSyntax("A part of a kind holds a separator that belongs between parts.")
+        raise e.KindSyntax("A part of a kind holds a separator that belongs between parts.")
     return kind
 
 
@@ -70,34 +70,34 @@ def check_context(context: str) -> None:
         if 0 < len(context) <= MAX_CONTEXT_BYTES:
             return
     elif CONTROL.search(context):
-        raise KindSyntax("A context has no control characters.")
+        raise e.KindSyntax("A context has no control characters.")
     if not context:
-        raise KindSyntax("A context must not be empty.")
+        raise e.KindSyntax("A context must not be empty.")
     if len(context.encode()) > MAX_CONTEXT_BYTES:
-        raise KindTooLong(f"A context has at most {MAX_CONTEXT_BYTES:,} bytes.")
+        raise e.KindTooLong(f"A context has at most {MAX_CONTEXT_BYTES:,} bytes.")
 
 
 def _parse_base(base: str) -> Kind:
     protocol, *rest = base.split(".", 2)
     if not rest:
-        raise KindSyntax("A kind needs a protocol and an operation: protocol.operation.")
+        raise e.KindSyntax("A kind needs a protocol and an operation: protocol.operation.")
     operation = rest[0]
     for name in (protocol, operation):
         if not _NAME.fullmatch(name):
-            raise KindSyntax(
+            raise e.KindSyntax(
                 "Protocol and operation are lower-case letters, digits and hyphens, "
                 "and begin with a letter."
             )
         if len(name) > MAX_KIND_NAME:
-            raise KindTooLong(f"Protocol and operation have at most {MAX_KIND_NAME} characters.")
+            raise e.KindTooLong(f"Protocol and operation have at most {MAX_KIND_NAME} characters.")
     method = rest[1] if len(rest) > 1 else None
     if method is not None:
         if not _METHOD.fullmatch(method):
-            raise KindSyntax("A method is printable ASCII without spaces, and not empty.")
+            raise e.KindSyntax("A method is printable ASCII without spaces, and not empty.")
         if len(method) > MAX_METHOD:
-            raise KindTooLong(f"A method has at most {MAX_METHOD} characters.")
+            raise e.KindTooLong(f"A method has at most {MAX_METHOD} characters.")
     elif protocol == "mcp":
-        raise KindNeedsMethod("A kind of the protocol mcp needs a method: mcp.operation.method.")
+        raise e.KindNeedsMethod("A kind of the protocol mcp needs a method: mcp.operation.method.")
     return Kind(protocol, operation, method, None, f"{protocol}.{operation}", base, base)
 
 

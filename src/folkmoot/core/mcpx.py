@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import InvalidEnvelope, UnsupportedProtocol
 from folkmoot.core.kinds import Kind, migrate, parse
 from folkmoot.core.strict import (
     DEFAULT_LIMITS,
@@ -124,11 +124,11 @@ def _decode_any(
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         member = where.rstrip("`")
-        raise InvalidEnvelope(f"{member or 'The message'}: {what}.", member=member) from None
+        raise e.InvalidEnvelope(f"{member or 'The message'}: {what}.", member=member) from None
     if sent.protocol != PROTOCOL:
-        raise UnsupportedProtocol(f'"protocol" must be "{PROTOCOL}".')
+        raise e.UnsupportedProtocol(f'"protocol" must be "{PROTOCOL}".')
     if sent.id is not None and not sent.id.isprintable():
-        raise InvalidEnvelope("id: Expected printable characters.", member="id")
+        raise e.InvalidEnvelope("id: Expected printable characters.", member="id")
     kind, to, about = parse(spell(sent.kind)), sent.to or (), sent.correlation_id or ()
     if isinstance(about, str):
         about = (about,)

@@ -11,15 +11,8 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import (
-    InvalidId,
-    InvalidMethod,
-    InvalidParams,
-    InvalidResponse,
-    InvalidVersion,
-    Unclassifiable,
-)
 from folkmoot.core.limits import MAX_ID_DISTANCE
 from folkmoot.core.strict import DEFAULT_LIMITS, Limits, same
 
@@ -107,14 +100,14 @@ def decode_message(raw: bytes, limits: Limits = DEFAULT_LIMITS) -> ProtocolMessa
 def message_from(value: dict[str, Any], raw: bytes | None = None) -> ProtocolMessage:
     """Classify a decoded object by the presence of `id`, `method`, `result` and `error`."""
     if value.get("jsonrpc") != JSONRPC:
-        raise InvalidVersion('"jsonrpc" must be "2.0".')
+        raise e.InvalidVersion('"jsonrpc" must be "2.0".')
     if "method" in value:
         if "result" in value or "error" in value:
-            raise Unclassifiable("A message has either a method or a result or error, not both.")
+            raise e.Unclassifiable("A message has either a method or a result or error, not both.")
         return _call_from(value, raw)
     if "result" in value or "error" in value:
         return _response_from(value, raw)
-    raise Unclassifiable("A message needs a method, a result or an error.")
+    raise e.Unclassifiable("A message needs a method, a result or an error.")
 
 
 def encode_message(message: ProtocolMessage) -> bytes:
@@ -132,7 +125,7 @@ def members(message: ProtocolMessage) -> dict[str, Any]:
     value: dict[str, Any]
     if type(message) is Response:
         if (message.result is UNSET) is (message.error is UNSET):
-            raise InvalidResponse("A response has either a result or an error.")
+            raise e.InvalidResponse("A response has either a result or an error.")
         value = {"jsonrpc": JSONRPC, "id": message.id}
         if isinstance(message.error, ErrorObject):
             value["error"] = _error_members(message.error)
@@ -164,17 +157,17 @@ def same_id(a: MessageId | None, b: MessageId | None) -> bool:
 def _call_from(value: dict[str, Any], raw: bytes | None) -> Request | Notification:
     method = value["method"]
     if type(method) is not str or not method:
-        raise InvalidMethod('"method" must be a non-empty string.')
+        raise e.InvalidMethod('"method" must be a non-empty string.')
     params = value.get("params", UNSET)
     if type(params) not in _PARAMS:
-        raise InvalidParams('"params" must be an object or an array.')
+        raise e.InvalidParams('"params" must be an object or an array.')
     known = 2 + (params is not UNSET)
     if "id" not in value:
         extra = None if len(value) == known else _others(value, _CALL_MEMBERS)
         return Notification(method=method, params=params, extra=extra, raw=raw)
     identity = value["id"]
     if not is_message_id(identity):
-        raise InvalidId('"id" must be a string or an integer of at most 64 bits.')
+        raise e.InvalidId('"id" must be a string or an integer of at most 64 bits.')
     extra = None if len(value) == known + 1 else _others(value, _CALL_MEMBERS)
     return Request(id=identity, method=method, params=params, extra=extra, raw=raw)
 
@@ -183,13 +176,13 @@ def _response_from(value: dict[str, Any], raw: bytes | None) -> Response:
     result = value.get("result", UNSET)
     failed = "error" in value
     if failed and result is not UNSET:
-        raise InvalidResponse("A response has either a result or an error, not both.")
+        raise e.InvalidResponse("A response has either a result or an error, not both.")
     identity = value.get("id")
     if identity is None:
         if not failed:
-            raise InvalidResponse("A result must carry the id of its request.")
+            raise e.InvalidResponse("A result must carry the id of its request.")
     elif not is_message_id(identity):
-        raise InvalidId('"id" must be a string or an integer of at most 64 bits.')
+        raise e.InvalidId('"id" must be a string or an integer of at most 64 bits.')
     error = _error_from(value["error"]) if failed else UNSET
     known = 2 + ("id" in value)
     extra = None if len(value) == known else _others(value, _RESPONSE_MEMBERS)
@@ -198,10 +191,10 @@ def _response_from(value: dict[str, Any], raw: bytes | None) -> Response:
 
 def _error_from(value: Any) -> ErrorObject:
     if type(value) is not dict:
-        raise InvalidResponse('"error" must be an object.')
+        raise e.InvalidResponse('"error" must be an object.')
     code, message = value.get("code"), value.get("message")
     if type(code) is not int or type(message) is not str:
-        raise InvalidResponse('"error" must have an integer "code" and a string "message".')
+        raise e.InvalidResponse('"error" must have an integer "code" and a string "message".')
     extra = _others(value, _ERROR_MEMBERS) or None
     return ErrorObject(code, message, value.get("data", UNSET), extra)
 

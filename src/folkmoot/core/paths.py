@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from folkmoot.core.errors import ConstraintSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.limits import MAX_PATH, MAX_PATH_ESCAPES
 
 ABSOLUTE: Final = "/"
@@ -62,7 +62,7 @@ class Folder:
         if text and _NOT_IN_FOLDER.search(text) is None and _CONTROL.search(text) is None:
             place = _place(text)
         if place is None:
-            raise ConstraintSyntax(
+            raise e.ConstraintSyntax(
                 '"under" takes the path or URI of one folder, such as "notes/", without '
                 r'"..", "*", "%", "?", "#" and "\", and not from "~".'
             )

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import CapabilityDenied, PolicyError, ProposalRequired, ScopeMissing
 from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.limits import MAX_CAPABILITIES_TOLD
@@ -60,7 +60,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
     decision: Decision
     kind: Kind | None = None
-    error: PolicyError | None = None
+    error: e.PolicyError | None = None
 
 
 # To look a member of an enumeration up costs more than the decision itself.
@@ -113,16 +113,16 @@ def judge(
             return Verdict(Decision.ALLOW, kind)
         if kind.operation == "request" and rights.allows(_proposed(kind), payload, to):
             sentence = f"You have no permission for {kind}, but you can propose it."
-            error: PolicyError = ProposalRequired(sentence, **_details(rights, kind))
+            error: e.PolicyError = e.ProposalRequired(sentence, **_details(rights, kind))
             return Verdict(Decision.PROPOSE, kind, error)
     denied = rights.denies(kind, payload, to)
     sentence = f"{kind} is denied to you." if denied else f"You have no permission for {kind}."
-    return Verdict(Decision.DENY, kind, CapabilityDenied(sentence, **_details(rights, kind)))
+    return Verdict(Decision.DENY, kind, e.CapabilityDenied(sentence, **_details(rights, kind)))
 
 
-def out_of_scope(principal: Principal, kind: Kind, missing: str) -> ScopeMissing:
+def out_of_scope(principal: Principal, kind: Kind, missing: str) -> e.ScopeMissing:
     """The refusal of what the scope of someone's credential has not."""
-    return ScopeMissing(
+    return e.ScopeMissing(
         f"Your token lacks the scope {missing}.",
         attempted_kind=str(kind),
         scope_needed=missing,

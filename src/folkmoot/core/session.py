@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from folkmoot.core.errors import SessionTransition
+from folkmoot.core import errors as e
 
 
 class Era(Enum):
@@ -119,7 +119,7 @@ class SessionContext(msgspec.Struct, frozen=True, gc=False):
     def with_state(self, state: SessionState) -> SessionContext:
         """The same session, one step on; a step the table does not know is refused."""
         if not self.state.may_become(state):
-            raise SessionTransition(
+            raise e.SessionTransition(
                 f"A session that is {self.state.value} cannot be {state.value}."
             )
         return msgspec.structs.replace(self, state=state)

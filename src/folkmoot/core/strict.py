@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.amount import LONG, is_too_much
-from folkmoot.core.errors import (
-    BatchRefused,
-    DuplicateKey,
-    InvalidJson,
-    InvalidUtf8,
-    LoneSurrogate,
-    MessageTooLarge,
-    NestingTooDeep,
-    NotAnObject,
-    NumberOutOfRange,
-)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -93,7 +83,7 @@ def check_amount(raw: bytes, limits: Limits) -> None:
     # A shorter message can have neither.
     looked_at = limits.values and (len(raw) >= LONG or len(raw) > 2 * limits.values)
     if looked_at and is_too_much(raw, limits.values):
-        raise MessageTooLarge(
+        raise e.MessageTooLarge(
             f"The message has more than {limits.values:,} values, or a number with hundreds "
             "of digits.",
             **_setting(limits.settings[2]),
@@ -128,7 +118,7 @@ def decode_whole(
 def decode(raw: bytes, limits: Limits = DEFAULT_LIMITS, *, counted: bool = False) -> Any:
     """Decode one strict JSON value: valid UTF-8, no duplicate names, within the limits."""
     if len(raw) > limits.message_bytes:
-        raise MessageTooLarge(
+        raise e.MessageTooLarge(
             f"The message has {len(raw):,} bytes; at most {limits.message_bytes:,} are accepted.",
             **_setting(limits.settings[0]),
         )
@@ -153,13 +143,13 @@ def decode_object(
     value = decode(raw if raw[:1] == b"{" else check_single(raw), limits, counted=counted)
     if type(value) is dict:
         return value
-    raise NotAnObject("The message must be one JSON object.")
+    raise e.NotAnObject("The message must be one JSON object.")
 
 
 def check_single(raw: bytes) -> bytes:
     """Refuse what begins an array, which would be a JSON-RPC batch, without decoding it."""
     if raw[:1] != b"{" and raw.lstrip(b" \t\r\n")[:1] == b"[":
-        raise BatchRefused("JSON-RPC batches are not accepted; send one message at a time.")
+        raise e.BatchRefused("JSON-RPC batches are not accepted; send one message at a time.")
     return raw
 
 
@@ -205,8 +195,8 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def _too_deep(limits: Limits) -> NestingTooDeep:
-    return NestingTooDeep(
+def _too_deep(limits: Limits) -> e.NestingTooDeep:
+    return e.NestingTooDeep(
         f"Objects and arrays are nested more than {limits.nesting} levels deep.",
         nesting=limits.nesting,
         **_setting(limits.settings[1]),
@@ -223,7 +213,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if name in members:
             cut = name if len(name) <= 64 else name[:64] + "…"
             shown = cut.encode("utf-8", "backslashreplace").decode()
-            raise DuplicateKey(
+            raise e.DuplicateKey(
                 f"The member {json.dumps(shown)} occurs twice in one object.", member=shown
             )
         members[name] = value
@@ -231,7 +221,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> NoReturn:
-    raise NumberOutOfRange(f"{name} is not a JSON number.")
+    raise e.NumberOutOfRange(f"{name} is not a JSON number.")
 
 
 _SLOW = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
@@ -243,28 +233,28 @@ def _read_slowly(raw: bytes, limits: Limits) -> None:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidUtf8(
+        raise e.InvalidUtf8(
             f"The message is not valid UTF-8 (byte {error.start}).", position=error.start
         ) from None
     try:
         value = _SLOW.decode(text)
     except json.JSONDecodeError as error:
-        raise InvalidJson(
+        raise e.InvalidJson(
             f"The message is not valid JSON: {error.msg} (character {error.pos}).",
             position=error.pos,
         ) from None
     except RecursionError:
         raise _too_deep(limits) from None
     except ValueError:
-        raise NumberOutOfRange("A number is too large to be kept exactly.") from None
+        raise e.NumberOutOfRange("A number is too large to be kept exactly.") from None
     if _depth(value) > limits.nesting:
         raise _too_deep(limits)
     if "\\ud" in text.lower() and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
-        raise LoneSurrogate("A string holds half of a surrogate pair.")
+        raise e.LoneSurrogate("A string holds half of a surrogate pair.")
 
 
 def _explain(raw: bytes, limits: Limits, refusal: Exception) -> NoReturn:
     """Say why msgspec refused the message, as exactly as a second, slower reading can tell."""
     _read_slowly(raw, limits)
-    fault = NumberOutOfRange if isinstance(refusal, msgspec.ValidationError) else InvalidJson
+    fault = e.NumberOutOfRange if isinstance(refusal, msgspec.ValidationError) else e.InvalidJson
     raise fault(f"The message cannot be read: {refusal}.") from None

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from folkmoot.core.errors import ConstraintSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.glob import glob
 from folkmoot.core.limits import MAX_TARGET, MAX_TARGETS
 
@@ -27,7 +27,7 @@ class Target:
     def __init__(self, source: Any) -> None:
         named = source if type(source) is list else [source]
         if not 0 < len(named) <= MAX_TARGETS or not all(map(_is_target, named)):
-            raise ConstraintSyntax(
+            raise e.ConstraintSyntax(
                 f'"to" must be a participant\'s name, in which * may stand, or a list of 1 to '
                 f"{MAX_TARGETS} of them."
             )

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject
 
 
@@ -23,7 +23,7 @@ class Modify(msgspec.Struct, frozen=True, gc=False):
 class Block(msgspec.Struct, frozen=True, gc=False):
     """Stop the message; whoever waits for an answer to it gets this error."""
 
-    error: FolkmootError
+    error: e.FolkmootError
 
 
 class Mock(msgspec.Struct, frozen=True, gc=False):

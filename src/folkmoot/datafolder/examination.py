@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.core.errors import DataFolderUnwritable
+from folkmoot.core import errors as e
 from folkmoot.datafolder.folder import OTHERS, Paths, running_hub
 
 LOW_SPACE = 512 * 1024 * 1024
@@ -105,7 +105,7 @@ def examine_lock(paths: Paths) -> Finding:
     """Whether a hub runs on the folder."""
     try:
         pid = running_hub(paths.folder)
-    except DataFolderUnwritable as error:
+    except e.DataFolderUnwritable as error:
         return Finding("hub", "problem", error.message, f"Move {paths.lock} away.")
     if pid is None:
         return Finding("hub", "ok", "not running")

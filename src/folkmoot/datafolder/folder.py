@@ -18,7 +18,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from folkmoot.core.errors import DataFolderInUse, DataFolderUnwritable
+from folkmoot.core import errors as e
 
 
 class DataFolder:
@@ -82,14 +82,14 @@ def make_folder(folder: Path) -> bool:
     except OSError as error:
         raise unusable(folder, "cannot be created", error) from error
     if not stat.S_ISDIR(status.st_mode):
-        raise DataFolderUnwritable(f"{folder}: is not a folder.")
+        raise e.DataFolderUnwritable(f"{folder}: is not a folder.")
     if status.st_uid != os.geteuid():
         # Root is no exception: what it wrote, the folder's owner could not read afterwards.
-        raise DataFolderUnwritable(
+        raise e.DataFolderUnwritable(
             f"{folder}: belongs to user {status.st_uid}; run the hub as that user."
         )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise DataFolderUnwritable(f"{folder}: cannot be written by this user.")
+        raise e.DataFolderUnwritable(f"{folder}: cannot be written by this user.")
     if not status.st_mode & OTHERS:
         return False
     try:
@@ -108,9 +108,9 @@ def remove_parts(paths: Paths) -> None:
             part.unlink()
 
 
-def unusable(folder: Path, what: str, error: OSError) -> DataFolderUnwritable:
+def unusable(folder: Path, what: str, error: OSError) -> e.DataFolderUnwritable:
     """The error that says what could not be done, to which path, and why."""
-    return DataFolderUnwritable(f"{error.filename or folder}: {what}: {error.strerror}.")
+    return e.DataFolderUnwritable(f"{error.filename or folder}: {what}: {error.strerror}.")
 
 
 FOLDER_MODE = 0o700
@@ -151,12 +151,12 @@ class Paths(Struct, frozen=True):
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise DataFolderUnwritable(
+            raise e.DataFolderUnwritable(
                 f"{self.database}: cannot be examined: {error.strerror}."
             ) from error
         if not stat.S_ISREG(status.st_mode):
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "not a file"
-            raise DataFolderUnwritable(f"{self.database}: is {what}, not a database file.")
+            raise e.DataFolderUnwritable(f"{self.database}: is {what}, not a database file.")
         return status.st_size > 0
 
 
@@ -178,7 +178,7 @@ def take_lock(paths: Paths) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.fstat(descriptor).st_nlink:
                 os.close(descriptor)
-                raise DataFolderInUse(f"{paths.folder}: was just removed by another hub.")
+                raise e.DataFolderInUse(f"{paths.folder}: was just removed by another hub.")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         except BlockingIOError:
@@ -186,7 +186,7 @@ def take_lock(paths: Paths) -> int:
                 time.sleep(PAUSE)
         except OSError as error:
             os.close(descriptor)
-            raise DataFolderUnwritable(
+            raise e.DataFolderUnwritable(
                 f"{paths.lock}: cannot be locked: {error.strerror}."
             ) from error
         else:
@@ -194,7 +194,7 @@ def take_lock(paths: Paths) -> int:
     pid = read_pid(descriptor)
     os.close(descriptor)
     holder = f"another hub (process {pid})" if pid else "another hub"
-    raise DataFolderInUse(f"{paths.folder}: is in use by {holder}.", pid=pid)
+    raise e.DataFolderInUse(f"{paths.folder}: is in use by {holder}.", pid=pid)
 
 
 def open_lock(paths: Paths, flags: int) -> int:
@@ -207,10 +207,10 @@ def open_lock(paths: Paths, flags: int) -> int:
     return descriptor
 
 
-def not_opened(paths: Paths, error: OSError) -> DataFolderUnwritable:
+def not_opened(paths: Paths, error: OSError) -> e.DataFolderUnwritable:
     """The error that says why the lock file cannot be opened."""
     why = "It is a link" if error.errno == errno.ELOOP else error.strerror
-    return DataFolderUnwritable(f"{paths.lock}: cannot be opened: {why}.")
+    return e.DataFolderUnwritable(f"{paths.lock}: cannot be opened: {why}.")
 
 
 def read_pid(descriptor: int) -> int | None:

@@ -23,13 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import (
-    CarryError,
-    CommandInvalid,
-    ControlError,
-    DataFolderUnwritable,
-    NotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.datafolder.limits import (
     MAX_PROXIES_ASKED,
     MAX_PROXY_ANSWER,
@@ -68,7 +62,7 @@ class LocalProxies:
         """Ask one proxy; its refusal is raised."""
         found = await asyncio.to_thread(proxy_sockets, self._folder)
         if pid not in found:
-            raise CommandInvalid(f"No proxy of the hub's user runs as process {pid}.")
+            raise e.CommandInvalid(f"No proxy of the hub's user runs as process {pid}.")
         return await exchange(found[pid], method, target, content)
 
 
@@ -90,8 +84,8 @@ async def exchange(socket: Path, method: str, target: str, content: Any = None) 
             ):
                 body = await limited(answer.chunks())
                 status = answer.status
-    except (OSError, CarryError):
-        raise CommandInvalid("The proxy has ended, or does not answer.") from None
+    except (OSError, e.CarryError):
+        raise e.CommandInvalid("The proxy has ended, or does not answer.") from None
     return understood(status, body)
 
 
@@ -101,7 +95,7 @@ async def limited(content: AsyncIterator[bytes]) -> bytes:
     async for part in content:
         body += part
         if len(body) > MAX_PROXY_ANSWER:
-            raise CommandInvalid(
+            raise e.CommandInvalid(
                 f"The proxy's answer is longer than {MAX_PROXY_ANSWER:,} bytes. "
                 "Use 'folkmoot proxy held' on its machine."
             )
@@ -113,14 +107,14 @@ def understood(status: int, body: bytes) -> Any:
     try:
         answer = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise CommandInvalid("The proxy's answer cannot be understood.") from None
+        raise e.CommandInvalid("The proxy's answer cannot be understood.") from None
     if status < 400:
         return answer
     told = answer.get("error") if isinstance(answer, dict) else None
     message = told.get("message") if isinstance(told, dict) else None
-    if status == NotFound.http or not isinstance(message, str):
-        raise CommandInvalid("The proxy is of another version. Restart it.")
-    raise CommandInvalid(message[:MAX_PROXY_ERROR])
+    if status == e.NotFound.http or not isinstance(message, str):
+        raise e.CommandInvalid("The proxy is of another version. Restart it.")
+    raise e.CommandInvalid(message[:MAX_PROXY_ERROR])
 
 
 DESCRIPTORS: Final = Path("/proc/self/fd")
@@ -139,7 +133,7 @@ def socket_address(path: Path) -> Iterator[str]:
         yield str(path)
         return
     if not DESCRIPTORS.is_dir():
-        raise ControlError(
+        raise e.ControlError(
             f"{path}: is too long for a socket (at most {MAX_SOCKET_ADDRESS} bytes); "
             "use a data folder with a shorter path."
         )
@@ -176,9 +170,9 @@ def proxy_socket(folder: Path | None = None, pid: int | None = None) -> Path:
         if status.st_uid == os.geteuid() and status.st_mode & OTHERS:
             folder.chmod(FOLDER_MODE)
     except OSError as error:
-        raise DataFolderUnwritable(f"{folder}: cannot be used: {error.strerror}.") from None
+        raise e.DataFolderUnwritable(f"{folder}: cannot be used: {error.strerror}.") from None
     if status.st_uid != os.geteuid():
-        raise DataFolderUnwritable(f"{folder}: belongs to another user.")
+        raise e.DataFolderUnwritable(f"{folder}: belongs to another user.")
     return folder / f"proxy-{os.getpid() if pid is None else pid}.sock"
 
 

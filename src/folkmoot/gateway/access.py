@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Capability, Rights, capability
-from folkmoot.core.errors import CapabilityError
 from folkmoot.gateway.configured_rights import distinct, may_use
 from folkmoot.names.safe_names import OF_A_BACKEND
 
@@ -92,7 +92,7 @@ def rights_of(held: Iterable[HeldRight]) -> Rights:
     """The rights of these capabilities; none where they are too many."""
     try:
         return Rights(distinct(held).values())
-    except CapabilityError:
+    except e.CapabilityError:
         return Rights(["!*"])
 
 

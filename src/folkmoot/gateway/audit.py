@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 
 from folkmoot.audit import BACKEND_CALL, DENIED
-from folkmoot.core.errors import KindError
+from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.gateway.limits import MAX_AUDITED_ARGUMENTS
 from folkmoot.telemetry.logs import PlainRecord, request_fields
 
 if TYPE_CHECKING:
-    from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import Request
     from folkmoot.core.policy import Principal
 
@@ -77,7 +76,7 @@ class CallAudit:
         audit_logger.handle(record)
 
     def refused(
-        self, principal: Principal, request: Request, error: FolkmootError, room: str = ""
+        self, principal: Principal, request: Request, error: e.FolkmootError, room: str = ""
     ) -> None:
         """Tell of a request that policy let nobody see; those of nobody are not worth a line."""
         if principal.account_id:
@@ -94,7 +93,7 @@ class CallAudit:
             params = request.params if isinstance(request.params, dict) else {}
             try:
                 what = str(kind_of(request))
-            except KindError:
+            except e.KindError:
                 what = f"mcp.request.{request.method}"
             arguments = params.get("arguments", params)
             action = OWN if own else BACKEND_CALL

@@ -8,8 +8,8 @@ from heapq import nlargest
 from itertools import chain, islice
 from typing import Any, Final, get_args
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import BackendUnavailable
 from folkmoot.core.kinds import Kind
 from folkmoot.gateway.limits import MAX_NAMES_CLOSE, MAX_NAMES_COMPARED, MAX_UNKNOWN_NAME
 from folkmoot.gateway.mapping import canonical_uri, has_other_spelling, hidden_deny, own_uri
@@ -146,7 +146,7 @@ class Catalogue:
         """Raise why a backend is away, if it is: to find nothing of it would not be true."""
         why = self.absent.get(namespace)
         if why is not None:
-            raise BackendUnavailable(
+            raise e.BackendUnavailable(
                 f"The backend {namespace} is not available: {why}", backend=namespace
             )
 

@@ -11,12 +11,12 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import (
     Capability,
     Rights,
     capability,
 )
-from folkmoot.core.errors import CapabilityError, PatternSyntax, SettingsError
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.limits import MAX_CAPABILITIES, MAX_CONSTRAINED
 from folkmoot.gateway.mapping import canonical_pattern
@@ -158,7 +158,7 @@ class ConfiguredRights:
                 continue
             try:
                 Rights(distinct((*self.everyone, *self.of(handle))).values())
-            except CapabilityError as error:
+            except e.CapabilityError as error:
                 yield f"grants.{handle}: {error.message}"
 
 
@@ -212,7 +212,7 @@ def may_use(rights: Rights, namespace: str) -> bool:
 def refuse(problems: Iterable[str]) -> None:
     """Raise what is wrong, all of it at once."""
     if told := list(problems):
-        raise SettingsError("\n".join(told), problems=told)
+        raise e.SettingsError("\n".join(told), problems=told)
 
 
 @lru_cache(maxsize=1024)
@@ -235,9 +235,9 @@ def compiled(text: str) -> Capability:
     full = full_pattern(text)
     try:
         return capability(full)
-    except PatternSyntax as error:
+    except e.PatternSyntax as error:
         position = fault_at(full)
-        raise PatternSyntax(
+        raise e.PatternSyntax(
             f"{error.message} The error is at character {position}.",
             **{**error.data, "position": position},
         ) from None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import BackendUnknown, BusClosed, FolkmootError, StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.events import BACKENDS, PINS, SERVERS, TASKS, about, subject
 from folkmoot.gateway.catalogue import LISTS, Catalogue
 from folkmoot.gateway.limits import MAX_LIST_PAGE, PINS_RETRY_SECONDS
@@ -85,7 +85,7 @@ class Gateway:
 
     def state_changed(self, namespace: str, state: str) -> None:
         """Publish that a backend is in another state."""
-        with suppress(BusClosed):
+        with suppress(e.BusClosed):
             self._bus.emit(subject(SERVERS, namespace), {"state": state})
 
     def attach(self, backend: Backend) -> None:
@@ -147,7 +147,7 @@ class Gateway:
     ) -> list[str]:
         """Accept changed tools as they are now; returns their canonical names."""
         if namespace not in self.backends:
-            raise BackendUnknown(f"There is no backend {namespace}.")
+            raise e.BackendUnknown(f"There is no backend {namespace}.")
         accepted = await self.pins.accept(namespace, name, changed_hash=changed_hash, by=by)
         inventory = self._inventories.get(namespace)
         if accepted and inventory is not None and namespace not in self._absent:
@@ -168,7 +168,7 @@ class Gateway:
                 namespace = self._judge_again.pop()
                 try:
                     await self._follow(namespace)
-                except StoreError:
+                except e.StoreError:
                     # What another hub accepted still holds once the database is back.
                     self._judge_again.add(namespace)
                     await asyncio.sleep(PINS_RETRY_SECONDS)
@@ -183,11 +183,11 @@ class Gateway:
         if inventory is not None and namespace not in self._absent:
             try:
                 await self.arrived(namespace, inventory)
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 logger.warning(
                     "pins were not followed", extra={"backend": namespace, "error": error.code}
                 )
-                if isinstance(error, StoreError):
+                if isinstance(error, e.StoreError):
                     raise
 
     def _holds_new(self, spec: BackendSpec) -> bool:
@@ -212,7 +212,7 @@ class Gateway:
             what for what in LISTS if not _same(before.rows(what), self.catalogue.rows(what))
         ]
         if changed:
-            with suppress(BusClosed):
+            with suppress(e.BusClosed):
                 self._bus.emit(subject(BACKENDS, namespace), {"lists": changed})
 
 

@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Final
 from folkmoot.accounts.queries import by_handle, by_id
 from folkmoot.accounts.registration import standing
 from folkmoot.audit import Line, by_operator, record
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Capability, Rights
-from folkmoot.core.errors import (
-    CommandInvalid,
-    TooManyCapabilities,
-    UserNotFound,
-)
 from folkmoot.gateway import queries
 from folkmoot.gateway.access import (
     Access,
@@ -110,20 +106,20 @@ class Granting:
         """Within a unit: who has a handle now, or `UserNotFound` with what the operator can do."""
         name = parse_handle(handle)
         if name is None:
-            raise UserNotFound(f"{handle!r} is not a valid handle.")
+            raise e.UserNotFound(f"{handle!r} is not a valid handle.")
         now = int(self._clock.now())
         kept = await standing(tx, name, now)
         account = await by_handle(tx, name, now)
         if account is not None and account.handle == name:
             return account
         if account is not None:
-            raise UserNotFound(f"@{name} is now @{account.handle}. Use that handle.")
+            raise e.UserNotFound(f"@{name} is now @{account.handle}. Use that handle.")
         if kept is None and name in self._rights.settled.named:
-            raise UserNotFound(
+            raise e.UserNotFound(
                 f"Nobody has the handle @{name} yet. 'folkmoot invite --for {name}' creates an "
                 "invite for it."
             )
-        raise UserNotFound(f"Nobody has the handle @{name}.")
+        raise e.UserNotFound(f"Nobody has the handle @{name}.")
 
     def _meanings(self, text: str) -> list[str]:
         """The grants that a text may name: that of a backend means whatever of it was granted."""
@@ -146,14 +142,14 @@ class Granting:
 
             async def unit(tx: Tx) -> list[str]:
                 if await by_id(tx, account.id) is None:
-                    raise UserNotFound(f"Nobody has the handle @{account.handle}.")
+                    raise e.UserNotFound(f"Nobody has the handle @{account.handle}.")
                 new = [
                     pattern
                     for pattern in wanted
                     if await queries.insert_grant(tx, account.id, pattern, now)
                 ]
                 if await queries.count_grants(tx) > MAX_GRANTS:
-                    raise TooManyCapabilities(
+                    raise e.TooManyCapabilities(
                         f"A hub has at most {MAX_GRANTS:,} grants. Use a group in the settings "
                         "for what many people share."
                     )
@@ -193,7 +189,7 @@ class Granting:
             try:
                 leaving = await self._store.write(unit)
             except NotGranted as error:
-                raise CommandInvalid(self._why_not(account, error.args[0])) from None
+                raise e.CommandInvalid(self._why_not(account, error.args[0])) from None
         self._log(self._lines("hub.revoke", account, leaving, by))
         return Revoked(account.handle, leaving)
 
@@ -201,8 +197,8 @@ class Granting:
         held = distinct(self._rights.held(account))
         try:
             Rights((held | wanted).values())
-        except TooManyCapabilities as error:
-            raise TooManyCapabilities(f"@{account.handle}: {error.message}") from None
+        except e.TooManyCapabilities as error:
+            raise e.TooManyCapabilities(f"@{account.handle}: {error.message}") from None
 
     def _why_not(self, account: Account, pattern: str) -> str:
         """Why something cannot be revoked."""
@@ -255,7 +251,7 @@ class GrantViews:
         settled, name = self._rights.settled, parse_handle(handle)
         try:
             account = await self._store.read(lambda tx: self._granting.find(tx, handle))
-        except UserNotFound:
+        except e.UserNotFound:
             if name is None or name not in settled.named or await self._leads(name):
                 raise
             return PersonView(
@@ -325,7 +321,7 @@ class GrantViews:
         """Whether a handle has an account, and its rights or those that wait for it."""
         try:
             return True, self._rights.held(await self._granting.find(tx, name))
-        except UserNotFound:
+        except e.UserNotFound:
             settled = self._rights.settled
             return False, [*settled.everyone, *settled.of(name)]
 

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Raw, Struct, field
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Capability, Rights, capability
-from folkmoot.core.errors import ArgumentInvalid
 from folkmoot.core.kinds import Kind
 from folkmoot.gateway.catalogue import Catalogue
 from folkmoot.gateway.configured_rights import some_tool
@@ -63,7 +63,7 @@ def read_cursor(what: What, cursor: str) -> ListPlace:
     except (ValueError, msgspec.MsgspecError):
         listed = namespace = key = ""
     if listed != what:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             "cursor must be the nextCursor of an earlier answer to the same question.",
             field="cursor",
         )

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from folkmoot.core.errors import CapabilityDenied, KindError, PatternSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.glob import glob
 from folkmoot.core.kinds import parse
 from folkmoot.core.paths import DOTS, is_unclear
@@ -201,7 +201,7 @@ def canonical_pattern(pattern: str, namespaces: Container[str]) -> str:
     else:
         unclear = "/" not in before_star and "/-/" in rest
     if unclear:
-        raise PatternSyntax(
+        raise e.PatternSyntax(
             f"{context} does not say which scheme it speaks of; write {scheme}://* or name one."
         )
     canonical = canonical_uri(context, (scheme,)) if is_wire(rest) else None
@@ -297,18 +297,18 @@ def has_other_spelling(uri: str) -> bool:
     return unquote(last) != last or any(map(_climbs, (*read, last)))
 
 
-def hidden_deny(rights: Rights, kind: Kind) -> CapabilityDenied | None:
+def hidden_deny(rights: Rights, kind: Kind) -> e.CapabilityDenied | None:
     """The refusal of a request whose URI means something denied once it is read as servers do."""
     try:
         denied = any(
             rights.denies(parse(f"{kind.base}:{meaning}"))
             for meaning in _meanings(kind.context or "")
         )
-    except KindError:
+    except e.KindError:
         # What no right can speak of, such as a line break, nobody has a right to.
         denied = True
     told = f"{kind} leads to something that is denied to you."
-    return CapabilityDenied(told, attempted_kind=str(kind)) if denied else None
+    return e.CapabilityDenied(told, attempted_kind=str(kind)) if denied else None
 
 
 def _readings(uri: str) -> list[str]:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.audit import record_refusal
 from folkmoot.core import chat
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import CapabilityDenied, KindError, PolicyError
 from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
@@ -129,7 +129,7 @@ class HubPolicy:
         """Whether someone may do an operation; what they may not is in no log."""
         try:
             self.check(principal, operation, arguments or {}, attempted=False)
-        except PolicyError:
+        except e.PolicyError:
             return False
         return True
 
@@ -137,7 +137,7 @@ class HubPolicy:
         """Whether someone may make a request to a backend; what they may not is in no log."""
         try:
             kind = kind_of(request)
-        except KindError:
+        except e.KindError:
             return False
         rights = self._rights.of_principal(principal)
         return kind is not None and rights.allows(kind, members(request))
@@ -155,7 +155,7 @@ class HubPolicy:
             check_denies(principal, rights, Request(id=0, method=method, params=params))
             if params.get("uri") in SAME_AS_TOOL:
                 check_denies(principal, rights, call_of(SAME_AS_TOOL[params["uri"]], {}))
-        except CapabilityDenied as error:
+        except e.CapabilityDenied as error:
             record_refusal(principal, str(error.data["attempted_kind"]), error)
             raise
 
@@ -207,7 +207,7 @@ def check_denies(
     """
     try:
         kind = kind_of(request)
-    except KindError:
+    except e.KindError:
         # What no right can speak of is refused elsewhere, in words of its own.
         return
     if kind is None:
@@ -219,9 +219,9 @@ def check_denies(
         raise denied(kind, attempted or kind)
 
 
-def denied(kind: Kind, attempted: Kind) -> CapabilityDenied:
+def denied(kind: Kind, attempted: Kind) -> e.CapabilityDenied:
     """The refusal of what a deny at the hub covers."""
-    return CapabilityDenied(f"A deny at the hub covers {kind}.", attempted_kind=str(attempted))
+    return e.CapabilityDenied(f"A deny at the hub covers {kind}.", attempted_kind=str(attempted))
 
 
 def call_of(operation: str, arguments: dict[str, Any]) -> Request:
@@ -236,7 +236,7 @@ def call_in_room(room: str, message: McpxMessage) -> tuple[str, dict[str, Any]] 
     """
     try:
         kind = check(message.kind, message.payload, message.to, message.correlation_id)
-    except KindError:
+    except e.KindError:
         return None
     operation = operation_of(kind, message)
     return operation, arguments_of(operation, room, message)

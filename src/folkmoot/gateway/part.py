@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from folkmoot.core.errors import KindError
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import Kind, check_context, parse
 from folkmoot.gateway.definitions import (
     PROMPT,
@@ -360,7 +360,7 @@ def _rows(what: What, named: dict[str, Any], faults: list[str]) -> tuple[Row, ..
         entry = named[key]
         try:
             kind = kind_of(what, key)
-        except KindError as error:
+        except e.KindError as error:
             faults.append(f"{_brief(key)} is not shown: {error}")
             del named[key]
             continue

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from folkmoot.core.errors import (
-    InputStateInvalid,
-    PromptUnknown,
-    ResourceUnknown,
-    ToolQuarantined,
-    UnknownTool,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.session import Era
 from folkmoot.gateway.limits import MAX_CACHED_SCHEMAS, MAX_NAME_SHOWN, MAX_REQUEST_STATE
 from folkmoot.gateway.model import Tell
@@ -64,7 +58,7 @@ class Inputs:
             mark.encode("utf-8", "replace"), self._mark(state, person, what).encode()
         )
         if not dot or not known:
-            raise InputStateInvalid("This requestState is not valid for this call.")
+            raise e.InputStateInvalid("This requestState is not valid for this call.")
         return {**params, REQUEST_STATE: state}
 
     def _mark(self, state: str, person: str, what: str) -> str:
@@ -126,7 +120,7 @@ def of_tool(catalogue: Catalogue, params: dict[str, Any]) -> RoutedRequest:
     name = params.get("name")
     entry = catalogue.tools.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise UnknownTool(f"Unknown tool: {shown(name)}.")
+        raise e.UnknownTool(f"Unknown tool: {shown(name)}.")
     given = {**params, "name": entry.own}
     given.pop(AS_TASK, None)
     return RoutedRequest(
@@ -143,9 +137,9 @@ def of_prompt(catalogue: Catalogue, params: dict[str, Any]) -> RoutedRequest:
     name = params.get("name")
     entry = catalogue.prompts.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+        raise e.PromptUnknown(f"Unknown prompt: {shown(name)}.")
     if entry.quarantined:
-        raise ToolQuarantined(f"{entry.canonical} {HELD[entry.quarantined]}")
+        raise e.ToolQuarantined(f"{entry.canonical} {HELD[entry.quarantined]}")
     return RoutedRequest(
         namespace=entry.namespace, what=entry.canonical, params={**params, "name": entry.own}
     )
@@ -177,7 +171,7 @@ def place_of(catalogue: Catalogue, uri: Any) -> tuple[str, str]:
     """The backend that has a resource, and the backend's own URI of it."""
     found = catalogue.resource(uri) if isinstance(uri, str) else None
     if found is None:
-        raise ResourceUnknown(f"Unknown resource: {shown(uri)}.", uri=shown(uri))
+        raise e.ResourceUnknown(f"Unknown resource: {shown(uri)}.", uri=shown(uri))
     return found
 
 

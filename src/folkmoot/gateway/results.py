@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
 
-from folkmoot.core.errors import BackendFailed
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.limits import MAX_CONTENT_DEPTH
 from folkmoot.gateway.mapping import exposed_uri, shown_uri
@@ -95,7 +95,7 @@ def check_questions(asked: Any, namespace: str, capabilities: dict[str, Any] | N
         question = members_of(each)
         method, params = question.get("method"), members_of(question.get("params"))
         if method == ROOTS_LIST:
-            raise BackendFailed(
+            raise e.BackendFailed(
                 f"The backend {namespace} asks for the folders of your machine (roots/list), and "
                 "the hub does not pass them on. It may have done a part of what was asked."
             )

@@ -15,8 +15,8 @@ from folkmoot.accounts.authentication import Ready
 from folkmoot.accounts.invites import why_taken
 from folkmoot.accounts.model import principal_of, read_change
 from folkmoot.accounts.queries import redirects_of
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, capability
-from folkmoot.core.errors import CapabilityError
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import NOBODY, Principal
@@ -284,7 +284,7 @@ class HubRights:
             rights = self._interned.get(key)
             if rights is None:
                 rights = self._interned[key] = Rights(each.values())
-        except CapabilityError as error:
+        except e.CapabilityError as error:
             # Some of it may be a deny: to leave anything out could allow what was denied.
             logger.error(  # noqa: TRY400 - there is nothing to trace
                 "an account has more capabilities than are allowed, so it may do nothing",

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import (
-    BackendFailed,
-    BackendUnavailable,
-    FolkmootError,
-    InputStateInvalid,
-    ParamsInvalid,
-    RewriteRefused,
-    TaskUnsupported,
-    ToolQuarantined,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Request, Response
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.gateway.requests import ASKS, GATEWAY_CALL, HELD, CallExtras
@@ -32,7 +23,6 @@ from folkmoot.telemetry.logs import AUDIT_TRAIL
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.errors import PolicyError
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
     from folkmoot.gateway.gateway import Gateway
@@ -41,7 +31,7 @@ if TYPE_CHECKING:
     from folkmoot.telemetry.logs import AuditTrail
 
 NO_EXTRAS: Final = CallExtras()
-OF_THE_PROTOCOL: Final = (InputStateInvalid, ParamsInvalid, TaskUnsupported)
+OF_THE_PROTOCOL: Final = (e.InputStateInvalid, e.ParamsInvalid, e.TaskUnsupported)
 """What is no tool's fault, and not for a model to read."""
 
 
@@ -64,7 +54,7 @@ class GatewayService:
         """
         request = admitted.envelope.message
         if type(request) is not Request or request.method not in ASKS:
-            raise RewriteRefused(
+            raise e.RewriteRefused(
                 "An interceptor turned a request to a backend into something else."
             )
         params = request.params if isinstance(request.params, dict) else {}
@@ -81,7 +71,7 @@ class GatewayService:
             else:
                 response = await self.tasks.perform(request.id, extras.task, extras)
                 outcome = outcome_of(method, response)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             outcome = error.code
             if method != TOOLS_CALL or isinstance(error, OF_THE_PROTOCOL):
                 raise
@@ -94,8 +84,8 @@ class GatewayService:
         return response
 
     def refused(
-        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
-    ) -> PolicyError:
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: e.PolicyError
+    ) -> e.PolicyError:
         """Have the refusal of a request in the audit log."""
         extras: CallExtras = envelope.context.extensions.get(GATEWAY_CALL, NO_EXTRAS)
         self._gateway.audit.refused(principal, envelope.message, error, extras.room)
@@ -132,7 +122,7 @@ class GatewayService:
         asked = ASKS[method](gateway.catalogue, params)
         backend = gateway.backends.get(asked.namespace)
         if backend is None:
-            raise BackendUnavailable(f"The backend {asked.namespace} was removed.")
+            raise e.BackendUnavailable(f"The backend {asked.namespace} was removed.")
         tool = asked.tool
         if tool is not None and not gateway.checks.surely_fits(tool, asked.params):
             lenient = backend.spec.lenient
@@ -165,7 +155,7 @@ class GatewayService:
             plan.check(response.error)
             return msgspec.structs.replace(response, id=request.id, raw=None)
         if (invalid := fault_of(method, response.result)) is not None:
-            raise BackendFailed(
+            raise e.BackendFailed(
                 f"The backend {asked.namespace} answered {asked.what} with no valid result: "
                 f"{invalid}. It may have done what was asked."
             )
@@ -186,7 +176,7 @@ class GatewayService:
     ) -> dict[str, Any] | None:
         """The fault of a call found before it is sent, as a tool result."""
         if tool.quarantined:
-            raise ToolQuarantined(f"{tool.canonical} {HELD[tool.quarantined]}")
+            raise e.ToolQuarantined(f"{tool.canonical} {HELD[tool.quarantined]}")
         arguments = {} if arguments is None else arguments
         if lenient and isinstance(arguments, dict):
             return None
@@ -197,7 +187,7 @@ class GatewayService:
         return tool_error({"error": told, "code": "argument_invalid"})
 
 
-def failed(error: FolkmootError) -> dict[str, Any]:
+def failed(error: e.FolkmootError) -> dict[str, Any]:
     """An error as the result of a tool."""
     return tool_error({**error.data, "error": error.message, "code": error.code})
 

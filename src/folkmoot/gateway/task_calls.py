@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    BackendFailed,
-    BackendUnavailable,
-    FolkmootError,
-    ParamsInvalid,
-    TaskUnknown,
-    TaskUnsupported,
-    TooManyTasks,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, MessageId, Response
 from folkmoot.core.session import Era
 from folkmoot.gateway.limits import (
@@ -103,7 +95,7 @@ class TaskCalls:
             wish = params[wire.AS_TASK]
             check_wish(wish)
             if not tool.task_support:
-                raise TaskUnsupported(f"{tool.canonical} cannot be run as a task.")
+                raise e.TaskUnsupported(f"{tool.canonical} cannot be run as a task.")
             if not await self._has_room(person):
                 raise too_many()
             return TaskPlan(wished=True, params={wire.AS_TASK: wish})
@@ -131,7 +123,7 @@ class TaskCalls:
             return None
         wrapped = wire.AS_TASK in result
         if not going_on or wrapped is not plan.wished or not (plan.wished or plan.possible):
-            raise BackendFailed(
+            raise e.BackendFailed(
                 f"The backend {tool.namespace} answered {tool.canonical} in a form that was not "
                 "asked for. It may have done what was asked."
             )
@@ -155,7 +147,7 @@ class TaskCalls:
         task, method = action.task, action.method
         if task.ticket.stateless is not (extras.era is Era.STATELESS):
             made_in = Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE
-            raise TaskUnsupported(OTHER_ERA.format(made_in.value))
+            raise e.TaskUnsupported(OTHER_ERA.format(made_in.value))
         if not task.checked and method != wire.TASKS_GET:
             await self._look(task)
         asks: dict[str, Any] = {
@@ -184,9 +176,9 @@ class TaskCalls:
         """
         try:
             await self._look(task)
-        except TaskUnknown:
+        except e.TaskUnknown:
             return False
-        except FolkmootError:
+        except e.FolkmootError:
             return True
         return True
 
@@ -195,7 +187,7 @@ class TaskCalls:
         extras = CallExtras(era=Era.STATELESS if task.ticket.stateless else Era.HANDSHAKE)
         response = await self.perform(0, TaskAction(wire.TASKS_GET, task, {}), extras)
         if isinstance(response.error, ErrorObject):
-            raise TaskUnknown
+            raise e.TaskUnknown
         told: dict[str, Any] = response.result
         return told
 
@@ -206,7 +198,7 @@ class TaskCalls:
         )
         if isinstance(response.error, ErrorObject):
             error = self._refused(task, wire.TASKS_GET, response.error)
-            raise BackendFailed(
+            raise e.BackendFailed(
                 f"The backend {task.ticket.namespace} does not tell of the task: {error.message}"
             )
         self._told(task, wire.TASKS_GET, response.result)
@@ -222,7 +214,7 @@ class TaskCalls:
         namespace, stateless = task.ticket.namespace, task.ticket.stateless
         backend = self._gateway.backends.get(namespace)
         if backend is None:
-            raise BackendUnavailable(f"The backend {namespace} was removed.")
+            raise e.BackendUnavailable(f"The backend {namespace} was removed.")
         capabilities = extras.capabilities
         if stateless and not declares_tasks(capabilities):
             capabilities = {**capabilities, **DECLARED}
@@ -246,7 +238,7 @@ class TaskCalls:
         """An error of a backend's about a task, without the id that only it knows."""
         if method == wire.TASKS_GET and error.code == wire.INVALID_PARAMS:
             self._tasks.forget(task)
-            raise TaskUnknown
+            raise e.TaskUnknown
         own = task.ticket.own
         said = error.message if len(own) < MIN_TASK_ID else error.message.replace(own, task.id)
         return ErrorObject(error.code, said, error.data)
@@ -256,12 +248,12 @@ class TaskCalls:
         namespace, own = task.ticket.namespace, task.ticket.own
         fault = task_fault(method, result, own, stateless=task.ticket.stateless)
         if fault:
-            raise BackendFailed(f"The backend {namespace} gave no valid answer: {fault}.")
+            raise e.BackendFailed(f"The backend {namespace} gave no valid answer: {fault}.")
         if "createdAt" in result and TASK_ID in result:
             if str(result["createdAt"])[:64] != task.ticket.created:
                 # Since then the backend has given the id to another task.
                 self._tasks.forget(task)
-                raise TaskUnknown
+                raise e.TaskUnknown
             self._tasks.confirmed(task, result)
         shown = renamed(result, own, task.id)
         if "inputRequests" in shown:
@@ -285,7 +277,7 @@ class TaskCalls:
             needs = "which is not possible in a room"
         elif era is Era.HANDSHAKE:
             needs = "so the call must have `task` (MCP 2025-11-25)"
-        raise TaskUnsupported(f"{tool.canonical} can only be run as a task, {needs}.")
+        raise e.TaskUnsupported(f"{tool.canonical} can only be run as a task, {needs}.")
 
     async def _has_room(self, person: str) -> bool:
         """Whether someone may have one more task; what has ended unseen is not counted."""
@@ -300,9 +292,9 @@ class TaskCalls:
         return tasks.has_room(person)
 
 
-def too_many() -> TooManyTasks:
+def too_many() -> e.TooManyTasks:
     """The refusal of one task too many."""
-    return TooManyTasks(
+    return e.TooManyTasks(
         f"You have {MAX_OPEN_TASKS} unfinished tasks; wait until one has ended, or cancel one.",
         limit=MAX_OPEN_TASKS,
     )
@@ -317,7 +309,7 @@ def check_wish(wish: Any) -> None:
     """Refuse a wish for a task that is none."""
     ttl = wish.get("ttl", 0) if type(wish) is dict else None
     if not isinstance(ttl, int | float) or type(ttl) is bool or ttl < 0:
-        raise ParamsInvalid("task must be an object, and its ttl a number of milliseconds.")
+        raise e.ParamsInvalid("task must be an object, and its ttl a number of milliseconds.")
 
 
 def task_fault(method: str, result: Any, own: str, *, stateless: bool) -> str:

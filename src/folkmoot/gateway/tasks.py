@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import ArgumentInvalid, BackendFailed, TaskUnknown
+from folkmoot.core import errors as e
 from folkmoot.gateway.limits import (
     MAX_OPEN_TASKS,
     MAX_OWN_TASK_ID,
@@ -110,9 +110,9 @@ class Tasks:
         said = members_of(said)
         own, created = said.get("taskId"), said.get("createdAt")
         if type(own) is not str or not 0 < len(own) <= MAX_OWN_TASK_ID:
-            raise BackendFailed(f"The backend {namespace} created a task without a usable id.")
+            raise e.BackendFailed(f"The backend {namespace} created a task without a usable id.")
         if type(created) is not str or not has_status(said):
-            raise BackendFailed(f"The backend {namespace} created a task without status or time.")
+            raise e.BackendFailed(f"The backend {namespace} created a task without status or time.")
         ticket = Ticket(namespace, tool, own, created[:64], stateless)
         sealed = self._ids.make(owner, ticket)
         if arguments is not None and len(_json(arguments)) > MAX_TASK_ARGUMENTS:
@@ -131,7 +131,7 @@ class Tasks:
             return known
         ticket = self._ids.open(owner, task_id) if owner else None
         if ticket is None:
-            raise TaskUnknown
+            raise e.TaskUnknown
         return Task(id=task_id, owner=owner, ticket=ticket)
 
     def confirmed(self, task: Task, said: dict[str, Any]) -> None:
@@ -199,7 +199,7 @@ class Tasks:
         after = 0
         if cursor is not None:
             if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
-                raise ArgumentInvalid(
+                raise e.ArgumentInvalid(
                     "cursor must be the nextCursor of an earlier answer.", field="cursor"
                 )
             after = int(cursor)

@@ -23,7 +23,7 @@ from nacl.bindings import (
 from nacl.exceptions import CryptoError
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import SealBroken
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Tx
 from folkmoot.mail.limits import (
     MAX_CACHED_BODIES,
@@ -66,7 +66,7 @@ class SharedKeys:
         try:
             shared = crypto_box_beforenm(a2b_base64(other_key, strict_mode=True), private)
         except (CryptoError, ValueError, TypeError):
-            raise SealBroken("A public key in the database is not one.") from None
+            raise e.SealBroken("A public key in the database is not one.") from None
         with self._lock:
             self._kept[pair] = shared
             if len(self._kept) > self._most:
@@ -90,7 +90,7 @@ def open_box(key: bytes, ciphertext: str, nonce: str) -> str:
         sealed = a2b_base64(ciphertext)
         return crypto_box_open_easy_afternm(sealed, a2b_base64(nonce), key).decode()
     except (CryptoError, ValueError, TypeError):
-        raise SealBroken("A message in the database cannot be opened.") from None
+        raise e.SealBroken("A message in the database cannot be opened.") from None
 
 
 def as_base64(data: bytes) -> str:
@@ -177,7 +177,7 @@ class Bodies:
             return body
         try:
             body = open_box(await self._keys.of(tx, reader, other), row.ciphertext, row.nonce)
-        except SealBroken:
+        except e.SealBroken:
             LOG.warning("A message was changed where it is stored, and cannot be decrypted.")
             return None
         if len(row.ciphertext) <= MAX_CACHED_BOX:
@@ -220,7 +220,7 @@ class Subjects:
         """The subject; one that was changed at rest is empty, and its thread stays usable."""
         try:
             return self._kept(thread_id, sealed)
-        except (SealBroken, msgspec.DecodeError):
+        except (e.SealBroken, msgspec.DecodeError):
             return Subject(1, "")
 
     def _open(self, thread_id: str, sealed: str) -> Subject:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Tx
 from folkmoot.mail import queries
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS, MAX_IDEMPOTENCY_KEY
@@ -54,7 +54,7 @@ def check_attempt(sender: Account, key: str, target: str, content: Content, now:
     the target is compared.
     """
     if not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"{FIELD} must have 1 to {MAX_IDEMPOTENCY_KEY} characters.", field=FIELD
         )
     body = content if isinstance(content, str) else None
@@ -88,7 +88,7 @@ class SentKeys:
             return None
         answered = _decode(self._sealer.open(PURPOSE, attempt.key_hash, sealed))
         if answered.fingerprint != attempt.fingerprint:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"This {FIELD} was used for another message in the last 24 hours. "
                 "Give each message a key of its own.",
                 field=FIELD,

@@ -8,14 +8,7 @@ from typing import Any, TypeVar
 from msgspec import UNSET
 
 from folkmoot.accounts import Account, Accounts, Farewell, access_recipient
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    CannotSendToSelf,
-    ConstraintViolated,
-    MessageNotFound,
-    TokenInvalid,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Bus, Clock, Sealer, Store, Tx, Unit
 from folkmoot.core.uuids import is_beginning
 from folkmoot.mail import queries
@@ -115,7 +108,7 @@ class Mail:
         async def unit(tx: Tx) -> tuple[DeliveredMessage, Account]:
             recipient = await access_recipient(tx, sender, to, letter.now)
             if recipient.id == sender.id:
-                raise CannotSendToSelf
+                raise e.CannotSendToSelf
             return await self._sender.store(tx, sender, recipient, letter), recipient
 
         return self._post(sender, unit, attempt)
@@ -168,10 +161,10 @@ class Mail:
 
         try:
             posted = await self._write_once(post)
-        except (ConstraintViolated, UserNotFound):
+        except (e.ConstraintViolated, e.UserNotFound):
             # The sender's account may have gone since the request was let in.
             if await self._accounts.account(sender.id) is None:
-                raise TokenInvalid from None
+                raise e.TokenInvalid from None
             raise
         if isinstance(posted, Sent):
             return posted
@@ -194,7 +187,7 @@ class Mail:
             self._sender.note_time(0 if newest is None else newest[1])
         try:
             return await self._store.write(post, any_order=True)
-        except (SentMeanwhile, ConstraintViolated):
+        except (SentMeanwhile, e.ConstraintViolated):
             # Or an account went while its thread was waited for: the next look finds it gone.
             return await self._store.write(post, any_order=True)
 
@@ -228,7 +221,7 @@ class Mail:
         """
         check_limit(limit)
         if not 0 <= wait <= MAX_WAIT_SECONDS:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"wait must be from 0 to {MAX_WAIT_SECONDS} seconds.", field="wait"
             )
         place = self._cursors.read(reader, thread_id or INBOX, cursor)
@@ -275,7 +268,7 @@ class Mail:
         """
         check_limit(limit)
         if state is not None and state not in STATES:
-            raise ArgumentInvalid(f"state must be one of {', '.join(STATES)}.", field="state")
+            raise e.ArgumentInvalid(f"state must be one of {', '.join(STATES)}.", field="state")
         place = self._cursors.read(reader, THREADS, cursor)
         pages = self._thread_pages
         question = (reader.public_key, state, place, limit)
@@ -374,12 +367,12 @@ class Mail:
 
         found = await self._store.read(read)
         if len(found) > 1:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"Several of your messages begin with {start}; give more of the id.",
                 field="message_id",
             )
         if not found:
-            raise MessageNotFound
+            raise e.MessageNotFound
         return found[0]
 
     async def delete_message(self, reader: Account, message_id: str) -> None:
@@ -451,7 +444,7 @@ def sent_of(stored: DeliveredMessage, recipient: Account, warned: str | None = N
 def check_limit(limit: int) -> None:
     """Refuse to list nothing or too much at once."""
     if not 1 <= limit <= MAX_MAIL_PAGE:
-        raise ArgumentInvalid(f"limit must be from 1 to {MAX_MAIL_PAGE}.", field="limit")
+        raise e.ArgumentInvalid(f"limit must be from 1 to {MAX_MAIL_PAGE}.", field="limit")
 
 
 def unmarked(page: MailPage, *, peek: bool) -> MailPage:

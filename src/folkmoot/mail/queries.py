@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from folkmoot.core.errors import AccessDenied, MessageNotFound, ThreadNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.ports import SqlStatement, SqlValue, Tx
 from folkmoot.mail.limits import MAX_CLOCK_DISORDER, MAX_KEYS_FORGOTTEN
 from folkmoot.mail.model import Mode, Priority, State
@@ -232,9 +232,9 @@ async def access_member(tx: Tx, user_id: str, thread_id: str) -> ThreadMember:
     """Someone's side of a thread, or the error that says why there is none."""
     member = await find_member(tx, user_id, thread_id)
     if member is None and await tx.fetch_one("SELECT 1 FROM threads WHERE id = ?", (thread_id,)):
-        raise AccessDenied
+        raise e.AccessDenied
     if member is None or not member.last_seq:
-        raise ThreadNotFound
+        raise e.ThreadNotFound
     return member
 
 
@@ -242,12 +242,12 @@ async def access_message(tx: Tx, user_id: str, message_id: str) -> tuple[int, Th
     """The place of a message someone has a copy of, and their side of its thread."""
     row = await tx.fetch_one("SELECT seq, thread_id FROM messages WHERE id = ?", (message_id,))
     if row is None:
-        raise MessageNotFound
+        raise e.MessageNotFound
     member = await find_member(tx, user_id, row[1])
     if member is None:
-        raise AccessDenied
+        raise e.AccessDenied
     if not await has_copy(tx, user_id, row[0]):
-        raise MessageNotFound
+        raise e.MessageNotFound
     return row[0], member
 
 

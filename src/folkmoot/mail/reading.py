@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import ArgumentInvalid, SealBroken, ThreadNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Tx
 from folkmoot.mail import queries, queries_pages
 from folkmoot.mail.encryption import Bodies, Subjects
@@ -60,8 +60,8 @@ class Cursors:
             return int(
                 self._sealer.open(CURSOR_PURPOSE, f"{reader.id} {listed}", cursor[:MAX_CURSOR])
             )
-        except SealBroken:
-            raise ArgumentInvalid(
+        except e.SealBroken:
+            raise e.ArgumentInvalid(
                 "cursor must be the next_cursor of an earlier answer to the same question.",
                 field="cursor",
             ) from None
@@ -173,7 +173,7 @@ class MailReader:
         await queries.access_member(tx, reader.id, thread_id)
         row = await queries_pages.one_thread(tx, reader.id, thread_id)
         if row is None:
-            raise ThreadNotFound
+            raise e.ThreadNotFound
         [whole] = await fitting(tx, [row], MAX_THREADS_PAGE_BYTES)
         return self._thread(whole, await self._bodies.of(tx, reader, whole))
 

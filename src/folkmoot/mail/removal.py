@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from folkmoot.accounts import Account
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, RoomOwners, Tx
 from folkmoot.mail import queries, queries_removal
 from folkmoot.mail.encryption import Subject, Subjects
@@ -141,7 +141,7 @@ class Retention:
         while self._keep_days:
             try:
                 removed = await self.tidy()
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 # The mail stays a while longer; the next look tries again.
                 LOG.warning("Old mail was not removed: %s", error.message)
             else:

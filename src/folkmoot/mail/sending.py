@@ -13,13 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 
 from folkmoot.accounts import Account, check_public_key
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    ContentMissing,
-    ContentTwice,
-    MessageNotFound,
-    ToolError,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.events import SENT
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries
@@ -83,7 +77,7 @@ def new_letter(content: Content, priority: str, reply_to: str | None, now: int) 
     for known in PRIORITIES:
         if priority == known:
             return OutgoingMessage(new_id(), content, known, reply_to, now)
-    raise ArgumentInvalid(f"priority must be one of {', '.join(PRIORITIES)}.", field="priority")
+    raise e.ArgumentInvalid(f"priority must be one of {', '.join(PRIORITIES)}.", field="priority")
 
 
 def new_id() -> str:
@@ -182,10 +176,10 @@ async def check_reply_to(tx: Tx, sender: Account, thread_id: str, message_id: st
     """Refuse a reference to anything but a message of this thread that the sender has."""
     try:
         _, member = await queries.access_message(tx, sender.id, message_id)
-    except ToolError:
-        raise MessageNotFound from None
+    except e.ToolError:
+        raise e.MessageNotFound from None
     if member.thread_id != thread_id:
-        raise MessageNotFound
+        raise e.MessageNotFound
 
 
 def publish_message(tx: Tx, stored: DeliveredMessage) -> None:
@@ -226,19 +220,19 @@ def check_content(body: str | None, payload: GivenPayload | None, longest: int) 
     """The one of the two that was given, if it is fit to be sent."""
     if payload is None:
         if body is None:
-            raise ContentMissing
+            raise e.ContentMissing
         return check_body(body, longest)
     if body is not None:
-        raise ContentTwice
+        raise e.ContentTwice
     return check_payload(payload, longest)
 
 
 def check_body(body: str, longest: int) -> str:
     """The body: any text that is not empty and not too long, NUL and every plane included."""
     if not body:
-        raise ArgumentInvalid("body must not be empty.", field="body")
+        raise e.ArgumentInvalid("body must not be empty.", field="body")
     if len(body) > longest:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"body has {len(body):,} characters; at most {longest:,} are allowed.",
             field="body",
             setting=SETTING,
@@ -246,7 +240,7 @@ def check_body(body: str, longest: int) -> str:
     try:
         body.encode()
     except UnicodeEncodeError:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             "body must be text; it holds half of a surrogate pair.", field="body"
         ) from None
     return body
@@ -257,14 +251,14 @@ def check_payload(payload: GivenPayload, longest: int) -> EncryptedPayload:
     ciphertext = decode("encrypted_payload.ciphertext", payload.ciphertext)
     most = longest * LONGEST_CHARACTER + TAG_BYTES
     if not TAG_BYTES <= len(ciphertext) <= most:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"encrypted_payload.ciphertext must have {TAG_BYTES} to {most:,} bytes: no box is "
             "shorter.",
             field="encrypted_payload.ciphertext",
             **({"setting": SETTING} if len(ciphertext) > most else {}),
         )
     if len(decode("encrypted_payload.nonce", payload.nonce)) != NONCE_BYTES:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"encrypted_payload.nonce must be {NONCE_BYTES} bytes in base64.",
             field="encrypted_payload.nonce",
         )
@@ -277,4 +271,4 @@ def decode(field: str, text: str) -> bytes:
     try:
         return a2b_base64(text.encode("ascii"), strict_mode=True)
     except ValueError:
-        raise ArgumentInvalid(f"{field} must be base64.", field=field) from None
+        raise e.ArgumentInvalid(f"{field} must be base64.", field=field) from None

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import Misrouted, TransportClosed
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.strict import Limits
 from folkmoot.core.timing import TimingContext
@@ -118,7 +118,7 @@ class Carrier(ABC):
         """Refuse a message whose direction does not lead out here."""
         if envelope.context.direction is not self.receives.reverse():
             way = envelope.context.direction.value
-            raise Misrouted(f"A message on the way {way} cannot leave at this side.")
+            raise e.Misrouted(f"A message on the way {way} cannot leave at this side.")
 
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Carrier]]
@@ -179,7 +179,7 @@ class EnvelopeQueue:
         """The next message, and the request on whose stream it came."""
         while not self.held:
             if self._ended:
-                raise TransportClosed(self._ending)
+                raise e.TransportClosed(self._ending)
             self._came.clear()
             await self._came.wait()
         envelope, size, tag = self.held.popleft()

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from folkmoot.core.errors import MessageTooLarge
+from folkmoot.core import errors as e
 
 KEPT: Final = 512
 """Bytes that are kept of either end of a line that is too long."""
@@ -107,8 +107,8 @@ class LineSplitter:
         begin, end = self.passed_over[:KEPT], self.passed_over[KEPT:]
         self.passed_over = begin + (end + rest)[-KEPT:]
 
-    def _too_large(self) -> MessageTooLarge:
-        return MessageTooLarge(f"A message has more than the {self._limit:,} bytes accepted.")
+    def _too_large(self) -> e.MessageTooLarge:
+        return e.MessageTooLarge(f"A message has more than the {self._limit:,} bytes accepted.")
 
 
 MAX_PIECES: Final = 256
@@ -251,7 +251,7 @@ class EventReader:
     def _hold(self, size: int) -> None:
         self._held += size
         if self._held > self._limit:
-            raise MessageTooLarge(
+            raise e.MessageTooLarge(
                 f"An event has more than the {self._limit:,} bytes that are accepted."
             )
 

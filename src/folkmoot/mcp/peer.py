@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from folkmoot.core.errors import FolkmootError, TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -78,7 +78,7 @@ class PeerCall(Struct, kw_only=True, eq=False):
     began: float
     heard: float
     state: CallState = CallState.OPEN
-    error: FolkmootError | None = None
+    error: e.FolkmootError | None = None
     """Why its answer is none of the other side's."""
     lingers: bool = False
     """Whether the other side may speak of it after such an answer."""
@@ -166,7 +166,7 @@ class Peer:
     ) -> PeerCall:
         """A request is sent, which wants log messages from `level` on; see `PeerCall`."""
         if len(self._calls) - len(self._cancelled) >= MOST_OPEN:
-            raise TooManyInFlight("The server already has too many open requests.")
+            raise e.TooManyInFlight("The server already has too many open requests.")
         before = self._calls.get(request.id)
         if before is not None:
             self._close(before)
@@ -218,7 +218,7 @@ class Peer:
         """The other side will say nothing of a call, or was never told of it."""
         self._close(call)
 
-    def failed(self, call: PeerCall, error: FolkmootError, *, lingers: bool) -> None:
+    def failed(self, call: PeerCall, error: e.FolkmootError, *, lingers: bool) -> None:
         """The answer that comes next to a call is made here, in the place of the other side's.
 
         `lingers` says that the other side may be at work on it nevertheless.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import IO, Any, Final, TypeVar, cast
 
-from folkmoot.core.errors import TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.mcp.framing import LineSplitter
 
 T = TypeVar("T")
@@ -150,7 +150,7 @@ class PipeWriter(asyncio.BaseProtocol):
     def write(self, line: bytes) -> None:
         """Have a line leave with the others of this turn."""
         if self.closed:
-            raise TransportClosed("The server no longer reads its input.")
+            raise e.TransportClosed("The server no longer reads its input.")
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts += (line, b"\n")

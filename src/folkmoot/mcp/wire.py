@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     Glimpse,
@@ -205,7 +205,7 @@ def error_answer(
     return Response(id=message_id, error=ErrorObject(code, message, data))
 
 
-def refusal(message_id: MessageId | None, error: FolkmootError) -> Response:
+def refusal(message_id: MessageId | None, error: e.FolkmootError) -> Response:
     """The answer to a request that cannot be served."""
     told = error.as_jsonrpc()
     return error_answer(message_id, told["code"], told["message"], told["data"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple, NoReturn
 
-from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.core import errors as e
 from folkmoot.names.grammar import (
     NAMESPACE,
     RESERVED_NAMES,
@@ -228,7 +228,7 @@ def _refuse_tool(name: str, fault: Fault, expected: str | None) -> NoReturn:
 
 
 def _refuse_foreign(message: str, name: str, nearest: str) -> NoReturn:
-    raise InvalidName(
+    raise e.InvalidName(
         f"{message}. Did you mean {shown(nearest)}?",
         name=shown(name),
         rule="foreign-namespace",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
-from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.core import errors as e
 from folkmoot.names.grammar import RULES
 from folkmoot.names.limits import MAX_VERSION, SECONDS_BETWEEN_LINES
 from folkmoot.names.nearest import shown
@@ -53,7 +53,7 @@ def checked(version: str) -> tuple[int, ...]:
 
 
 def _refuse(version: str) -> NoReturn:
-    raise InvalidName(
+    raise e.InvalidName(
         f"Invalid version: {shown(version)}. {RULES['version-syntax']}",
         name=shown(version),
         rule="version-syntax",
@@ -163,7 +163,7 @@ class Deprecation:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if checked(removed_in) <= checked(since):
-            raise InvalidName(
+            raise e.InvalidName(
                 f"Deprecated since {since} and removed in {removed_in}. {RULES['removal-order']}",
                 name=removed_in,
                 rule="removal-order",

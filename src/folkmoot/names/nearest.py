@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import NoReturn
 
-from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.core import errors as e
 from folkmoot.names.grammar import (
     MOST_NAMESPACE,
     MOST_TOOL,
@@ -84,7 +84,7 @@ def refuse(message: str, name: str, fault: Fault, nearest: str | None) -> NoRetu
         nearest = None
     broken = RULES[fault.rule].rstrip(".")
     proposal = f" Did you mean {shown(nearest)}?" if nearest else ""
-    raise InvalidName(
+    raise e.InvalidName(
         f"{message}. {broken} (rule {fault.rule}{_where(name, fault)}).{proposal}",
         name=shown(name) if name else "",
         rule=fault.rule,

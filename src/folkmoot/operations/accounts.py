@@ -8,15 +8,7 @@ from msgspec import Struct
 
 from folkmoot.accounts.limits import MAX_FORMATS
 from folkmoot.accounts.model import AccountType, Privacy
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    ExportFailed,
-    HandleInvalid,
-    HandleTaken,
-    NothingToUpdate,
-    PrivacyInvalid,
-    TooManyHandleChanges,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL
 from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.call import FileAnswer
@@ -191,7 +183,7 @@ async def delete_account(call: Call[DeleteAccount]) -> AccountDeleted:
 
     handle = call.account.handle
     if parse_handle(call.arguments.confirm) != handle:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             "To delete your account, give your own handle as confirm. This cannot be undone.",
             field="confirm",
         )
@@ -233,7 +225,7 @@ ACCOUNTS = (
         gives=ProfileChange,
         handler=set_profile,
         scope="account",
-        errors=(NothingToUpdate, PrivacyInvalid),
+        errors=(e.NothingToUpdate, e.PrivacyInvalid),
         routes=(
             Route(
                 "PATCH",
@@ -253,7 +245,7 @@ ACCOUNTS = (
         handler=change_handle,
         scope="account",
         limits=(MISSED,),
-        errors=(HandleInvalid, HandleTaken, TooManyHandleChanges),
+        errors=(e.HandleInvalid, e.HandleTaken, e.TooManyHandleChanges),
         routes=(
             Route(
                 "PUT",
@@ -290,7 +282,7 @@ ACCOUNTS = (
         scope=ALL,
         effect="reads",
         limits=(OperationLimit("export", by_user, when_done),),
-        errors=(ExportFailed,),
+        errors=(e.ExportFailed,),
         needs=("exporter",),
         tool=Absent("Everything of an account is a file to keep, and more than a model can read."),
         routes=(

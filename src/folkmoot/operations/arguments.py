@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.uuids import as_stored
 from folkmoot.operations.limits import MAX_ARGUMENT_DEPTH, MAX_NAME_SHOWN, MAX_NAMES_SHOWN
 from folkmoot.operations.schema import nulls_of, schema_of
@@ -47,7 +47,7 @@ def decode(takes: type[A], arguments: Any) -> A:
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
-        raise ArgumentInvalid("The arguments must be an object.", field="arguments")
+        raise e.ArgumentInvalid("The arguments must be an object.", field="arguments")
     given = arguments
     if None in arguments.values():
         kept = nulls_of(takes)
@@ -93,14 +93,14 @@ def check(schema: Schema, given: dict[str, Any], path: str = "") -> None:
     properties: dict[str, Schema] = schema["properties"]
     check_text(given, path)
     if unknown := [name for name in given if name not in properties]:
-        raise ArgumentInvalid(unknown_names(path, unknown), field=shown(unknown[0]))
+        raise e.ArgumentInvalid(unknown_names(path, unknown), field=shown(unknown[0]))
     for name in schema["required"]:
         if given.get(name) is None:
-            raise ArgumentInvalid(f"Missing argument: {path}{name}.", field=f"{path}{name}")
+            raise e.ArgumentInvalid(f"Missing argument: {path}{name}.", field=f"{path}{name}")
     for name, value in given.items():
         if value is not None and not fits(properties[name], value):
             sentence = f"{path}{name} must be {must_be(properties[name])}."
-            raise ArgumentInvalid(sentence, field=f"{path}{name}")
+            raise e.ArgumentInvalid(sentence, field=f"{path}{name}")
         if isinstance(value, dict) and "properties" in properties[name]:
             check(properties[name], value, f"{path}{name}.")
 
@@ -110,7 +110,7 @@ def check_nulls(takes: type[Struct], given: dict[str, Any]) -> None:
     for name, may_be_null in nulls_of(takes).items():
         if not may_be_null and name in given and given[name] is None:
             words = must_be(schema_of(takes)["properties"][name])
-            raise ArgumentInvalid(f"{name} must be {words}.", field=name)
+            raise e.ArgumentInvalid(f"{name} must be {words}.", field=name)
 
 
 def fits(schema: Schema, value: Any) -> bool:
@@ -181,7 +181,7 @@ def check_text(given: dict[str, Any], path: str = "") -> None:
     for name, value in given.items():
         if isinstance(value, str) and not encodable(value):
             place = f"{path}{shown(name)}"
-            raise ArgumentInvalid(f"{place} is not valid Unicode text.", field=place)
+            raise e.ArgumentInvalid(f"{place} is not valid Unicode text.", field=place)
 
 
 def check_inside(given: dict[str, Any]) -> None:
@@ -193,10 +193,10 @@ def check_inside(given: dict[str, Any]) -> None:
         while inside := [it for each in inside for it in members(each)]:
             levels += 1
             if levels > MAX_ARGUMENT_DEPTH:
-                raise ArgumentInvalid(f"{name} is nested too deeply.", field=name)
+                raise e.ArgumentInvalid(f"{name} is nested too deeply.", field=name)
             if not all(map(writable, inside)):
                 sentence = f"{name} holds text or a number that is not valid JSON."
-                raise ArgumentInvalid(sentence, field=name)
+                raise e.ArgumentInvalid(sentence, field=name)
 
 
 def members(value: Any) -> list[Any]:

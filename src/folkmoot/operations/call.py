@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from folkmoot.core.errors import ArgumentInvalid, TokenInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.policy import NOBODY, Principal
 from folkmoot.operations.limits import MAX_PAGE_BYTES
 
@@ -261,7 +261,7 @@ async def patiently(caller: Caller, work: Coroutine[Any, Any, T]) -> T | None:
     """
     found = await unless(caller.leaving, work)
     if caller.confirm is not None and not await caller.confirm():
-        raise TokenInvalid
+        raise e.TokenInvalid
     return found
 
 
@@ -295,9 +295,9 @@ def read_cursor(cursor: str) -> str:
     return place
 
 
-def wrong_cursor() -> ArgumentInvalid:
+def wrong_cursor() -> e.ArgumentInvalid:
     """The refusal of a cursor that is none of ours."""
-    return ArgumentInvalid(
+    return e.ArgumentInvalid(
         "cursor must be the next_cursor of an earlier answer to the same question.",
         field="cursor",
     )

@@ -14,25 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from folkmoot import audit
-from folkmoot.core.errors import (
-    AuthenticationRequired,
-    CapabilityDenied,
-    CapabilityError,
-    CommandInvalid,
-    FolkmootError,
-    InternalError,
-    KindError,
-    MessageError,
-    PolicyError,
-    QuotaExceeded,
-    RateLimited,
-    RewriteRefused,
-    RoomDoorError,
-    RoomError,
-    RoomForbidden,
-    ToolError,
-    UnknownTool,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.mcp.wire import TOOLS_CALL
@@ -56,7 +38,14 @@ logger = logging.getLogger("folkmoot.operations")
 CALLER: Final = "folkmoot/caller"
 """The extension of an envelope's context that holds the `Caller`."""
 
-OF_ROOMS = (RoomDoorError, RoomError, PolicyError, KindError, CapabilityError, MessageError)
+OF_ROOMS = (
+    e.RoomDoorError,
+    e.RoomError,
+    e.PolicyError,
+    e.KindError,
+    e.CapabilityError,
+    e.MessageError,
+)
 """What a room refuses is for the caller to read too, with a code and what a program may want."""
 
 NOBODY: Any = None
@@ -78,17 +67,17 @@ class Dispatcher:
             result = await self.perform(tool, arguments, caller)
             if tool.others_words:
                 result = replace(result, payload=tool.with_notice(result.payload))
-        except (ToolError, *OF_ROOMS) as error:
+        except (e.ToolError, *OF_ROOMS) as error:
             result = failure(error)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             # Its own sentence may name files; what its kind means is enough for a stranger.
             logger.warning("a tool failed", extra={"tool": tool.name, "error": error.message})
-            result = failure(InternalError((type(error).__doc__ or "").strip()))
+            result = failure(e.InternalError((type(error).__doc__ or "").strip()))
         except Exception:
             mark = secrets.token_hex(8)
             logger.exception("a tool failed", extra={"tool": tool.name, "id": mark})
             sentence = f"The hub failed to answer. Its log has the details under the id {mark}."
-            result = failure(InternalError(sentence))
+            result = failure(e.InternalError(sentence))
         self.calls[tool.name, "error" if result.is_error else "ok"] += 1
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("tool called", extra={"tool": tool.name, "is_error": result.is_error})
@@ -98,7 +87,7 @@ class Dispatcher:
         """The answer of one operation, whether it has a tool or not; a refusal is raised."""
         check_caller(row, caller)
         if row.needs and not self._services.has(row):
-            raise CommandInvalid("This hub was not started from settings.")
+            raise e.CommandInvalid("This hub was not started from settings.")
         call: Call[Any] = Call(
             services=self._services,
             caller=caller,
@@ -111,7 +100,7 @@ class Dispatcher:
             await sleep(delay)
         try:
             payload = await row.handler(call)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             await self._give_back(taken, error)
             raise
         if taken:
@@ -145,7 +134,7 @@ class Dispatcher:
                 continue
             try:
                 delay += await self._services.limits.take(limit.name, key)
-            except RateLimited:
+            except e.RateLimited:
                 for earlier, its_key in taken:
                     await self._services.limits.give_back(earlier.name, its_key)
                 raise
@@ -153,7 +142,7 @@ class Dispatcher:
         return delay
 
     async def _give_back(
-        self, taken: list[tuple[OperationLimit, str]], outcome: FolkmootError | None
+        self, taken: list[tuple[OperationLimit, str]], outcome: e.FolkmootError | None
     ) -> None:
         """Take back what turned out not to count."""
         for limit, key in taken:
@@ -178,14 +167,16 @@ def check_caller(row: Operation, caller: Caller) -> None:
         # Each event is judged by itself.
         return
     if caller.account is None and caller.visitor is None:
-        raise AuthenticationRequired
+        raise e.AuthenticationRequired
     if row.who == "operator":
-        raise CapabilityDenied("Only an operator of this hub may do this.", attempted_kind=row.kind)
+        raise e.CapabilityDenied(
+            "Only an operator of this hub may do this.", attempted_kind=row.kind
+        )
     if row.who == "account":
         sentence = "A guest has no account, and this needs one."
         if row.scope.startswith("rooms"):
-            raise RoomForbidden(sentence)
-        raise CapabilityDenied(sentence, attempted_kind=row.kind)
+            raise e.RoomForbidden(sentence)
+        raise e.CapabilityDenied(sentence, attempted_kind=row.kind)
 
 
 def may_operate(caller: Caller) -> bool:
@@ -193,12 +184,12 @@ def may_operate(caller: Caller) -> bool:
     return caller.account is not None and scope(caller.principal.scope).has(OPERATE)
 
 
-def failure(error: FolkmootError) -> OperationResult:
+def failure(error: e.FolkmootError) -> OperationResult:
     """An error in the shape of the specification; a limit also says when, for programs."""
     payload: dict[str, Any] = {"error": error.message}
-    if isinstance(error, (*OF_ROOMS, QuotaExceeded)):
+    if isinstance(error, (*OF_ROOMS, e.QuotaExceeded)):
         payload |= {"code": error.code, **error.data}
-    if isinstance(error, RateLimited):
+    if isinstance(error, e.RateLimited):
         payload["retry_after"] = error.data["retry_after"]
     return OperationResult(payload=payload, is_error=True)
 
@@ -218,10 +209,10 @@ class ToolService:
             request.params if type(request) is Request and request.method == TOOLS_CALL else None
         )
         if not isinstance(params, dict):
-            raise RewriteRefused("An interceptor turned a tool call into something else.")
+            raise e.RewriteRefused("An interceptor turned a tool call into something else.")
         tool = self._named(params["name"])
         if tool is None:
-            raise UnknownTool(f"Unknown tool: {shown(params['name'])}.")
+            raise e.UnknownTool(f"Unknown tool: {shown(params['name'])}.")
         caller: Caller = envelope.context.extensions[CALLER]
         return self._dispatcher.call(tool, params.get("arguments"), caller)
 
@@ -229,8 +220,8 @@ class ToolService:
         self,
         envelope: MessageEnvelope[Any],  # noqa: ARG002 - the error says what was attempted
         principal: Principal,
-        error: PolicyError,
-    ) -> PolicyError:
+        error: e.PolicyError,
+    ) -> e.PolicyError:
         """Have the refusal of a call in the audit log."""
         audit.record_refusal(principal, str(error.data["attempted_kind"]), error)
         return error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
-from folkmoot.core.errors import ConnectionsExceeded, HubFull, HubStopping
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.operations.row import (
     Absent,
@@ -349,7 +349,7 @@ class FollowedEvent(Struct, frozen=True):
 async def follow_events(call: Call[FollowEvents]) -> EventStream:
     """What changes from now on."""
     if call.services.events is None:
-        raise HubStopping("Events are not told here.")
+        raise e.HubStopping("Events are not told here.")
     return await call.services.events.follow(call.caller, call.arguments.last_event_id or "")
 
 
@@ -366,7 +366,7 @@ FOLLOWING = (
         scope="",
         who="guest",
         effect="reads",
-        errors=(ConnectionsExceeded, HubFull),
+        errors=(e.ConnectionsExceeded, e.HubFull),
         tool=Absent("MCP has notifications for it."),
         routes=(
             Route(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.message import ProtocolMessage, Request, replace
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.limits import MAX_TOOLS_FOUND
@@ -70,7 +70,7 @@ async def find_tool(call: Call[FindTool]) -> FoundTools:
 
 async def call_tool(_: Call[CallFoundTool]) -> Whatever:
     """Refuse to call this tool by itself; calls of other tools are dispatched before."""
-    raise ArgumentInvalid(
+    raise e.ArgumentInvalid(
         f"name must be another tool: {CALL_TOOL} cannot call itself.", field="name"
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Struct
 
 from folkmoot.accounts.model import OpenInvite
-from folkmoot.core.errors import ArgumentInvalid, InviteNotOpen
+from folkmoot.core import errors as e
 from folkmoot.operations.call import make_cursor, read_cursor, wrong_cursor
 from folkmoot.operations.rooms.settings import OneRoom
 from folkmoot.operations.row import (
@@ -94,7 +94,7 @@ WITHDRAW: Final[dict[str, Any]] = {
     "takes": OneInvite,
     "gives": NoContent,
     "effect": "destroys",
-    "errors": (ArgumentInvalid, InviteNotOpen),
+    "errors": (e.ArgumentInvalid, e.InviteNotOpen),
     "commands": ("invites withdraw",),
 }
 INVITES: Final = (
@@ -226,7 +226,7 @@ ROOM_INVITES: Final = (
         scope="rooms.manage",
         about="room",
         effect="destroys",
-        errors=(InviteNotOpen,),
+        errors=(e.InviteNotOpen,),
         audit=AuditSpec("room.invitation_withdrawn", "invited", within="room"),
         tool=OF_ROOMS_FOR_PEOPLE,
         routes=(

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    AccessDenied,
-    CannotSend,
-    CannotSendToSelf,
-    ContentMissing,
-    ContentTwice,
-    MessageNotFound,
-    QuotaExceeded,
-    ThreadNotFound,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.mail.limits import MAX_IDEMPOTENCY_KEY, MAX_WAIT_SECONDS
 from folkmoot.mail.model import (
     Digest,
@@ -292,8 +282,15 @@ def inbox_page() -> str:
 
 SEND_LIMIT = OperationLimit("send", by_user, every_try)
 UNSENT = (
-    *(UserNotFound, CannotSend, CannotSendToSelf, ContentMissing, ContentTwice, MessageNotFound),
-    *(ThreadNotFound, AccessDenied, QuotaExceeded),
+    *(
+        e.UserNotFound,
+        e.CannotSend,
+        e.CannotSendToSelf,
+        e.ContentMissing,
+        e.ContentTwice,
+        e.MessageNotFound,
+    ),
+    *(e.ThreadNotFound, e.AccessDenied, e.QuotaExceeded),
 )
 """Why a message may not be sent."""
 
@@ -333,7 +330,7 @@ MESSAGES = (
         scope="mail.read",
         others_words=("messages",),
         waits="wait",
-        errors=(ThreadNotFound, AccessDenied),
+        errors=(e.ThreadNotFound, e.AccessDenied),
         routes=(
             Route(
                 "GET", "/v1/messages", "listMessages", "Read your messages", fixed={"peek": True}
@@ -374,7 +371,7 @@ MESSAGES = (
         handler=delete_message,
         scope="mail.delete",
         effect="destroys",
-        errors=(MessageNotFound, AccessDenied),
+        errors=(e.MessageNotFound, e.AccessDenied),
         routes=(
             Route(
                 "DELETE",

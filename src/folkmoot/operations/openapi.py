@@ -9,40 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import (
-    ERRORS,
-    AuthenticationRequired,
-    BatchRefused,
-    BodyTimeout,
-    BodyTooLarge,
-    CapabilityDenied,
-    DatabaseLocked,
-    DatabaseUnwritable,
-    DiskFailed,
-    DiskFull,
-    DuplicateKey,
-    FolkmootError,
-    HostNotAllowed,
-    HubStopping,
-    InternalError,
-    InvalidJson,
-    InvalidUtf8,
-    LoneSurrogate,
-    MediaTypeUnsupported,
-    MessageTooLarge,
-    NestingTooDeep,
-    NotAnObject,
-    NumberOutOfRange,
-    OriginNotAllowed,
-    QueryInvalid,
-    RoomForbidden,
-    RoomNotFound,
-    RoomUnavailable,
-    StoreClosed,
-    StoreOverloaded,
-    TokenInvalid,
-    TokensDiffer,
-)
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import EVENT_STREAM
 from folkmoot.operations.components import name_of
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, Endpoint, Parameter
@@ -53,35 +20,35 @@ VERSION: Final = "3.1.0"
 JSON: Final = "application/json"
 
 ALWAYS: Final = (
-    QueryInvalid,
-    TokensDiffer,
-    OriginNotAllowed,
-    HostNotAllowed,
-    InternalError,
-    HubStopping,
-    DatabaseLocked,
-    DatabaseUnwritable,
-    DiskFailed,
-    DiskFull,
-    StoreClosed,
-    StoreOverloaded,
+    e.QueryInvalid,
+    e.TokensDiffer,
+    e.OriginNotAllowed,
+    e.HostNotAllowed,
+    e.InternalError,
+    e.HubStopping,
+    e.DatabaseLocked,
+    e.DatabaseUnwritable,
+    e.DiskFailed,
+    e.DiskFull,
+    e.StoreClosed,
+    e.StoreOverloaded,
 )
 """What any request may be refused with."""
-WITH_TOKEN: Final = (AuthenticationRequired, TokenInvalid, CapabilityDenied)
-IN_ROOM: Final = (RoomForbidden, RoomUnavailable)
+WITH_TOKEN: Final = (e.AuthenticationRequired, e.TokenInvalid, e.CapabilityDenied)
+IN_ROOM: Final = (e.RoomForbidden, e.RoomUnavailable)
 WITH_BODY: Final = (
-    InvalidUtf8,
-    InvalidJson,
-    LoneSurrogate,
-    DuplicateKey,
-    NestingTooDeep,
-    NumberOutOfRange,
-    BatchRefused,
-    NotAnObject,
-    MessageTooLarge,
-    BodyTooLarge,
-    BodyTimeout,
-    MediaTypeUnsupported,
+    e.InvalidUtf8,
+    e.InvalidJson,
+    e.LoneSurrogate,
+    e.DuplicateKey,
+    e.NestingTooDeep,
+    e.NumberOutOfRange,
+    e.BatchRefused,
+    e.NotAnObject,
+    e.MessageTooLarge,
+    e.BodyTooLarge,
+    e.BodyTimeout,
+    e.MediaTypeUnsupported,
 )
 
 PHRASES: Final = {413: "Content Too Large", 422: "Unprocessable Content"}
@@ -214,23 +181,23 @@ def _refused(codes: list[str]) -> Schema:
     return {"allOf": [ref("Error"), one_of]}
 
 
-def refusals(each: Endpoint) -> dict[int, list[type[FolkmootError]]]:
+def refusals(each: Endpoint) -> dict[int, list[type[e.FolkmootError]]]:
     """The errors an endpoint may answer, by status."""
-    named: list[type[FolkmootError]] = [*each.errors, *ALWAYS]
+    named: list[type[e.FolkmootError]] = [*each.errors, *ALWAYS]
     if each.in_room:
-        named.append(RoomNotFound)
+        named.append(e.RoomNotFound)
     if not each.public:
         named += WITH_TOKEN
         named += IN_ROOM if each.in_room else ()
     if each.body:
         named += WITH_BODY
-    found: dict[int, list[type[FolkmootError]]] = {}
+    found: dict[int, list[type[e.FolkmootError]]] = {}
     for error in _leaves(named):
         found.setdefault(error.http, []).append(error)
     return found
 
 
-def _leaves(named: Iterable[type[FolkmootError]]) -> Iterator[type[FolkmootError]]:
+def _leaves(named: Iterable[type[e.FolkmootError]]) -> Iterator[type[e.FolkmootError]]:
     """The errors of these branches of the tree that have a code, in the order of the tree."""
     branches = tuple(named)
-    return (error for error in ERRORS.values() if issubclass(error, branches))
+    return (error for error in e.ERRORS.values() if issubclass(error, branches))

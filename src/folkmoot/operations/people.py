@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.accounts.model import AccountType, BlockedPage, ContactPage
-from folkmoot.core.errors import (
-    CannotAddSelf,
-    CannotBlockSelf,
-    ContactNotFound,
-    RegistrationClosed,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.operations.rate_limits import MISSED, by_user, every_try, when_done
 from folkmoot.operations.row import (
     Arguments,
@@ -232,7 +226,7 @@ PEOPLE = (
         handler=add_contact,
         scope="contacts",
         limits=(MISSED,),
-        errors=(UserNotFound, CannotAddSelf),
+        errors=(e.UserNotFound, e.CannotAddSelf),
         routes=(
             Route(
                 "PUT",
@@ -253,7 +247,7 @@ PEOPLE = (
         scope="contacts",
         effect="destroys",
         limits=(MISSED,),
-        errors=(UserNotFound, ContactNotFound),
+        errors=(e.UserNotFound, e.ContactNotFound),
         routes=(Route("DELETE", "/v1/contacts/{handle}", "removeContact", "Remove a contact"),),
         commands=("contacts remove",),
     ),
@@ -267,7 +261,7 @@ PEOPLE = (
         effect="reads",
         others_words=("display_name", "bio", "status"),
         limits=(MISSED,),
-        errors=(UserNotFound,),
+        errors=(e.UserNotFound,),
         routes=(Route("GET", "/v1/people/{handle}", "lookUp", "Look someone up"),),
         commands=("lookup",),
     ),
@@ -292,7 +286,7 @@ PEOPLE = (
         handler=block,
         scope="contacts",
         limits=(MISSED,),
-        errors=(UserNotFound, CannotBlockSelf),
+        errors=(e.UserNotFound, e.CannotBlockSelf),
         routes=(
             Route(
                 "PUT", "/v1/blocks/{handle}", "block", "Block someone", fixed={"action": "block"}
@@ -330,7 +324,7 @@ PEOPLE = (
         effect="adds",
         reaches_others=True,
         limits=(OperationLimit("invite", by_user, when_done),),
-        errors=(RegistrationClosed,),
+        errors=(e.RegistrationClosed,),
         routes=(
             Route(
                 "POST",

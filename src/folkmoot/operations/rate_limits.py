@@ -5,21 +5,7 @@ from __future__ import annotations
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import (
-    CannotSend,
-    ConfirmationInvalid,
-    ContactNotFound,
-    HandleNotFound,
-    HandleTaken,
-    InvitationInvalid,
-    InviteClaimed,
-    InviteRequired,
-    InviteUnknown,
-    OneTimeCodeInvalid,
-    RecoveryCodeInvalid,
-    TokenInvalid,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.row import OperationLimit
 
@@ -56,15 +42,15 @@ every_try: Final = object
 """Count whatever comes of it."""
 when_done: Final = NoneType
 """Count what succeeded."""
-when_wrong_code: Final = (RecoveryCodeInvalid, HandleNotFound)
+when_wrong_code: Final = (e.RecoveryCodeInvalid, e.HandleNotFound)
 """Count guesses at the code of an account, whether it exists or not."""
-when_wrong_secret: Final = (TokenInvalid, OneTimeCodeInvalid, ConfirmationInvalid)
+when_wrong_secret: Final = (e.TokenInvalid, e.OneTimeCodeInvalid, e.ConfirmationInvalid)
 """Count tokens and one-time codes that open nothing."""
-when_refused: Final = (HandleTaken, InviteRequired, InviteUnknown, InviteClaimed)
+when_refused: Final = (e.HandleTaken, e.InviteRequired, e.InviteUnknown, e.InviteClaimed)
 """Count handles that could not be registered."""
-when_not_invited: Final = InvitationInvalid
+when_not_invited: Final = e.InvitationInvalid
 """Count tokens that are nobody's invitation."""
-when_missed: Final = (UserNotFound, ContactNotFound, CannotSend, HandleTaken)
+when_missed: Final = (e.UserNotFound, e.ContactNotFound, e.CannotSend, e.HandleTaken)
 """Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
 
 GUESSES = OperationLimit("sign_in", by_address, when_wrong_secret)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from folkmoot import decisions
-from folkmoot.core.errors import StoreError
+from folkmoot.core import errors as e
 from folkmoot.decisions import AskKind, NewDecision, Verdict
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def leave_line(
     if store is not None:
         try:
             await store.write(lambda tx: audit.record(tx, [line], now, offline=services.offline))
-        except StoreError as error:
+        except e.StoreError as error:
             # It is done: a full disk, say, must not make a failure of a backup that was made.
             extra = {"action": line.action, "error": error.code}
             logger.warning("an audit line was not stored", extra=extra)
@@ -79,6 +79,6 @@ async def remember_decision(
 
     try:
         await store.write(unit)
-    except StoreError as error:
+    except e.StoreError as error:
         # It is done: a full disk must not make a failure of it.
         logger.warning("a decision was not noted", extra={"error": error.code})

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    AlreadySignedIn,
-    HandleInvalid,
-    HandleNotFound,
-    HandleTaken,
-    InviteClaimed,
-    InviteRequired,
-    InviteUnknown,
-    RecoveryCodeInvalid,
-    RegistrationClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.operations.accounts import HANDLE_PATTERN
 from folkmoot.operations.call import Bind
 from folkmoot.operations.rate_limits import (
@@ -94,7 +84,7 @@ async def register(call: Call[Register]) -> Registration:
     """Make an account, and let the running session be its."""
     given = call.arguments
     if call.caller.signed_in:
-        raise AlreadySignedIn(
+        raise e.AlreadySignedIn(
             f"This session is already signed in as @{call.account.handle}. To register "
             "another account, open a new session without a token."
         )
@@ -190,12 +180,12 @@ REGISTRATION = (
             OperationLimit("refused_handles", by_address, when_refused),
         ),
         errors=(
-            RegistrationClosed,
-            InviteRequired,
-            InviteUnknown,
-            InviteClaimed,
-            HandleInvalid,
-            HandleTaken,
+            e.RegistrationClosed,
+            e.InviteRequired,
+            e.InviteUnknown,
+            e.InviteClaimed,
+            e.HandleInvalid,
+            e.HandleTaken,
         ),
         routes=(
             Route(
@@ -226,7 +216,7 @@ REGISTRATION = (
             OperationLimit("recover", by_handle_and_address, when_wrong_code),
             OperationLimit("recover_handle", by_handle, when_wrong_code),
         ),
-        errors=(HandleNotFound, RecoveryCodeInvalid),
+        errors=(e.HandleNotFound, e.RecoveryCodeInvalid),
         routes=(
             Route(
                 "POST",

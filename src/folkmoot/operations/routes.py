@@ -13,12 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    BlockedByInterceptor,
-    FolkmootError,
-    RateLimited,
-)
+from folkmoot.core import errors as e
 from folkmoot.operations.accounts import HANDLE_PATTERN
 from folkmoot.operations.components import WRITTEN, answers, name_of, shape
 from folkmoot.operations.limits import MAX_INTEGER, MAX_QUERY_TEXT
@@ -109,13 +104,13 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return frozenset((*NAMED.findall(route.path), *route.fixed, *route.headers.values()))
 
     @property
-    def errors(self) -> tuple[type[FolkmootError], ...]:
+    def errors(self) -> tuple[type[e.FolkmootError], ...]:
         """The errors of this operation, beside those of every request of its form."""
-        found: list[type[FolkmootError]] = [*self.row.errors, BlockedByInterceptor]
+        found: list[type[e.FolkmootError]] = [*self.row.errors, e.BlockedByInterceptor]
         if self.row.schema["properties"]:
-            found.append(ArgumentInvalid)
+            found.append(e.ArgumentInvalid)
         if self.row.limits:
-            found.append(RateLimited)
+            found.append(e.RateLimited)
         return tuple(found)
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from folkmoot.operations.schema import schema_of
 
 if TYPE_CHECKING:
-    from folkmoot.core.errors import FolkmootError
+    from folkmoot.core import errors as e
     from folkmoot.operations.call import Call, Caller
     from folkmoot.operations.schema import Schema
 
@@ -121,7 +121,7 @@ class Route(Struct, frozen=True):
     """The media type of an answer that is a file."""
     location: str = ""
     """Where what was made is, with members of the answer in braces."""
-    errors: tuple[type[FolkmootError], ...] = ()
+    errors: tuple[type[e.FolkmootError], ...] = ()
     """What this route may refuse with, beside what the operation may."""
     takes: type[Arguments] | None = None
     """What programs give, where that is more than models do; also what they get, and how."""
@@ -174,7 +174,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     """
     limits: tuple[OperationLimit, ...] = ()
     """What it counts towards; all of them must let a call pass."""
-    errors: tuple[type[FolkmootError], ...] = ()
+    errors: tuple[type[e.FolkmootError], ...] = ()
     """What it may refuse with, beside arguments that are wrong and limits."""
     waits: str = ""
     """The argument, in seconds, that makes a call wait for something to happen."""

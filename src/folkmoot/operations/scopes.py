@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL, OPERATE, Need, scope
 from folkmoot.operations.limits import MAX_SCOPE
 
@@ -80,6 +80,6 @@ def shown(word: str) -> str:
     return repr(word if len(word) <= 64 else f"{word[:64]}…")
 
 
-def refused(sentence: str) -> ArgumentInvalid:
+def refused(sentence: str) -> e.ArgumentInvalid:
     """The refusal of a scope."""
-    return ArgumentInvalid(sentence, field="scope")
+    return e.ArgumentInvalid(sentence, field="scope")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
 from msgspec import Struct, field
 
-from folkmoot.core.errors import BackendUnknown
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.access import AccessReason, access
 from folkmoot.gateway.configured_rights import may_use
@@ -121,7 +121,7 @@ async def my_tools(call: Call[ShowMine]) -> MyTools:
     server = mine(call, namespace)
     if server is None:
         # Whoever may not use a server is not told whether there is one.
-        raise BackendUnknown("There is no such server, or you may not use it.")
+        raise e.BackendUnknown("There is no such server, or you may not use it.")
     part = call.services.gateway.catalogue.parts.get(namespace)
     names = allowed(call, namespace)
     if part is None or not names:
@@ -239,7 +239,7 @@ USING: Final = (
         about="namespace",
         effect="reads",
         others_words=("tools",),
-        errors=(BackendUnknown,),
+        errors=(e.BackendUnknown,),
         needs=("gateway", "rights"),
         tool=LISTED,
         routes=(

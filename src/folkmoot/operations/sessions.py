@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Struct
 
 from folkmoot.accounts.model import Policy
-from folkmoot.core.errors import (
-    CommandInvalid,
-    OneTimeCodeInvalid,
-    OriginNotAllowed,
-    QuotaExceeded,
-    TokenInvalid,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.call import Bind
 from folkmoot.operations.operator.people import find
@@ -110,7 +103,7 @@ async def sign_in(call: Call[SignIn]) -> SignedInView:
     identity = await call.services.accounts.identify(call.arguments.token)
     account = identity.account
     if account is None:
-        raise TokenInvalid
+        raise e.TokenInvalid
     call.bind = Bind(account.id, identity.credential.id, otherwise=None)
     return SignedInView(handle=account.handle, display_name=account.display_name)
 
@@ -167,7 +160,7 @@ async def create_code_for(call: Call[CodeFor]) -> CreatedCode:
     services = call.services
     account = await find(services, call.arguments.handle)
     if account.suspended_at is not None:
-        raise CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
+        raise e.CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
     operate = call.arguments.operate
     scope = f"{ALL} {OPERATE}" if operate else ""
     made = await services.accounts.browsers.create_code(account, scope=scope)
@@ -188,7 +181,7 @@ def sign_in_url(hub: str, code: str, then: str = "") -> str:
 def check_page(call: Call[SignIn] | Call[UseCode]) -> None:
     """Refuse whoever is not a page of the hub, in a browser that takes its cookie."""
     if not call.caller.binds:
-        raise OriginNotAllowed("Only the hub's own page can sign a browser in.")
+        raise e.OriginNotAllowed("Only the hub's own page can sign a browser in.")
 
 
 SESSIONS: Final = (
@@ -225,7 +218,7 @@ SESSIONS: Final = (
         who="anyone",
         effect="adds",
         limits=(GUESSES,),
-        errors=(TokenInvalid, OriginNotAllowed),
+        errors=(e.TokenInvalid, e.OriginNotAllowed),
         tool=NO_TOOL,
         routes=(
             Route(
@@ -251,7 +244,7 @@ SESSIONS: Final = (
         who="anyone",
         effect="adds",
         limits=(GUESSES,),
-        errors=(OneTimeCodeInvalid, OriginNotAllowed),
+        errors=(e.OneTimeCodeInvalid, e.OriginNotAllowed),
         tool=NO_TOOL,
         routes=(
             Route(
@@ -274,7 +267,7 @@ SESSIONS: Final = (
         scope="",
         who="anyone",
         effect="changes",
-        errors=(OriginNotAllowed,),
+        errors=(e.OriginNotAllowed,),
         tool=NO_TOOL,
         routes=(
             Route(
@@ -297,7 +290,7 @@ SESSIONS: Final = (
         handler=create_code,
         scope="account",
         effect="adds",
-        errors=(QuotaExceeded,),
+        errors=(e.QuotaExceeded,),
         audit=AuditSpec("browser.code_created", by_service=True),
         tool=SECRET,
         routes=(
@@ -323,7 +316,7 @@ SESSIONS: Final = (
         scope=OPERATE,
         who="operator",
         effect="adds",
-        errors=(CommandInvalid, UserNotFound, QuotaExceeded),
+        errors=(e.CommandInvalid, e.UserNotFound, e.QuotaExceeded),
         needs=("accounts",),
         local=True,
         audit=AuditSpec("browser.code_created", "handle", by_service=True),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Struct
 
-from folkmoot.core.errors import TapeNotFound, TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import OPERATE
 from folkmoot.operations.call import FileAnswer
 from folkmoot.operations.operator.held import may_see_proxies
@@ -177,7 +177,7 @@ class TapeCalls(Struct, frozen=True, kw_only=True):
 def library_of(call: Call[Any]) -> TapeLibrary:
     """The tapes that the hub can show."""
     if call.services.tapes is None:
-        raise TapeNotFound("This hub has no tapes.")
+        raise e.TapeNotFound("This hub has no tapes.")
     return call.services.tapes
 
 
@@ -316,7 +316,7 @@ TAPES: Final = (
         scope=OPERATE,
         who="operator",
         effect="reads",
-        errors=(TapeNotFound,),
+        errors=(e.TapeNotFound,),
         needs=("tapes",),
         tool=NO_TOOL,
         routes=(Route("GET", PATH, "listTapes", "List tapes", answer="The tapes."),),
@@ -332,7 +332,7 @@ TAPES: Final = (
         scope=OPERATE,
         who="operator",
         effect="reads",
-        errors=(TapeNotFound, TapeUnreadable),
+        errors=(e.TapeNotFound, e.TapeUnreadable),
         needs=("tapes",),
         tool=NO_TOOL,
         # Once in ten minutes for each reader and tape: a page that follows a tape asks often.

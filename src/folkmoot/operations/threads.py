@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    AccessDenied,
-    ArgumentInvalid,
-    MessageNotFound,
-    ThreadNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.mail.model import Digest, MailMessage, State, ThreadPage
 from folkmoot.mail.model import Thread as ThreadView
 from folkmoot.operations.limits import MAX_MARKED_READ
@@ -131,7 +126,7 @@ async def delete_thread(call: Call[DeleteThread]) -> ThreadDone:
     """Remove a thread from the caller's mailbox."""
     thread_id = call.arguments.thread_id
     if call.arguments.confirm is False:
-        raise ArgumentInvalid("Nothing was deleted: the user did not agree.", field="confirm")
+        raise e.ArgumentInvalid("Nothing was deleted: the user did not agree.", field="confirm")
     await call.services.mail.delete_thread(call.account, thread_id)
     return ThreadDone(thread_id, "Thread deleted.")
 
@@ -208,7 +203,7 @@ THREADS = (
         handler=thread,
         scope="mail.read",
         others_words=("thread", "messages"),
-        errors=(ThreadNotFound, AccessDenied),
+        errors=(e.ThreadNotFound, e.AccessDenied),
         routes=(
             Route(
                 "GET",
@@ -242,7 +237,7 @@ THREADS = (
         scope="mail.delete",
         effect="destroys",
         asks="confirm",
-        errors=(ThreadNotFound, AccessDenied),
+        errors=(e.ThreadNotFound, e.AccessDenied),
         routes=(
             Route(
                 "DELETE",
@@ -262,7 +257,7 @@ THREADS = (
         handler=mark_read,
         scope="mail.read",
         tool="app",
-        errors=(ThreadNotFound, AccessDenied, MessageNotFound),
+        errors=(e.ThreadNotFound, e.AccessDenied, e.MessageNotFound),
         routes=(
             Route(
                 "PUT",
@@ -282,7 +277,7 @@ THREADS = (
         handler=changing("archive", "archived", "unarchived"),
         scope="mail.read",
         tool="app",
-        errors=(ThreadNotFound, AccessDenied),
+        errors=(e.ThreadNotFound, e.AccessDenied),
         routes=(
             Route(
                 "PUT",
@@ -309,7 +304,7 @@ THREADS = (
         handler=changing("star", "starred", "unstarred"),
         scope="mail.read",
         tool="app",
-        errors=(ThreadNotFound, AccessDenied),
+        errors=(e.ThreadNotFound, e.AccessDenied),
         routes=(
             Route(
                 "PUT",
@@ -336,7 +331,7 @@ THREADS = (
         handler=changing("mute", "muted", "unmuted"),
         scope="mail.read",
         tool="app",
-        errors=(ThreadNotFound, AccessDenied),
+        errors=(e.ThreadNotFound, e.AccessDenied),
         routes=(
             Route(
                 "PUT",

@@ -10,13 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from folkmoot.accounts.limits import MAX_LABEL, MAX_TOKEN_SECONDS
-from folkmoot.core.errors import (
-    CommandInvalid,
-    ConfirmationInvalid,
-    CredentialNotFound,
-    QuotaExceeded,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations.limits import MAX_SCOPE
 from folkmoot.operations.operator.people import find, recording
@@ -173,7 +167,7 @@ async def create_token_for(call: Call[CredentialFor]) -> CreatedCredential:
     given, services = call.arguments, call.services
     account = await find(services, given.handle)
     if account.suspended_at is not None:
-        raise CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
+        raise e.CommandInvalid(f"@{account.handle} is suspended. Restore the account first.")
     made = await services.accounts.authentication.create(
         account,
         given.label or "",
@@ -269,7 +263,7 @@ TOKENS = (
         scope="account",
         effect="adds",
         limits=(GUESSES,),
-        errors=(QuotaExceeded, ConfirmationInvalid),
+        errors=(e.QuotaExceeded, e.ConfirmationInvalid),
         tool=SECRET,
         audit=AuditSpec("token.created", by_service=True),
         routes=(
@@ -297,7 +291,7 @@ TOKENS = (
         scope=OPERATE,
         who="operator",
         effect="adds",
-        errors=(CommandInvalid, UserNotFound, QuotaExceeded),
+        errors=(e.CommandInvalid, e.UserNotFound, e.QuotaExceeded),
         needs=("accounts",),
         local=True,
         tool=SECRET,
@@ -323,7 +317,7 @@ TOKENS = (
         gives=Credentials,
         handler=tokens_of,
         effect="reads",
-        errors=(CommandInvalid, UserNotFound),
+        errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         routes=(
             Route(
@@ -344,7 +338,7 @@ TOKENS = (
         gives=NoContent,
         handler=revoke_token_of,
         effect="destroys",
-        errors=(CommandInvalid, UserNotFound, CredentialNotFound),
+        errors=(e.CommandInvalid, e.UserNotFound, e.CredentialNotFound),
         needs=("accounts",),
         audit=AuditSpec("token.revoked", "credential", by_service=True),
         routes=(
@@ -367,7 +361,7 @@ TOKENS = (
         handler=revoke_token,
         scope="account",
         effect="destroys",
-        errors=(CredentialNotFound,),
+        errors=(e.CredentialNotFound,),
         tool=Absent("Which token is not needed any more is for its owner to say."),
         audit=AuditSpec("token.revoked", "credential", by_service=True),
         routes=(

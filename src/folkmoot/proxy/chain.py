@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor, FolkmootError, RewriteRefused
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, members, replace
 from folkmoot.core.ports import Holding, Interceptor
@@ -138,7 +138,7 @@ class Chain:
                     ruling = await self._hold(ruling, verdict)
                 else:
                     await asyncio.sleep(verdict.seconds)
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 return msgspec.structs.replace(ruling, verdict=Block(error))
             if waited is None or isinstance(verdict, Hold):
                 waited = Wait(verdict, by)
@@ -151,7 +151,7 @@ class Chain:
     async def _hold(self, ruling: Ruling, hold: Hold) -> Ruling:
         """Wait for a decision; a message that was edited is shown to earlier guards again."""
         if self._holding is None:
-            raise BlockedByInterceptor(
+            raise e.BlockedByInterceptor(
                 f"{ruling.by} holds the message, but nobody can decide about it."
             )
         edited = await self._holding.hold(ruling.envelope, ruling.by, hold)
@@ -229,16 +229,16 @@ async def spoken(name: str, saying: Awaitable[Verdict], message: Any) -> Verdict
     except Exception as error:  # noqa: BLE001 - told by what stops the message
         return failure(name, error)
     if isinstance(verdict, Mock) and not isinstance(message, Request):
-        return Block(BlockedByInterceptor(f"{name} answered a message that is not a request."))
+        return Block(e.BlockedByInterceptor(f"{name} answered a message that is not a request."))
     return verdict
 
 
 def failure(name: str, error: Exception) -> Block:
     """What becomes of a message that an interceptor raised an error about."""
-    if isinstance(error, FolkmootError):
+    if isinstance(error, e.FolkmootError):
         return Block(error)
     logger.error("an interceptor failed", extra={"interceptor": name}, exc_info=error)
-    return Block(BlockedByInterceptor(f"{name} failed, so the message was stopped."))
+    return Block(e.BlockedByInterceptor(f"{name} failed, so the message was stopped."))
 
 
 def settled(sent: Any, message: Any) -> Any:
@@ -250,7 +250,7 @@ def settled(sent: Any, message: Any) -> Any:
     if isinstance(sent, McpxMessage):
         # Of a message only the payload can be changed in place.
         if message is not sent or not same(sent.payload, sent.members.get("payload")):
-            raise RewriteRefused("An interceptor tried to rewrite a room's message.")
+            raise e.RewriteRefused("An interceptor tried to rewrite a room's message.")
         return message
     if message.raw is not None and not same(members(message), _read(message.raw)):
         return replace(message)

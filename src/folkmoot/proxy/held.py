@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BusClosed, CommandInvalid, MessageDropped, MessageError
 from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import (
@@ -102,7 +102,9 @@ class HeldMessages:
         The answer is the message as someone edited it, or None.
         """
         if len(self._held) >= self._most:
-            raise MessageDropped(f"{self._most} messages are already held, so this one is dropped.")
+            raise e.MessageDropped(
+                f"{self._most} messages are already held, so this one is dropped."
+            )
         self._last += 1
         decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         view = seen(self._last, self._clock.now(), envelope, by, hold)
@@ -117,7 +119,7 @@ class HeldMessages:
                 return decided.result()
             if self._held.pop(view.id, None) is held:
                 self._tell("dropped", view)
-            raise MessageDropped("Nobody decided about the message in time.") from None
+            raise e.MessageDropped("Nobody decided about the message in time.") from None
         except asyncio.CancelledError:
             if self._held.pop(view.id, None) is held:
                 self._tell("gone", view)
@@ -153,7 +155,7 @@ class HeldMessages:
         del self._held[held_id]
         told = f"The message was held and dropped: {reason[:MOST_REASON]}"
         plain = "The message was held, and someone dropped it."
-        held.decided.set_exception(MessageDropped(told if reason else plain))
+        held.decided.set_exception(e.MessageDropped(told if reason else plain))
         # It may be cancelled in the same moment, and then nobody asks.
         held.decided.exception()
         self._tell("dropped", held.view)
@@ -162,11 +164,11 @@ class HeldMessages:
     def _find(self, held_id: int) -> _Held:
         held = self._held.get(held_id)
         if held is None:
-            raise CommandInvalid(f"No message {held_id} is held; it may have been decided about.")
+            raise e.CommandInvalid(f"No message {held_id} is held; it may have been decided about.")
         return held
 
     def _tell(self, change: Change, view: HeldView) -> None:
-        with suppress(BusClosed):
+        with suppress(e.BusClosed):
             self.bus.emit(HELD, HeldUpdate(change, view))
 
 
@@ -204,14 +206,14 @@ def what_of(type_: str, method: str, tool: str) -> str:
 def edit(message: Any, wanted: dict[str, Any]) -> Any:
     """The edited message to send on; id, type and method may not change."""
     if isinstance(message, McpxMessage):
-        raise CommandInvalid("A room's message can be released or dropped, and never edited.")
+        raise e.CommandInvalid("A room's message can be released or dropped, and never edited.")
     try:
         edited = message_from(wanted)
-    except MessageError as error:
-        raise CommandInvalid(f"The edited message is not valid: {error.message}") from None
+    except e.MessageError as error:
+        raise e.CommandInvalid(f"The edited message is not valid: {error.message}") from None
     same = type(edited) is type(message) and method_of(edited) == method_of(message)
     if not same or not same_id(getattr(edited, "id", None), getattr(message, "id", None)):
-        raise CommandInvalid("The id and the method of a held message cannot be edited.")
+        raise e.CommandInvalid("The id and the method of a held message cannot be edited.")
     return edited
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from folkmoot.core.errors import PathSyntax
+from folkmoot.core import errors as e
 
 MAX_CHARACTERS: Final = 1_024
 
@@ -231,8 +231,8 @@ def _advice(rest: str) -> str:
     return f"{_cut(rest)!r} is not understood"
 
 
-def _refused(text: str, why: str) -> PathSyntax:
-    return PathSyntax(f"{_cut(text)!r} is not a path in a message: {why}.")
+def _refused(text: str, why: str) -> e.PathSyntax:
+    return e.PathSyntax(f"{_cut(text)!r} is not a path in a message: {why}.")
 
 
 def _cut(text: str) -> str:

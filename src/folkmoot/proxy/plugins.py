@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from folkmoot.core.errors import FolkmootError, RulesInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Interceptor
 
 logger = logging.getLogger("folkmoot.proxy")
@@ -28,18 +28,18 @@ def load_plugin(name: str, options: Mapping[str, Any] | None = None) -> Intercep
     make = _loaded(_found(name))
     try:
         made = make(dict(options or {}))
-    except FolkmootError as error:
-        raise RulesInvalid(f"The interceptor {name!r} refuses its options: {error}") from None
+    except e.FolkmootError as error:
+        raise e.RulesInvalid(f"The interceptor {name!r} refuses its options: {error}") from None
     except Exception as error:
         logger.exception("an interceptor could not be made", extra={"interceptor": name})
         told = str(error) or type(error).__name__
-        raise RulesInvalid(f"The interceptor {name!r} could not be made: {told}.") from None
+        raise e.RulesInvalid(f"The interceptor {name!r} could not be made: {told}.") from None
     if not (
         isinstance(getattr(made, "name", None), str)
         and isinstance(getattr(made, "guards", None), bool)
         and callable(getattr(made, "intercept", None))
     ):
-        raise RulesInvalid(f"The interceptor {name!r} has no 'name', 'guards' or 'intercept'.")
+        raise e.RulesInvalid(f"The interceptor {name!r} has no 'name', 'guards' or 'intercept'.")
     interceptor: Interceptor = made
     return interceptor
 
@@ -51,7 +51,7 @@ def _found(name: str) -> EntryPoint:
             return entry
     names = ", ".join(sorted({entry.name for entry in installed}))
     others = f"installed are: {names}" if names else "none is"
-    raise RulesInvalid(f"No interceptor {name!r} is installed; {others}.")
+    raise e.RulesInvalid(f"No interceptor {name!r} is installed; {others}.")
 
 
 def _loaded(entry: EntryPoint) -> Any:
@@ -60,4 +60,4 @@ def _loaded(entry: EntryPoint) -> Any:
     except Exception as error:
         logger.exception("an interceptor could not be loaded", extra={"interceptor": entry.name})
         told = str(error) or type(error).__name__
-        raise RulesInvalid(f"The interceptor {entry.name!r} cannot be loaded: {told}.") from None
+        raise e.RulesInvalid(f"The interceptor {entry.name!r} cannot be loaded: {told}.") from None

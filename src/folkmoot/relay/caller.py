@@ -13,14 +13,7 @@ from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
 from folkmoot import __version__
-from folkmoot.core.errors import (
-    ERRORS,
-    CarryError,
-    ServerRefused,
-    ServerTimeout,
-    ServerUnreachable,
-    TransportClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -69,7 +62,7 @@ class PlainClient:
         params = {"protocolVersion": wire.HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": INFO}
         try:
             found = await self.result(wire.INITIALIZE, params)
-        except ServerRefused:
+        except e.ServerRefused:
             # It was not there yet when it was asked which eras it speaks.
             if wish == "auto" and starting and await self._discover(only=True):
                 return
@@ -112,9 +105,9 @@ class PlainClient:
                 await self._server.send(request)
                 return await self._answer_to(request)
         except TimeoutError:
-            raise ServerTimeout(f"The server did not answer {method} in {limit:g} s.") from None
-        except TransportClosed:
-            raise ServerUnreachable(f"The server ended before it answered {method}.") from None
+            raise e.ServerTimeout(f"The server did not answer {method} in {limit:g} s.") from None
+        except e.TransportClosed:
+            raise e.ServerUnreachable(f"The server ended before it answered {method}.") from None
 
     async def _answer_to(self, request: Request) -> Response:
         while True:
@@ -130,8 +123,8 @@ class PlainClient:
     async def _say(self, message: Notification) -> None:
         try:
             await self._server.send(message)
-        except TransportClosed:
-            raise ServerUnreachable("The server ended before it was asked anything.") from None
+        except e.TransportClosed:
+            raise e.ServerUnreachable("The server ended before it was asked anything.") from None
 
     async def _discover(self, *, only: bool) -> bool:
         """Whether the server speaks the stateless era; it must, where that is the only one."""
@@ -139,7 +132,7 @@ class PlainClient:
         seconds = None if only else min(PROBE_SECONDS, self._seconds)
         try:
             answer = await self.ask(wire.DISCOVER, {}, seconds)
-        except ServerTimeout:
+        except e.ServerTimeout:
             if only:
                 raise
             answer = error_answer(None, wire.METHOD_NOT_FOUND, "The server does not answer.")
@@ -155,7 +148,7 @@ class PlainClient:
         if only and isinstance(answer.error, ErrorObject):
             raise refused(answer.error)
         if only:
-            raise ServerRefused("The server does not speak the stateless era.")
+            raise e.ServerRefused("The server does not speak the stateless era.")
         self.era, self.version = Era.HANDSHAKE, ""
         return False
 
@@ -191,13 +184,13 @@ async def calling(
         yield caller
 
 
-def refused(error: ErrorObject) -> CarryError:
+def refused(error: ErrorObject) -> e.CarryError:
     """A server's error as one of ours, and that of the way to it as it is."""
     data = error.data if type(error.data) is dict else {}
-    kind = ERRORS.get(str(data.get("code")))
-    if error.code == CarryError.jsonrpc and kind is not None and issubclass(kind, CarryError):
+    kind = e.ERRORS.get(str(data.get("code")))
+    if error.code == e.CarryError.jsonrpc and kind is not None and issubclass(kind, e.CarryError):
         return kind(error.message)
-    return ServerRefused(f"The server says: {error.message} ({error.code})", told=data)
+    return e.ServerRefused(f"The server says: {error.message} ({error.code})", told=data)
 
 
 def unoffered(request: Request) -> Response:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from folkmoot.client import Backoff, Message, Outcome, Proposal, Room
-from folkmoot.core.errors import AnswerLost, CommandInvalid, FolkmootError, KindError
+from folkmoot.core import errors as e
 from folkmoot.core.events import HELD
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request
@@ -59,12 +59,12 @@ class DecidingRoom:
         told, attempt = "", 0
         while True:
             room = Room(self._url, room=self._room, token=self._token, backoff=self._backoff)
-            failure: FolkmootError | None = None
+            failure: e.FolkmootError | None = None
             try:
                 async with room:
                     told, attempt = "", 0
                     await Desk(room, self._held).serve()
-            except* FolkmootError as group:
+            except* e.FolkmootError as group:
                 failure = first(group)
             if failure is not None and failure.message != told:
                 told = failure.message
@@ -103,7 +103,7 @@ class Desk:
             finally:
                 self._spawn = None
                 end()
-            raise AnswerLost("The room ended.")
+            raise e.AnswerLost("The room ended.")
 
     def _changed(self, event: Event) -> None:
         if self._spawn is None:
@@ -118,7 +118,7 @@ class Desk:
     async def _withdraw(self, proposal: Proposal) -> None:
         """Withdraw a proposal that was decided elsewhere or is no longer waited for."""
         self._open.pop(proposal.id, None)
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             await self._room.withdraw(proposal)
 
     async def _ask(self, view: HeldView) -> None:
@@ -130,10 +130,10 @@ class Desk:
                     return
                 if outcome.state == "rejected":
                     reason = f"{outcome.reason or 'rejected'} ({outcome.by})"
-                    with suppress(CommandInvalid):
+                    with suppress(e.CommandInvalid):
                         self._held.drop(view.id, visible(reason))
                     return
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning(
                 "a held message could not be proposed in the room",
                 extra={"held": view.id, "error": error.message},
@@ -149,7 +149,7 @@ class Desk:
         self._hear_early(proposal.id)
         try:
             return await proposal.outcome()
-        except AnswerLost:
+        except e.AnswerLost:
             # What came of it is among messages that were missed: ask again while it is held.
             return Outcome("expired", "")
         finally:
@@ -161,7 +161,7 @@ class Desk:
         expires_in = None if view.until is None else max(1.0, view.until - view.since)
         self._proposing += 1
         try:
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 await self._room.say(told(view))
             return await self._room.propose(
                 method, params, to=self._room.me.id, expires_in=expires_in
@@ -191,17 +191,17 @@ class Desk:
         answer: dict[str, Any] = {"error": LATE}
         if number is not None:
             self._proposals.pop(number, None)
-            with suppress(CommandInvalid):
+            with suppress(e.CommandInvalid):
                 self._held.release(number)
                 text = f"Released held message {number}."
                 answer = {"result": {"content": [{"type": "text", "text": text}]}}
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             await self._room.respond(request, **answer)
 
     def _is_held(self, number: int) -> bool:
         try:
             self._held.envelope(number)
-        except CommandInvalid:
+        except e.CommandInvalid:
             return False
         return True
 
@@ -209,7 +209,7 @@ class Desk:
 def proposed(view: HeldView, message: Any) -> tuple[str, dict[str, Any]]:
     """What is proposed for a held message: the request itself, or to release it."""
     if isinstance(message, Request) and isinstance(message.params, dict):
-        with suppress(KindError):
+        with suppress(e.KindError):
             kind_of(message)
             if len(msgspec.json.encode(message.params)) <= MOST_SHOWN:
                 return message.method, message.params
@@ -224,9 +224,9 @@ def told(view: HeldView) -> str:
     return f"Held message {view.id}, {what}, by the rule “{view.rule}”{why}"
 
 
-def first(group: BaseExceptionGroup[FolkmootError]) -> FolkmootError:
+def first(group: BaseExceptionGroup[e.FolkmootError]) -> e.FolkmootError:
     """The first error of a group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return error if isinstance(error, FolkmootError) else FolkmootError(str(error))
+    return error if isinstance(error, e.FolkmootError) else e.FolkmootError(str(error))

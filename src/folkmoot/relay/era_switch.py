@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from folkmoot.core.errors import CarryError
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, Response, encode_message
 from folkmoot.core.session import Era
 from folkmoot.core.transport import Headers, HttpMetadata
@@ -112,7 +112,7 @@ class EraSwitch:
                         return
                     said = await heard(answer)
                     self._noted(DISCOVERY, asked, answer, said)
-            except (CarryError, TimeoutError):
+            except (e.CarryError, TimeoutError):
                 return
             if shows_stateless(said):
                 self._known.add(Era.STATELESS)
@@ -136,7 +136,7 @@ class EraSwitch:
                         self._known.add(Era.HANDSHAKE)
                         await end_session(self._target, answer, own(headers))
                         return
-            except (CarryError, TimeoutError):
+            except (e.CarryError, TimeoutError):
                 return
             self._only = Era.STATELESS
 

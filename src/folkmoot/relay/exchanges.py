@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from folkmoot.core.errors import MessageError, ServerAnswerInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     Request,
     Response,
@@ -238,7 +238,7 @@ class Replies:
         """A reply of one message; anything else is passed on unchanged."""
         try:
             message = decode_message(body, self._limits)
-        except MessageError:
+        except e.MessageError:
             # Not ours to judge: an error page of whatever stands before the server may be JSON.
             return body
         said = self._contexts.of_answer(self._asked, status, headers, self.connection)
@@ -250,7 +250,7 @@ class Replies:
             self._reader = EventReader(self._limits.message_bytes)
         try:
             events = self._reader.feed(chunk)
-        except MessageError as error:
+        except e.MessageError as error:
             raise unreadable(error) from None
         return b"".join([await self._event(each) for each in events]) or KEEP_ALIVE
 
@@ -269,7 +269,7 @@ class Replies:
         """What is left of the message in an event; its place in the stream stays in any case."""
         try:
             message = decode_message(event.data, self._limits)
-        except MessageError as error:
+        except e.MessageError as error:
             if not self._told:
                 self._told = True
                 logger.warning("the server sent something that is not a message")
@@ -279,7 +279,7 @@ class Replies:
         said = SseMetadata(self._stream, event.event_id, event.event_type, event.retry, self._last)
         return await self._through(message, TransportContext(said, self.connection))
 
-    def _refused(self, data: bytes, error: ServerAnswerInvalid) -> bytes:
+    def _refused(self, data: bytes, error: e.ServerAnswerInvalid) -> bytes:
         """What whoever waits is told instead of an answer that cannot be read."""
         answer = answer_of(Block(error), answered_id(data))
         if not self._talk.conversation.awaits(TO_CLIENT, answer):
@@ -300,9 +300,9 @@ class Replies:
         return b"" if passed.onward is None else encode_message(passed.onward.message)
 
 
-def unreadable(error: MessageError) -> ServerAnswerInvalid:
+def unreadable(error: e.MessageError) -> e.ServerAnswerInvalid:
     """What is wrong with something of the server's, as an error of the server's."""
-    return ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}")
+    return e.ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}")
 
 
 ACCEPTED: Final = 202
@@ -355,7 +355,7 @@ class Answering:
         async for chunk in answer.chunks():
             body += chunk
             if len(body) > self._most:
-                raise ServerAnswerInvalid(
+                raise e.ServerAnswerInvalid(
                     f"The server's answer has more than {self._most:,} bytes."
                 )
         return bytes(body)

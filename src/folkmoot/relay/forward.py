@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from folkmoot.core.errors import (
-    CarryError,
-    FolkmootError,
-    HubStopping,
-    MessageError,
-    MethodNotAllowed,
-    TapeUnwritable,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
@@ -117,7 +110,7 @@ class ForwardedExchange:
                     self._headers = mirrored(self._headers, self._message, before)
                 return await self._ask(encode_message(self._message))
             await settle(self._send, passed.back)
-        except (CarryError, MessageError, TapeUnwritable) as error:
+        except (e.CarryError, e.MessageError, e.TapeUnwritable) as error:
             await self.fail(error)
         return False
 
@@ -133,7 +126,7 @@ class ForwardedExchange:
             await self._answering.relay(answer)
         return False
 
-    async def fail(self, error: FolkmootError) -> None:
+    async def fail(self, error: e.FolkmootError) -> None:
         """Tell the client that there is no answer, in whatever form is left."""
         message = self._message
         waiting = message.id if isinstance(message, Request) else None
@@ -148,7 +141,7 @@ async def answer_server(target: HttpTarget, client: Headers, answer: Envelope) -
     try:
         async with target.ask("POST", headers, encode_message(answer.message)):
             pass
-    except CarryError as error:
+    except e.CarryError as error:
         # What the client itself waits for may still come.
         logger.warning("a message was not carried", extra={"error": error.message})
 
@@ -189,7 +182,7 @@ class Forwarder:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one request, and stream its answer."""
         if scope["method"] not in METHODS:
-            raise MethodNotAllowed("The address takes GET, POST and DELETE.")
+            raise e.MethodNotAllowed("The address takes GET, POST and DELETE.")
         message: ProtocolMessage | None = None
         body = None
         if scope["method"] == "POST":
@@ -198,7 +191,7 @@ class Forwarder:
                 return
             try:
                 message = decode_message(body, self._limits)
-            except MessageError as error:
+            except e.MessageError as error:
                 await say_json(send, answer_of(Block(error), readable_id(body)), error.http)
                 return
         headers = self._server.contexts.headers_of(scope, self._headers)
@@ -217,7 +210,7 @@ class Forwarder:
 
     def _stop_all(self) -> None:
         for exchange in tuple(self._exchanges):
-            exchange.stop(HubStopping("The proxy is stopping."))
+            exchange.stop(e.HubStopping("The proxy is stopping."))
 
     async def _unless_gone(self, receive: Receive, exchange: ForwardedExchange) -> bool:
         """Do an exchange for as long as the client waits; whether it is to be done elsewhere."""
@@ -231,7 +224,7 @@ class Forwarder:
                 return await exchange.run()
         except _Gone:
             return False
-        except HubStopping as error:
+        except e.HubStopping as error:
             await exchange.fail(error)
             return False
         finally:

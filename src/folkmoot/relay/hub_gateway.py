@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.audit import log_kept
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.gateway.audit import CallAudit
 from folkmoot.gateway.gateway import Gateway
 from folkmoot.gateway.grants import Granting, GrantViews
@@ -140,7 +140,7 @@ class HubGateway:
         namespaces = [backend.namespace for backend in spec.backends.values()]
         if taken := await self.rights.taken_namespaces(namespaces):
             problems = list(taken.values())
-            raise SettingsError("\n".join(problems), problems=problems)
+            raise e.SettingsError("\n".join(problems), problems=problems)
         await self.rights.configure(spec)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from folkmoot.core.errors import CarryError, TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     MessageId,
     ProtocolMessage,
@@ -89,7 +89,7 @@ class _Player:
         self._replies = list(part.replies)
         self._given: list[RecordedReply] = []
         self._open: dict[tuple[type, MessageId], ClientStep] = {}
-        self._answers: dict[int, asyncio.Future[Response | CarryError]] = {}
+        self._answers: dict[int, asyncio.Future[Response | e.CarryError]] = {}
         self._steps = {step.seq: step for step in part.steps}
         self._played: dict[int, PlayedCall] = {}
         self._echoes = Echoes()
@@ -142,10 +142,10 @@ class _Player:
                 self._answers[step.seq] = asyncio.get_running_loop().create_future()
         try:
             if self._ended:
-                raise TransportClosed("The server ended.")
+                raise e.TransportClosed("The server ended.")
             async with asyncio.timeout(self._answer_seconds):
                 await self._say(server, message)
-        except (CarryError, TimeoutError) as error:
+        except (e.CarryError, TimeoutError) as error:
             if step.answer is not None and not step.cancelled:
                 why = getattr(error, "message", "the server does not take it")
                 self._note(step, PlayOutcome.UNANSWERED, why=why)
@@ -163,7 +163,7 @@ class _Player:
             why = f"no answer came within {seconds:g} s"
             self._note(step, PlayOutcome.UNANSWERED, why=why)
             return
-        if isinstance(live, CarryError):
+        if isinstance(live, e.CarryError):
             self._note(step, PlayOutcome.UNANSWERED, why=live.message)
         elif step.answer is not None:
             self._echoes.learn(step.answer, live)
@@ -189,7 +189,7 @@ class _Player:
                 await self._follow(server, self._eras.from_server(await server.receive()))
                 if len(self._replying) >= MOST_REPLYING:
                     await asyncio.wait(self._replying, return_when=asyncio.FIRST_COMPLETED)
-        except CarryError as error:
+        except e.CarryError as error:
             self._ended = True
             for answer in self._answers.values():
                 if not answer.done():
@@ -216,7 +216,7 @@ class _Player:
     async def _reply(self, server: Carrier, request: Request) -> None:
         try:
             await self._say(server, self._reply_to(request))
-        except CarryError:
+        except e.CarryError:
             return
 
     def _reply_to(self, request: Request) -> Response:

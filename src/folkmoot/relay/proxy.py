@@ -24,7 +24,7 @@ import msgspec
 
 from folkmoot import __version__
 from folkmoot.bus import MemoryBus
-from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.events import HELD
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
@@ -44,7 +44,6 @@ from folkmoot.taskgroups import aside
 from folkmoot.telemetry.redaction import clean
 
 if TYPE_CHECKING:
-    from folkmoot.core.errors import TapeUnwritable
     from folkmoot.core.ports import Clock, Event, Interceptor
     from folkmoot.mcp.client.connect import Note
     from folkmoot.mcp.client.target import HttpTarget
@@ -91,7 +90,7 @@ class Proxy:
         upstream: Upstream,
         steps: Steps,
         options: ProxyOptions | None = None,
-        failed: asyncio.Future[TapeUnwritable] | None = None,
+        failed: asyncio.Future[e.TapeUnwritable] | None = None,
     ) -> None:
         self.upstream = upstream
         self.steps = steps
@@ -114,7 +113,7 @@ class Proxy:
         front = StdioFront(self.steps.clock, limits=self.options.limits)
         await front.open()
         if await self._carry(front):
-            raise ServerUnreachable("The server has ended.")
+            raise e.ServerUnreachable("The server has ended.")
 
     async def carry(self, client: Carrier) -> None:
         """Carry one conversation, until it ends."""
@@ -272,7 +271,7 @@ async def assembled(
         if on_held is not None:
             held.bus.listen(HELD, partial(tell, on_held))
         interceptors = await intercepting(interception, held, clock, stack)
-        failed: asyncio.Future[TapeUnwritable] = asyncio.get_running_loop().create_future()
+        failed: asyncio.Future[e.TapeUnwritable] = asyncio.get_running_loop().create_future()
         recorder = None
         if recording.wanted:
             recorder = recording.begin(clock, client, server.side(), failed)

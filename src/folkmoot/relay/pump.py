@@ -13,15 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import (
-    CarryError,
-    FolkmootError,
-    ServerUnreachable,
-    TapeUnwritable,
-    TooManyInFlight,
-    TransportClosed,
-)
 from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.verdict import Block
 from folkmoot.mcp.carrier import ABOUT, Carrier, Connect
@@ -71,7 +64,7 @@ class Pump:
         """What the transport of the client's last message says of the client."""
         self.deserted = False
         """Whether the server ended while the client was still there."""
-        self._own: dict[MessageId, FolkmootError] = {}
+        self._own: dict[MessageId, e.FolkmootError] = {}
         """Requests whose next answer is made by the link, since the server gives none."""
         if isinstance(server, ServerLink):
             server.failing = self._own.__setitem__
@@ -82,7 +75,7 @@ class Pump:
 
     async def run(self) -> None:
         """Carry until the client or the server is gone, or the tape cannot be written."""
-        unwritable: TapeUnwritable | None = None
+        unwritable: e.TapeUnwritable | None = None
         try:
             async with self._tasks as tasks:
                 ways: list[asyncio.Task[Any]] = [
@@ -98,11 +91,11 @@ class Pump:
                 raise _Over  # noqa: TRY301
         except* _Over:
             pass
-        except* TapeUnwritable as failed:
+        except* e.TapeUnwritable as failed:
             unwritable = _first(failed)
         finally:
             # A message may be noted, and the pump cancelled while the next one is judged.
-            with suppress(TapeUnwritable):
+            with suppress(e.TapeUnwritable):
                 self._steps.commit()
         if unwritable is not None:
             await self._give_up(unwritable)
@@ -122,7 +115,7 @@ class Pump:
                         self._steps.commit()
                     await self._take(*await source.receive_tagged(), leaving)
                     count += 1
-            except TransportClosed:
+            except e.TransportClosed:
                 await self._send(leaving)
                 await left()
                 return
@@ -145,7 +138,7 @@ class Pump:
         else:
             await self._admit(envelope, leaving)
 
-    def _answer(self, envelope: Envelope, error: FolkmootError, leaving: list[Envelope]) -> None:
+    def _answer(self, envelope: Envelope, error: e.FolkmootError, leaving: list[Envelope]) -> None:
         """Answer in the place of the server, which is told apart from its answers on the tape."""
         steps: list[Step] = [ToClient(envelope.message)]
         if self._bridging:
@@ -159,10 +152,10 @@ class Pump:
     async def _admit(self, envelope: Envelope, leaving: list[Envelope]) -> None:
         self._put(await self._steps.carry(envelope, self._conversation, self._aside), leaving)
 
-    def _aside(self, rest: Callable[[], Awaitable[Passed]]) -> TooManyInFlight | None:
+    def _aside(self, rest: Callable[[], Awaitable[Passed]]) -> e.TooManyInFlight | None:
         """Have a message wait that an interceptor has waiting, unless too many do."""
         if self._waiting >= MOST_WAITING:
-            return TooManyInFlight("Too many messages wait for a decision.")
+            return e.TooManyInFlight("Too many messages wait for a decision.")
         self._waiting += 1
         self._tasks.create_task(self._wait(rest))
         return None
@@ -194,15 +187,15 @@ class Pump:
             direction = envelope.context.direction
             try:
                 await self._ends[direction].send_envelope(envelope)
-            except TransportClosed:
+            except e.TransportClosed:
                 if direction is TO_SERVER:
                     await self._server_left()
                 return False
-            except CarryError as error:
+            except e.CarryError as error:
                 await self._not_carried(envelope, error)
         return True
 
-    async def _not_carried(self, envelope: Envelope, error: CarryError) -> None:
+    async def _not_carried(self, envelope: Envelope, error: e.CarryError) -> None:
         """One message could not be carried, and the conversation goes on."""
         message, direction = envelope.message, envelope.context.direction
         logger.warning("a message was not carried", extra={"error": error.message})
@@ -213,7 +206,7 @@ class Pump:
             await self._tell_client(answer, error)
         else:
             self._conversation.close(direction, message.id)
-            with suppress(TransportClosed):
+            with suppress(e.TransportClosed):
                 await self._ends[TO_SERVER].send(answer)
 
     @property
@@ -306,22 +299,22 @@ class Pump:
 
     async def _server_left(self) -> None:
         self.deserted = self._client_there
-        await self._give_up(ServerUnreachable("The server ended before it answered."))
+        await self._give_up(e.ServerUnreachable("The server ended before it answered."))
 
-    async def _give_up(self, error: FolkmootError) -> None:
+    async def _give_up(self, error: e.FolkmootError) -> None:
         """Leave nothing without an answer."""
         for message_id in self._conversation.open_requests(TO_SERVER):
             await self._tell_client(answer_of(Block(error), message_id), error)
 
-    async def _tell_client(self, answer: Response, error: FolkmootError) -> None:
+    async def _tell_client(self, answer: Response, error: e.FolkmootError) -> None:
         """Answer the client ourselves, whatever becomes of the tape."""
         try:
             told = self._steps.answer(answer, error, self._conversation)
             self._steps.commit()
-        except TapeUnwritable:
+        except e.TapeUnwritable:
             self._conversation.answered(TO_CLIENT, answer)
             told = self._ends[TO_SERVER].envelope_of(answer)
-        with suppress(TransportClosed):
+        with suppress(e.TransportClosed):
             await self._ends[TO_CLIENT].send_envelope(told)
 
 
@@ -329,7 +322,7 @@ class _Over(Exception):
     """The conversation has ended, and so do the tasks of it that still wait."""
 
 
-def _first(group: BaseExceptionGroup[TapeUnwritable]) -> TapeUnwritable:
+def _first(group: BaseExceptionGroup[e.TapeUnwritable]) -> e.TapeUnwritable:
     """The error that a group is about."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
@@ -373,7 +366,7 @@ async def carry(
             session.attended = lambda: client.attended
             await pump.run()
             return pump.deserted
-    except ServerUnreachable as error:
+    except e.ServerUnreachable as error:
         await refuse(client, error)
         raise
     finally:
@@ -381,9 +374,9 @@ async def carry(
         await client.close()
 
 
-async def refuse(client: Carrier, error: FolkmootError) -> None:
+async def refuse(client: Carrier, error: e.FolkmootError) -> None:
     """Answer the first thing a client asks of a server that cannot be had."""
-    with suppress(TransportClosed, TimeoutError):
+    with suppress(e.TransportClosed, TimeoutError):
         async with asyncio.timeout(DRAIN_SECONDS):
             message = await client.receive()
             if isinstance(message, Request):

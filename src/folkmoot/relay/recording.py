@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from folkmoot import __version__
-from folkmoot.core.errors import TapeError, TapeUnwritable
+from folkmoot.core import errors as e
 from folkmoot.core.message import ProtocolMessage, Request, Response
 from folkmoot.core.ports import Carried
 from folkmoot.mcp.wire import DISCOVER
@@ -62,7 +62,7 @@ class Rotation:
         tape = self._tape
         try:
             following = self._begin(tape)
-        except TapeUnwritable as error:
+        except e.TapeUnwritable as error:
             self._turn_at = tape.size + max(1, self._most // 16)
             logger.warning("the next tape cannot be begun", extra={"error": error.message})
             return
@@ -112,7 +112,7 @@ class Recording(msgspec.Struct, frozen=True):
         clock: Clock,
         client: TapeSide,
         server: TapeSide,
-        failed: asyncio.Future[TapeUnwritable] | None = None,
+        failed: asyncio.Future[e.TapeUnwritable] | None = None,
     ) -> TapeRecorder | Rotation:
         """The tape, or the first of the tapes; `failed` hears of one that stops the traffic."""
         folder = self.folder
@@ -120,7 +120,7 @@ class Recording(msgspec.Struct, frozen=True):
             _make(folder)
         redactor = self.redactor()
 
-        def tell(error: TapeUnwritable) -> None:
+        def tell(error: e.TapeUnwritable) -> None:
             logger.error("recording failed", extra={"error": error.message})
             if failed is not None and not failed.done() and not self.best_effort:
                 failed.set_result(error)
@@ -161,11 +161,11 @@ def beside(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder:
             continue
         try:
             return begin(candidate)
-        except TapeUnwritable:
+        except e.TapeUnwritable:
             # Another proxy may have taken the name in this very moment.
             if not candidate.is_file():
                 raise
-    raise TapeUnwritable(f"{path}: {MOST_BESIDE - 1:,} tapes of this name exist; remove some.")
+    raise e.TapeUnwritable(f"{path}: {MOST_BESIDE - 1:,} tapes of this name exist; remove some.")
 
 
 def begun_after_discovery(path: Path, begin: Callable[[Path], TapeRecorder]) -> TapeRecorder | None:
@@ -178,7 +178,7 @@ def begun_after_discovery(path: Path, begin: Callable[[Path], TapeRecorder]) -> 
             free = os.fstat(file.fileno()).st_size <= MOST_DISCOVERY
             free = free and not is_recorded(file.fileno())
         found = read_tape(path) if free else None
-    except (OSError, TapeError):
+    except (OSError, e.TapeError):
         return None
     if found is None or not is_discovery([each.envelope.message for each in found.entries]):
         return None
@@ -217,7 +217,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
-        raise TapeUnwritable(f"{folder}: is not a folder.") from None
+        raise e.TapeUnwritable(f"{folder}: is not a folder.") from None
     except OSError as error:
         why = (error.strerror or "unusable").lower()
-        raise TapeUnwritable(f"{folder}: cannot be created: {why}.") from None
+        raise e.TapeUnwritable(f"{folder}: cannot be created: {why}.") from None

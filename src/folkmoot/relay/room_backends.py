@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.accounts.model import principal_of
-from folkmoot.core.errors import ArgumentInvalid, BackendFailed, CapabilityDenied, MethodUnknown
+from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from folkmoot.accounts import Accounts
     from folkmoot.core.capability import Rights
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.errors import PolicyError
     from folkmoot.core.kinds import Kind
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
@@ -83,7 +82,7 @@ def listed(
 ) -> dict[str, Any]:
     """A page of a list: its first, or the one a cursor of an earlier page leads to."""
     if cursor is not None and not isinstance(cursor, str):
-        raise ArgumentInvalid("cursor must be a string.", field="cursor")
+        raise e.ArgumentInvalid("cursor must be a string.", field="cursor")
     catalogue.check_there(namespace)
     part = catalogue.parts.get(namespace)
     rows = () if part is None else part.rows[what]
@@ -162,7 +161,7 @@ class RoomBackends:
         principal = NOBODY if account is None else principal_of(account, asked.scope)
         rights = self._rights.of_principal(principal)
         if account is None or not may_use(rights, asked.namespace):
-            raise CapabilityDenied(f"Asking {asked.namespace} {NEEDS}")
+            raise e.CapabilityDenied(f"Asking {asked.namespace} {NEEDS}")
         request, catalogue = asked.request, self._gateway.catalogue
         params = request.params if isinstance(request.params, dict) else {}
         if request.method == PING:
@@ -173,7 +172,7 @@ class RoomBackends:
             page = listed(catalogue, what, asked.namespace, rights, params.get("cursor"))
             return Response(id=request.id, result=page)
         if request.method not in ASKS:
-            raise MethodUnknown(f"A backend has no {shown(request.method)} in a room.")
+            raise e.MethodUnknown(f"A backend has no {shown(request.method)} in a room.")
         kind = self._named(asked, rights)
         plain = Request(id=request.id, method=request.method, params=without_protocol(params))
         extensions = {GATEWAY_CALL: extras_of(asked, tell), AUDIT_TRAIL: asked.trail}
@@ -191,20 +190,20 @@ class RoomBackends:
         return await self._service.perform(admitted)
 
     def refused(
-        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
-    ) -> CapabilityDenied:
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: e.PolicyError
+    ) -> e.CapabilityDenied:
         """Have a refusal in the audit log; everyone in the room is told less than one alone is."""
         self._service.refused(envelope, principal, error)
         attempted = str(error.data["attempted_kind"])
         named = shown(attempted.partition(":")[2])
-        return CapabilityDenied(f"{named} {NEEDS}", attempted_kind=attempted)
+        return e.CapabilityDenied(f"{named} {NEEDS}", attempted_kind=attempted)
 
     def _named(self, asked: Asked, rights: Rights) -> Kind:
         """The effective kind of a request, if it has its canonical name."""
         request, namespace, catalogue = asked.request, asked.namespace, self._gateway.catalogue
         method, kind = request.method, kind_of(request)
         if kind is None or kind.context is None:
-            raise MethodUnknown("A backend is asked for something by its name.")
+            raise e.MethodUnknown("A backend is asked for something by its name.")
         named = canonical(catalogue, method, kind.context)
         if (
             named != kind.context
@@ -212,9 +211,9 @@ class RoomBackends:
             # Only whoever may use it learns how it is called.
             and rights.allows(parse(f"{kind.base}:{named}"), members(request))
         ):
-            raise ArgumentInvalid(f"In a room it is called {named}.", field=FIELDS[method])
+            raise e.ArgumentInvalid(f"In a room it is called {named}.", field=FIELDS[method])
         if not is_of(kind.context, namespace):
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"In a room, what {namespace} has begins with {namespace}: or {namespace}://.",
                 field=FIELDS[method],
             )
@@ -278,7 +277,7 @@ def check_complete(response: Response, what: str) -> None:
     questions = result.get("inputRequests")
     asks = list(questions.values()) if isinstance(questions, dict) else []
     told = ", ".join(shown(question_of(each)) for each in asks[:MOST_QUESTIONS])
-    raise BackendFailed(
+    raise e.BackendFailed(
         f"{what} needs more input, and cannot ask for it in a room{(': ' if told else '')}{told}."
     )
 

@@ -22,7 +22,7 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from folkmoot.core.errors import CarryError, NotFound, ServerAnswerInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.url import HttpUrl
@@ -155,7 +155,7 @@ class ProxySignIn:
         if found is not None:
             try:
                 self._named = usable(found[1] or found[2])
-            except ServerAnswerInvalid:
+            except e.ServerAnswerInvalid:
                 self._named = None
 
     async def _resource_metadata(self) -> dict[str, Any]:
@@ -171,23 +171,23 @@ class ProxySignIn:
             found = await fetch_object(place)
             if found is not None and isinstance(resource := found.get("resource"), str):
                 if not covers(resource, self._target.url):
-                    raise ServerAnswerInvalid(
+                    raise e.ServerAnswerInvalid(
                         f"The server names {resource[:SHOWN]!r} as its resource, which is not its "
                         "own address. Sign-in is refused."
                     )
                 return found
-        raise NotFound("The server has no protected resource metadata.")
+        raise e.NotFound("The server has no protected resource metadata.")
 
     async def _known(self, which: str) -> tuple[dict[str, Any], str | None]:
         """The metadata of an authorization server, and the resource to name to it."""
         if which == ORIGIN:
-            with suppress(NotFound):
+            with suppress(e.NotFound):
                 await self._resource_metadata()
             return await server_metadata(str(self._target.url.origin)), str(self._target.url)
         found = await self._resource_metadata()
         servers = issuers(found)
         if not which.isascii() or not which.isdigit() or int(which[:3]) >= len(servers):
-            raise NotFound("The server names no such authorization server.")
+            raise e.NotFound("The server names no such authorization server.")
         return await server_metadata(servers[int(which[:3])]), found["resource"]
 
     async def _mapped(self, request: Request, which: str, issuer: str) -> Response:
@@ -207,7 +207,7 @@ class ProxySignIn:
         """
         try:
             return (await server_metadata(issuer)).get(ISS) is not True
-        except (NotFound, CarryError):
+        except (e.NotFound, e.CarryError):
             return False
 
     def _for_server(self, form: str, scope: Scope, resource: str | None) -> str:
@@ -239,7 +239,7 @@ def covers(resource: str, address: HttpUrl) -> bool:
     """Whether a resource is this address, or one above it on the same host."""
     try:
         named = usable(resource)
-    except ServerAnswerInvalid:
+    except e.ServerAnswerInvalid:
         return False
     path = f"{named.path.rstrip('/')}/"
     return named.origin == address.origin and f"{address.path.rstrip('/')}/".startswith(path)
@@ -254,7 +254,7 @@ async def server_metadata(issuer: str) -> dict[str, Any]:
         found = await fetch_object(address._replace(path=place, query=""))
         if found is not None and found.get("issuer") in (issuer, issuer.rstrip("/"), f"{issuer}/"):
             return found
-    raise NotFound("The authorization server has no metadata.")
+    raise e.NotFound("The authorization server has no metadata.")
 
 
 def usable(address: Any) -> HttpUrl:
@@ -263,7 +263,7 @@ def usable(address: Any) -> HttpUrl:
         url = HttpUrl.parse(address if isinstance(address, str) else "")
         if url.login is None:
             return url
-    raise ServerAnswerInvalid("The server's metadata name an address that is no URL.")
+    raise e.ServerAnswerInvalid("The server's metadata name an address that is no URL.")
 
 
 async def fetch_object(url: HttpUrl) -> dict[str, Any] | None:
@@ -271,7 +271,7 @@ async def fetch_object(url: HttpUrl) -> dict[str, Any] | None:
     try:
         status, _, body = await fetch("GET", url, JSON_ONLY)
         value = msgspec.json.decode(body) if status == OK else None
-    except (ServerAnswerInvalid, msgspec.DecodeError, UnicodeError, RecursionError):
+    except (e.ServerAnswerInvalid, msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -293,7 +293,7 @@ async def fetch(
             async for chunk in answer.chunks():
                 said += chunk
                 if len(said) > MOST_BYTES:
-                    raise ServerAnswerInvalid(f"{target.shown} answers with too much.")
+                    raise e.ServerAnswerInvalid(f"{target.shown} answers with too much.")
             return answer.status, answer.headers, bytes(said)
     except TimeoutError:
-        raise ServerAnswerInvalid(f"{url.host} does not answer in {SECONDS:g} s.") from None
+        raise e.ServerAnswerInvalid(f"{url.host} does not answer in {SECONDS:g} s.") from None

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import FolkmootError
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -124,7 +124,7 @@ class Steps(msgspec.Struct, frozen=True):
         return Passed(stopped=verdict)
 
     def answer(
-        self, message: Response, error: FolkmootError, conversation: ProxyConversation
+        self, message: Response, error: e.FolkmootError, conversation: ProxyConversation
     ) -> Envelope:
         """An answer of our own to a request that the server got and does not answer."""
         now = self.clock.monotonic()

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from folkmoot.core.errors import MessageError
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
@@ -125,7 +125,7 @@ class Tap:
         if body is not None:
             try:
                 message = decode_message(body, self._limits)
-            except MessageError as error:
+            except e.MessageError as error:
                 await say_json(send, answer_of(Block(error), readable_id(body)), error.http)
                 return
             meant = self._meant(message)

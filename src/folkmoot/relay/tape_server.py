@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import TapeExhausted, TooManyInFlight, TransportClosed
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -60,7 +60,7 @@ class Replay:
         timing: float = 0.0,
         once: bool = False,
         ignore: Sequence[str] = (),
-        on_miss: Callable[[TapeExhausted], None] | None = None,
+        on_miss: Callable[[e.TapeExhausted], None] | None = None,
     ) -> None:
         self.script = Script.of(tape.entries)
         self._index = Index(self.script, mode, ignore)
@@ -70,7 +70,7 @@ class Replay:
         self._on_miss = on_miss
         self._shared = Prompter(self._index, once=once) if self.script.conversations > 1 else None
         self._asked: set[int] = set()
-        self.misses: list[TapeExhausted] = []
+        self.misses: list[e.TapeExhausted] = []
         """What was asked for and is not on the tape."""
 
     @asynccontextmanager
@@ -93,7 +93,7 @@ class Replay:
         calls = (call for call in self.script.calls if call.message.method != PING)
         return [call for call in calls if call.seq not in asked]
 
-    def _missed(self, error: TapeExhausted) -> None:
+    def _missed(self, error: e.TapeExhausted) -> None:
         if len(self.misses) < MOST_MISSES:
             self.misses.append(error)
         if self._on_miss is not None:
@@ -110,7 +110,7 @@ class TapeServer(Carrier):
         playing: Aside,
         *,
         timing: float = 0.0,
-        on_miss: Callable[[TapeExhausted], None] | None = None,
+        on_miss: Callable[[e.TapeExhausted], None] | None = None,
     ) -> None:
         super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, PROXY_LIMITS)
         self._prompter = prompter
@@ -144,7 +144,7 @@ class TapeServer(Carrier):
         """Say something to the recorded server."""
         self.check_way(envelope)
         if self._closed:
-            raise TransportClosed(ENDED)
+            raise e.TransportClosed(ENDED)
         message = envelope.message
         if isinstance(message, Request):
             await self._asked(message)
@@ -166,7 +166,7 @@ class TapeServer(Carrier):
         if request.method == PING:
             await self._say(Response(id=request.id, result={}))
         elif len(self._playing) >= MOST_PLAYING:
-            refused = TooManyInFlight("The tape has too many requests to answer at once.")
+            refused = e.TooManyInFlight("The tape has too many requests to answer at once.")
             await self._say(refusal(request.id, refused))
         else:
             found = self._find(request)
@@ -185,12 +185,12 @@ class TapeServer(Carrier):
             return foreign
         try:
             return self._prompter.call_for(request)
-        except TapeExhausted as error:
+        except e.TapeExhausted as error:
             if foreign is not None:
                 return foreign
             return self._miss(request, error)
 
-    def _miss(self, request: Request, error: TapeExhausted) -> Response:
+    def _miss(self, request: Request, error: e.TapeExhausted) -> Response:
         if self._on_miss is not None:
             self._on_miss(error)
         return refusal(request.id, error)
@@ -199,7 +199,7 @@ class TapeServer(Carrier):
         try:
             await self._play(call.beats, Voice(request), request.id)
             if not (call.answered or call.cancelled or request.method == LISTEN):
-                error = TapeExhausted(
+                error = e.TapeExhausted(
                     f"The tape ends before {told(request)} is answered.", method=request.method
                 )
                 await self._say(self._miss(request, error))

@@ -8,7 +8,7 @@ import msgspec
 
 from folkmoot.accounts import Account, Identity
 from folkmoot.accounts.model import principal_of
-from folkmoot.core.errors import AccountSuspended, RoomForbidden, RoomNotFound
+from folkmoot.core import errors as e
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.ports import Store, Tx
 from folkmoot.core.scopes import ALL
@@ -27,9 +27,9 @@ def check_known(record: RoomRecord, membership: Membership | None, visitor: Visi
     """Raise `RoomNotFound` where the visitor is not to know that there is such a room."""
     if visitor.room_id is not None:
         if visitor.room_id != record.id:
-            raise RoomNotFound("There is no such room.")
+            raise e.RoomNotFound("There is no such room.")
     elif not STRANGERS_KNOW[record.access] and (membership is None or membership.state not in IN):
-        raise RoomNotFound("There is no such room.")
+        raise e.RoomNotFound("There is no such room.")
 
 
 def role_in(record: RoomRecord, membership: Membership | None, visitor: Visitor) -> Role:
@@ -37,7 +37,7 @@ def role_in(record: RoomRecord, membership: Membership | None, visitor: Visitor)
     check_known(record, membership, visitor)
     if not may_enter(record, membership, visitor):
         removed = membership is not None
-        raise RoomForbidden(
+        raise e.RoomForbidden(
             "You were removed from this room."
             if removed
             else "This room is for invited people only."
@@ -59,7 +59,7 @@ def may_enter(record: RoomRecord, membership: Membership | None, visitor: Visito
 def require_owner(role: Role) -> None:
     """Refuse what is the owners' to do."""
     if role is not Role.OWNER:
-        raise RoomForbidden("Only an owner of the room may do this.")
+        raise e.RoomForbidden("Only an owner of the room may do this.")
 
 
 SIGNED_OUT: Final = "Authentication required. You were signed out in this browser: sign in again."
@@ -68,7 +68,7 @@ SIGNED_OUT: Final = "Authentication required. You were signed out in this browse
 def visitor_behind(identity: Identity, account: Account) -> Visitor:
     """Whoever came with a credential of an account, unless that is suspended."""
     if account.suspended_at is not None:
-        raise AccountSuspended
+        raise e.AccountSuspended
     return Visitor(identity.principal, account, None, identity.credential.id)
 
 

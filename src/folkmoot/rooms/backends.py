@@ -14,19 +14,8 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    BackendBusy,
-    BackendFailed,
-    BackendUnknown,
-    FolkmootError,
-    InternalError,
-    InvalidJson,
-    MessageError,
-    NameRefused,
-    RateLimited,
-)
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC, Request, members
 from folkmoot.core.policy import Principal, PrincipalType
@@ -60,7 +49,7 @@ def check_brought(backends: Backends | None, visitor: Visitor, namespaces: Itera
             or backends is None
             or not backends.may_bring(visitor.principal, namespace)
         ):
-            raise BackendUnknown(f"There is no backend {namespace}.", field="backends")
+            raise e.BackendUnknown(f"There is no backend {namespace}.", field="backends")
 
 
 def check_likeness(namespaces: Collection[str], owners: Iterable[str]) -> None:
@@ -69,11 +58,11 @@ def check_likeness(namespaces: Collection[str], owners: Iterable[str]) -> None:
     for namespace in namespaces:
         try:
             check_name(namespace)
-        except NameRefused as error:
-            raise ArgumentInvalid(f"backends: {error.message}", field="backends") from None
+        except e.NameRefused as error:
+            raise e.ArgumentInvalid(f"backends: {error.message}", field="backends") from None
         other = seen.setdefault(skeleton(namespace), namespace)
         if other != namespace:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"backends: {namespace} could be mistaken for {other}.", field="backends"
             )
 
@@ -113,7 +102,7 @@ class RoomBackendCalls:
         """Have a backend answer."""
         name = ask.backend.name
         if self._busy[name] >= MAX_BACKEND_CALLS:
-            busy = BackendBusy(
+            busy = e.BackendBusy(
                 f"{name} already has {MAX_BACKEND_CALLS} open requests in this room."
             )
             self._spawn(self._respond(ask, {"error": busy.as_jsonrpc()}, AuditTrail()))
@@ -175,41 +164,41 @@ class RoomBackendCalls:
             request=request,
             trail=trail,
         )
-        error: FolkmootError
+        error: e.FolkmootError
         try:
             if self._backends is not None:
                 tell = None if progress is None else progress.take
                 told = members(await self._backends.answer(asked, tell))
                 return {name: told[name] for name in ("result", "error") if name in told}
-            error = BackendFailed("The hub has no backends.")
-        except FolkmootError as refusal:
+            error = e.BackendFailed("The hub has no backends.")
+        except e.FolkmootError as refusal:
             error = refusal
         except Exception:
             logger.exception("a backend was not asked", extra={"backend": ask.backend.name})
-            error = InternalError("The hub failed to ask the backend.")
+            error = e.InternalError("The hub failed to ask the backend.")
         return {"error": error.as_jsonrpc()}
 
     async def _respond(self, ask: AskBackend, answer: dict[str, Any], trail: AuditTrail) -> None:
         try:
             raw = self._written(ask, ask.kind, ask.to, {"id": ask.payload["id"], **answer})
             await self._say(ask, raw, trail)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             # Without effect if it was delivered: then it is the room that refused it.
             trail.withhold()
-            refused: FolkmootError = error
-            if isinstance(error, MessageError):
+            refused: e.FolkmootError = error
+            if isinstance(error, e.MessageError):
                 # What was done upstream is done: whoever asked is to know that it was.
-                refused = BackendFailed(
+                refused = e.BackendFailed(
                     f"{ask.backend.name} answered, but the room cannot carry the answer: "
                     f"{error.message}"
                 )
             failed = {"id": ask.payload["id"], "error": refused.as_jsonrpc()}
             # The request may be closed by now, or the room.
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 await self._post(ask, self._written(ask, ask.kind, ask.to, failed))
 
     async def _tell(self, ask: AskBackend, params: dict[str, Any]) -> None:
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             told = {"method": PROGRESS, "params": params}
             raw = self._written(ask, f"mcp.notification.{PROGRESS}", ask.to[:1], told)
             await self._say(ask, raw, AuditTrail())
@@ -236,7 +225,7 @@ class RoomBackendCalls:
         try:
             return strict.encode(message)
         except (TypeError, ValueError, OverflowError, RecursionError):
-            raise InvalidJson("It cannot be written as JSON.") from None
+            raise e.InvalidJson("It cannot be written as JSON.") from None
 
     async def _post(self, ask: AskBackend, raw: bytes) -> None:
         """Post a message, however long its backend must wait for its turn.
@@ -246,7 +235,7 @@ class RoomBackendCalls:
         while True:
             try:
                 await self._live.post(ask.backend, Role.BACKEND, raw)
-            except RateLimited as error:
+            except e.RateLimited as error:
                 await asyncio.sleep(error.data["retry_after"])
             else:
                 return

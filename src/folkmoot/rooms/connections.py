@@ -10,8 +10,8 @@ from typing import Final
 
 from folkmoot.accounts import Accounts
 from folkmoot.accounts.model import read_change
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import PolicyError, RoomNotFound, RoomUnavailable
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
 from folkmoot.core.ports import Bus, Event
 from folkmoot.rooms.access import visitor_of
@@ -77,7 +77,7 @@ class Revocation:
             if self._policy is not None:
                 where = {"room": name}
                 self._policy.check(visitor.principal, operation, where, attempted=False)
-        except PolicyError:
+        except e.PolicyError:
             return True
         return False
 
@@ -111,10 +111,10 @@ class Revocation:
         """A room was removed, or set anew by another hub: what is live of it is not valid."""
         room_id = int(about(event))
         if event.data["gone"]:
-            self._rooms.leave(room_id, RoomNotFound("The room was removed."))
+            self._rooms.leave(room_id, e.RoomNotFound("The room was removed."))
             self._rooms.budget.forget()
         elif event.data["by"] != self._hub_id:
-            self._rooms.end(room_id, RoomUnavailable("The room was changed; it is loaded again."))
+            self._rooms.end(room_id, e.RoomUnavailable("The room was changed; it is loaded again."))
 
     async def recheck(self, account_id: str) -> None:
         """End the connections of an account that is no longer good, or rename it in its rooms."""

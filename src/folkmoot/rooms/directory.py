@@ -10,15 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from folkmoot.accounts import Accounts
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    RoomForbidden,
-    RoomNameTaken,
-    RoomNotFound,
-    RoomUnavailable,
-    TooManyRooms,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.quotas import Quotas
 from folkmoot.rooms import queries, queries_members
@@ -89,7 +81,7 @@ class Directory:
 
         record, membership = await self._store.read(query)
         if record is None:
-            raise RoomNotFound("There is no such room.")
+            raise e.RoomNotFound("There is no such room.")
         check_known(record, membership, visitor)
         return record, membership
 
@@ -111,7 +103,7 @@ class Directory:
             if not await queries_members.join(
                 tx, record.id, account
             ) and await queries_members.handles_of(tx, (account,)):
-                raise RoomForbidden("You were removed from this room.")
+                raise e.RoomForbidden("You were removed from this room.")
 
         await self._store.write(unit)
 
@@ -120,9 +112,9 @@ class Directory:
     ) -> RoomPage:
         """The rooms a visitor may know of, by name."""
         if not 1 <= limit <= MAX_LISTED:
-            raise ArgumentInvalid(f"limit must be from 1 to {MAX_LISTED}.", field="limit")
+            raise e.ArgumentInvalid(f"limit must be from 1 to {MAX_LISTED}.", field="limit")
         if cursor is not None and len(cursor) > MAX_LISTED:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 "cursor must be the next_cursor of an earlier answer.", field="cursor"
             )
         account = visitor.principal.account_id
@@ -157,7 +149,7 @@ class Directory:
         """Make a room, whose owner the visitor is."""
         account = visitor.account
         if account is None:
-            raise RoomForbidden("Guests cannot create rooms.")
+            raise e.RoomForbidden("Guests cannot create rooms.")
         self._quotas.check_disk()
         check_brought(self._backends, visitor, spec.backends)
         check_likeness(spec.backends, (account.handle,))
@@ -166,7 +158,9 @@ class Directory:
         async def unit(tx: Tx) -> RoomRecord:
             most = self.options.max_rooms_each
             if not await may_own_another(tx, account.id, most):
-                raise TooManyRooms(f"You already own {most} rooms.", setting="rooms.max_rooms_each")
+                raise e.TooManyRooms(
+                    f"You already own {most} rooms.", setting="rooms.max_rooms_each"
+                )
             grants = await self._resolve(tx, account.id, spec.grants)
             record = RoomRecord(
                 id=0,
@@ -185,7 +179,7 @@ class Directory:
             )
             made = await queries.insert_room(tx, record)
             if made is None:
-                raise RoomNameTaken(f"A room called {spec.name} already exists.")
+                raise e.RoomNameTaken(f"A room called {spec.name} already exists.")
             await queries_members.put_membership(
                 tx, Membership(made.id, account.id, Role.OWNER, "member")
             )
@@ -262,7 +256,9 @@ class Directory:
 
         async def also(tx: Tx) -> None:
             if not await queries.update_room(tx, changed):
-                raise RoomUnavailable("Another hub changed the room at the same moment. Try again.")
+                raise e.RoomUnavailable(
+                    "Another hub changed the room at the same moment. Try again."
+                )
             new = [id_ for id_, held in changed.grants.items() if record.grants.get(id_) != held]
             await _invite(tx, record.id, new)
             await self._put_owners(tx, record, resolved.owners)
@@ -302,12 +298,12 @@ class Directory:
         if known is not None:
             member = await queries_members.membership(tx, record.id, known.account)
         if member is None or member.state != "member":
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"owners: {handle} is not a member of the room; they must join it first.",
                 field="owners",
             )
         if await queries_members.count_owned(tx, member.account_id) >= self.options.max_rooms_each:
-            raise TooManyRooms(f"{handle} owns as many rooms as one account may own.")
+            raise e.TooManyRooms(f"{handle} owns as many rooms as one account may own.")
         return member.account_id
 
     async def _put_owners(self, tx: Tx, record: RoomRecord, owners: Collection[str]) -> None:
@@ -315,9 +311,9 @@ class Directory:
             await queries_members.set_role(tx, record.id, account, Role.MEMBER)
         for account in sorted({*owners} - {*record.owners}):
             if not await may_own_another(tx, account, self.options.max_rooms_each):
-                raise TooManyRooms("A new owner owns as many rooms as one account may own.")
+                raise e.TooManyRooms("A new owner owns as many rooms as one account may own.")
             if not await queries_members.set_role(tx, record.id, account, Role.OWNER):
-                raise RoomUnavailable("A new owner left the room at the same moment. Try again.")
+                raise e.RoomUnavailable("A new owner left the room at the same moment. Try again.")
 
     async def _resolve(self, tx: Tx, by: str, grants: Mapping[str, T]) -> dict[str, T]:
         """What handles are granted, by the accounts they lead to."""
@@ -325,15 +321,15 @@ class Directory:
         for handle, held in grants.items():
             try:
                 resolved[(await self._accounts.reachable(tx, by, handle)).id] = held
-            except UserNotFound:
-                raise UserNotFound(f"grants: there is no user {handle}.") from None
+            except e.UserNotFound:
+                raise e.UserNotFound(f"grants: there is no user {handle}.") from None
         return resolved
 
     async def delete(self, visitor: Visitor, name: str) -> None:
         """Delete a room with its history; participants are put out."""
         record, role = await self.find_in(visitor, name)
         require_owner(role)
-        gone = RoomNotFound("The room was removed.")
+        gone = e.RoomNotFound("The room was removed.")
         self._live.end(record.id, gone)
 
         async def unit(tx: Tx) -> None:

@@ -6,7 +6,7 @@ import logging
 from typing import NamedTuple
 
 from folkmoot.accounts import hash_token
-from folkmoot.core.errors import AccountSuspended, FolkmootError, TokenInvalid
+from folkmoot.core import errors as e
 from folkmoot.rooms import invitations, queries_guests
 from folkmoot.rooms.access import SIGNED_OUT, guest_visitor, role_in, visitor_behind
 from folkmoot.rooms.connections import CONNECTED
@@ -41,7 +41,7 @@ class RoomEntrance(Listing):
                 return visitor_behind(identity, identity.account)
         guest = await self._guest_with(token)
         if guest is None:
-            raise TokenInvalid
+            raise e.TokenInvalid
         return guest
 
     async def _guest_with(self, secret: str) -> Visitor | None:
@@ -59,7 +59,7 @@ class RoomEntrance(Listing):
             return guest
         identity = await self._accounts.authentication.by_browser(secret)
         if identity is None or identity.account is None:
-            raise TokenInvalid(SIGNED_OUT)
+            raise e.TokenInvalid(SIGNED_OUT)
         return visitor_behind(identity, identity.account)
 
     async def exchange(self, name: str, token: str) -> tuple[Visitor, str]:
@@ -75,7 +75,7 @@ class RoomEntrance(Listing):
         try:
             record, _ = await self.find_in(visitor, name)
             await (await self._live.open(record)).endow(visitor.principal, guest)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning("a guest was not given its rights", extra={"error": error.code})
 
     def check_connection(self, visitor: Visitor, name: str) -> None:
@@ -99,7 +99,7 @@ class RoomEntrance(Listing):
             return
         account = await self._accounts.account(visitor.principal.account_id)
         if account is not None and account.suspended_at is not None:
-            raise AccountSuspended
+            raise e.AccountSuspended
         shown = visitor.credential_id
         if account is None or (shown and await self._accounts.still_valid(shown) is None):
-            raise TokenInvalid
+            raise e.TokenInvalid

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
-from folkmoot.core.errors import RoomNotFound, RoomTakenOver, RoomUnavailable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import RoomOwner, RoomOwners, SqlStatement, Store, Tx, Unit
 from folkmoot.rooms.model import RoomId
 
@@ -25,7 +25,7 @@ ADVANCE: Final = (
 HOLD: Final = "UPDATE room_owners SET last_seq = last_seq WHERE room_id = ? AND owner_epoch = ?"
 
 
-class RoomElsewhere(RoomUnavailable):
+class RoomElsewhere(e.RoomUnavailable):
     """Another process has the room."""
 
     def __init__(self, owner: RoomOwner) -> None:
@@ -94,9 +94,9 @@ def guarded(fence: Fence | None, unit: Unit[T]) -> Unit[T]:
     return unit if fence is None else fence.guard(unit)
 
 
-def taken_over() -> RoomTakenOver:
+def taken_over() -> e.RoomTakenOver:
     """What those are told whose message was not stored."""
-    return RoomTakenOver("Another node took the room over. Reconnect and resume.")
+    return e.RoomTakenOver("Another node took the room over. Reconnect and resume.")
 
 
 async def take(owners: RoomOwners | None, room_id: RoomId) -> Fence | None:
@@ -106,7 +106,7 @@ async def take(owners: RoomOwners | None, room_id: RoomId) -> Fence | None:
     fence = Fence(room_id, 0, 0, owners)
     owner = await owners.take(room_id)
     if owner is None:
-        raise RoomNotFound("There is no such room.")
+        raise e.RoomNotFound("There is no such room.")
     if owner.process != owners.process:
         raise RoomElsewhere(owner)
     fence.epoch, fence.seq = owner.epoch, owner.last_seq

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from folkmoot.core.errors import FolkmootError, InternalError
+from folkmoot.core import errors as e
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.limits import MAX_QUEUED
@@ -84,11 +84,11 @@ class Lookups:
                 waiting = [(outlet, self._decoded(messages)) for outlet, messages in waiting]
                 try:
                     facts = await self._facts(waiting)
-                except FolkmootError as error:
+                except e.FolkmootError as error:
                     self._refuse(waiting, error)
                 except Exception:
                     logger.exception("what a room needs could not be looked up")
-                    self._refuse(waiting, InternalError("The room could not be asked."))
+                    self._refuse(waiting, e.InternalError("The room could not be asked."))
                 else:
                     self._queue = self._accept_waiting(waiting, facts) + self._queue
         finally:
@@ -103,7 +103,7 @@ class Lookups:
             try:
                 if not isinstance(message, McpxMessage):
                     message = self._live.machine.decode(message)
-            except FolkmootError:
+            except e.FolkmootError:
                 # The machine refuses it in its turn.
                 pass
             read.append(message)
@@ -137,7 +137,7 @@ class Lookups:
         return lacking
 
     def _refuse(
-        self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]], error: FolkmootError
+        self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]], error: e.FolkmootError
     ) -> None:
         for outlet, messages in waiting:
             for message in messages or ():
@@ -163,7 +163,7 @@ class Intake:
         visitor: Visitor,
         enter: Enter,
         spawn: Spawn,
-        audit_blocked: Callable[[McpxMessage, FolkmootError], None],
+        audit_blocked: Callable[[McpxMessage, e.FolkmootError], None],
     ) -> None:
         self._room = room
         self._outlet = outlet
@@ -201,11 +201,11 @@ class Intake:
             accept = partial(self._accept, data)
             said = Said(message, self._visitor, accept, blocked, WEBSOCKET, self._room.name)
             await self._enter(said)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self._room.refuse(self._outlet, message, error)
         except Exception:
             logger.exception("an interceptor failed")
-            self._room.refuse(self._outlet, message, InternalError("An interceptor failed."))
+            self._room.refuse(self._outlet, message, e.InternalError("An interceptor failed."))
 
     async def _accept(self, data: bytes) -> None:
         # As it came: whatever was done to the message that was shown does not count.

@@ -14,14 +14,8 @@ from typing import Final, NamedTuple
 from folkmoot.accounts import Accounts, Credential, queries_credentials
 from folkmoot.accounts.credentials import hash_secret
 from folkmoot.accounts.handles import OFFICIAL
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Source
-from folkmoot.core.errors import (
-    InvitationInvalid,
-    InviteNotOpen,
-    NameRefused,
-    RoomNotFound,
-    TooManyOpen,
-)
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.names.grammar import RESERVED_NAMES
 from folkmoot.quotas import Quotas
@@ -103,7 +97,7 @@ async def do_invite(tx: Tx, guest: Guest, invitation_hash: str, now: int) -> int
     likeness, expires_at = skeleton(guest.name), now + INVITATION_SECONDS
     await queries_guests.remove_waiting(tx, guest.room_id, likeness, guest.invited_by, now)
     if await queries_guests.count_in(tx, guest.room_id, MAX_GUESTS) >= MAX_GUESTS:
-        raise TooManyOpen("The room cannot have more guests.")
+        raise e.TooManyOpen("The room cannot have more guests.")
     stored = await queries_guests.insert(
         tx,
         guest,
@@ -113,7 +107,9 @@ async def do_invite(tx: Tx, guest: Guest, invitation_hash: str, now: int) -> int
         expires_at=expires_at,
     )
     if not stored:
-        raise NameRefused(f"The name {guest.name} could be mistaken for another guest of the room.")
+        raise e.NameRefused(
+            f"The name {guest.name} could be mistaken for another guest of the room."
+        )
     return expires_at
 
 
@@ -122,15 +118,15 @@ async def check_guest_name(tx: Tx, room_id: RoomId, name: str, now: int) -> None
     check_name(name)
     likeness = skeleton(name)
     if likeness in _RESERVED:
-        raise NameRefused(f"The name {name} is reserved.")
+        raise e.NameRefused(f"The name {name} is reserved.")
     if await queries_guests.is_handle(tx, name, now):
-        raise NameRefused(f"The name {name} is the handle of an account.")
+        raise e.NameRefused(f"The name {name} is the handle of an account.")
     others = (
         *await queries_members.handles_in(tx, room_id),
         *await queries.backends_of_room(tx, room_id),
     )
     if any(skeleton(other) == likeness for other in others):
-        raise NameRefused(f"The name {name} could be mistaken for another participant.")
+        raise e.NameRefused(f"The name {name} could be mistaken for another participant.")
 
 
 async def do_exchange(
@@ -141,7 +137,7 @@ async def do_exchange(
     if invitation_hash is not None:
         guest = await queries_guests.exchange(tx, room_id, invitation_hash, now)
     if guest is None:
-        raise InvitationInvalid(VOID)
+        raise e.InvitationInvalid(VOID)
     credential = Credential(
         id=queries_credentials.new_id(),
         kind="guest",
@@ -245,7 +241,7 @@ class Inviter:
             return by is None and await queries_members.remove_invited(tx, room_id, invited)
 
         if not await self._store.write(unit):
-            raise InviteNotOpen
+            raise e.InviteNotOpen
 
     async def _check_quota(self, tx: Tx, by: str) -> None:
         """Refuse a guest beyond the inviter's quota."""
@@ -257,7 +253,7 @@ class Inviter:
     def _check_free(self, guest: str) -> None:
         """Refuse a guest the name of a backend, whether or not the room has it."""
         if self._accounts.reserved.belongs_elsewhere(guest):
-            raise NameRefused(f"The name {guest} is reserved.")
+            raise e.NameRefused(f"The name {guest} is reserved.")
 
     async def exchange(self, name: str, token: str) -> tuple[Guest, str, str]:
         """A guest, and the id and the text of its credential, for its invitation, once.
@@ -274,7 +270,7 @@ class Inviter:
         async def unit(tx: Tx) -> tuple[Guest, str]:
             record = await queries.room_by_name(tx, name)
             if record is None:
-                raise InvitationInvalid(VOID)
+                raise e.InvitationInvalid(VOID)
             return await do_exchange(tx, record.id, hashed, secret.hash, now)
 
         return *await self._store.write(unit), secret.text
@@ -283,5 +279,5 @@ class Inviter:
 async def _room(tx: Tx, name: str) -> RoomRecord:
     record = await queries.room_by_name(tx, name)
     if record is None:
-        raise RoomNotFound("There is no such room.")
+        raise e.RoomNotFound("There is no such room.")
     return record

@@ -13,14 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    DatabaseInUse,
-    FolkmootError,
-    InternalError,
-    RoomUnavailable,
-    StoreClosed,
-    StoreError,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Store, Tx, Unit
 from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.budget import RoomBudget, Share, shares_of
@@ -43,14 +36,14 @@ Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None] | No
 class Barrier(Struct, frozen=True, eq=False):
     """Not an effect, but a place in their order: everything before it has been carried out."""
 
-    call: Callable[[FolkmootError | None], None]
+    call: Callable[[e.FolkmootError | None], None]
     """Told that it is so, or why it never will be."""
 
     @classmethod
     def of(cls, future: asyncio.Future[None]) -> Barrier:
         """A barrier that completes a future."""
 
-        def settle(error: FolkmootError | None) -> None:
+        def settle(error: e.FolkmootError | None) -> None:
             if future.done():
                 return
             if error is None:
@@ -132,7 +125,7 @@ class StoredJournal:
         index: RoomIndex,
         budget: RoomBudget,
         carry_out: CarryOut,
-        fail: Callable[[FolkmootError], FolkmootError],
+        fail: Callable[[e.FolkmootError], e.FolkmootError],
         spawn: Spawn,
         fence: Fence | None = None,
     ) -> None:
@@ -232,15 +225,15 @@ class StoredJournal:
                     self.fence.stored(seq, is_held)
                 self._carry_out(items)
                 self._under_way = []
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self._give_up(error)
         except Exception:
-            self._give_up(InternalError("The hub failed to carry out what was stored."))
+            self._give_up(e.InternalError("The hub failed to carry out what was stored."))
             raise
         finally:
             self._committing = False
 
-    def _give_up(self, error: FolkmootError) -> None:
+    def _give_up(self, error: e.FolkmootError) -> None:
         lost = [*self._under_way, *self._waiting]
         self._under_way, self._waiting = [], []
         self._also, self._altered = [], False
@@ -309,7 +302,7 @@ class MemoryJournal:
         room_id: RoomId,
         *,
         carry_out: CarryOut,
-        fail: Callable[[FolkmootError], FolkmootError],
+        fail: Callable[[e.FolkmootError], e.FolkmootError],
         spawn: Spawn,
         fence: Fence | None = None,
     ) -> None:
@@ -363,18 +356,18 @@ class MemoryJournal:
         while self.fence is not None:
             try:
                 await self.fence.check(self._store)
-            except (DatabaseInUse, StoreClosed):
+            except (e.DatabaseInUse, e.StoreClosed):
                 raise
-            except StoreError:
+            except e.StoreError:
                 await asyncio.sleep(CHECK_SECONDS)
             else:
                 return
 
     async def _flush_checked(self) -> None:
-        error: FolkmootError | None = None
+        error: e.FolkmootError | None = None
         try:
             await self.check()
-        except FolkmootError as refusal:
+        except e.FolkmootError as refusal:
             error = refusal
         self._checking, self._waiting_bytes = False, 0
         if error is not None:
@@ -417,7 +410,7 @@ class MemoryJournal:
         if self._storing:
             await asyncio.wait(self._storing)
         if self._unstored:
-            raise RoomUnavailable("It is not stored who was put out. Try again in a moment.")
+            raise e.RoomUnavailable("It is not stored who was put out. Try again in a moment.")
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """The room's record is stored first."""

@@ -16,16 +16,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from folkmoot.audit import BLOCKED, record_refusal
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    FolkmootError,
-    HubStopping,
-    KindError,
-    PolicyError,
-    RoomForbidden,
-    RoomTakenOver,
-    RoomUnavailable,
-)
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
@@ -92,10 +84,10 @@ def log(room: str, action: str, by: str, account: str | None, about: str, detail
     audit_logger.info(action, extra=told)
 
 
-def audit_blocked(room: str, by: Principal, message: McpxMessage, error: FolkmootError) -> None:
+def audit_blocked(room: str, by: Principal, message: McpxMessage, error: e.FolkmootError) -> None:
     """Write to the audit log that a rule stopped a message to a room."""
     kind = message.kind
-    with suppress(KindError):
+    with suppress(e.KindError):
         kind = check(kind, message.payload, message.to, message.correlation_id)
     log(room, BLOCKED, by.name, by.account_id, kind.text, {"error": error.code})
 
@@ -188,14 +180,14 @@ class LiveRoom(RoomStream):
         try:
             while self._ended is None and not self.is_ours:
                 await self.journal.check()
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self.fail(error)
         return self._ended is None
 
     @property
     def is_taken_over(self) -> bool:
         """Whether another node has the room now."""
-        return isinstance(self._ended, RoomTakenOver)
+        return isinstance(self._ended, e.RoomTakenOver)
 
     @property
     def has_lookups(self) -> bool:
@@ -278,12 +270,12 @@ class LiveRoom(RoomStream):
             outlet.hold()
         return taken
 
-    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
+    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: e.FolkmootError) -> None:
         """Something before the room refused a message."""
         self.perform(self.machine.refuse(outlet, message, error, self._now()))
 
     def _audit_refused(
-        self, by: Principal, message: bytes | McpxMessage, error: PolicyError
+        self, by: Principal, message: bytes | McpxMessage, error: e.PolicyError
     ) -> None:
         about = error.data.get("attempted_kind")
         if about is None and isinstance(message, McpxMessage):
@@ -318,8 +310,8 @@ class LiveRoom(RoomStream):
                 if not isinstance(message, McpxMessage):
                     message = self.machine.decode(message)
                 facts = await self._look_up(self.machine.lookup((message,)))
-            except FolkmootError as error:
-                if isinstance(error, PolicyError):
+            except e.FolkmootError as error:
+                if isinstance(error, e.PolicyError):
                     self._audit_refused(principal, message, error)
                 # The reason may be a message that is not stored yet, and never will be.
                 await self._carried_out(())
@@ -437,7 +429,7 @@ class LiveRoom(RoomStream):
         for outlet in self._outlets:
             outlet.hold()
 
-    def end(self, error: FolkmootError) -> None:
+    def end(self, error: e.FolkmootError) -> None:
         """Let nobody use this room any more; everyone is told by the error's close code."""
         if self._ended is not None:
             return
@@ -452,7 +444,7 @@ class LiveRoom(RoomStream):
             outlet.close(error.close)
         self._outlets.clear()
 
-    def fail(self, error: FolkmootError) -> FolkmootError:
+    def fail(self, error: e.FolkmootError) -> e.FolkmootError:
         """A commit failed: what is stored and what the machine thinks may differ now.
 
         Answers what those are told who wait for it.
@@ -460,16 +452,16 @@ class LiveRoom(RoomStream):
         if self._ended is not None:
             # It was removed while this was on its way to the disk.
             return self._ended
-        told: FolkmootError = error
+        told: e.FolkmootError = error
         about = {"room": self.name, "error": error.code}
-        if not isinstance(error, RoomTakenOver) and not self.is_ours:
+        if not isinstance(error, e.RoomTakenOver) and not self.is_ours:
             # The lease is over, so another node can have it: connections there stay.
             told = taken_over()
-        if isinstance(told, RoomTakenOver):
+        if isinstance(told, e.RoomTakenOver):
             logger.warning("a room goes on at another node", extra=about)
         else:
             logger.error("a room could not store a message; it is restarted", extra=about)
-            told = RoomUnavailable("The message could not be stored. Reconnect and resume.")
+            told = e.RoomUnavailable("The message could not be stored. Reconnect and resume.")
         self.end(told)
         self._around.dropped(self)
         return told
@@ -478,9 +470,9 @@ class LiveRoom(RoomStream):
         if self._ended is not None:
             raise self._ended
         if self._stopping:
-            raise HubStopping("The hub is stopping; try again in a moment.")
+            raise e.HubStopping("The hub is stopping; try again in a moment.")
         if principal is not None and principal.account_id in self._expelled:
-            raise RoomForbidden("You were removed from this room.")
+            raise e.RoomForbidden("You were removed from this room.")
 
     def perform(self, effects: Sequence[Effect | Barrier]) -> None:
         """Pass effects of the machine to the journal, which stores and then carries them out."""
@@ -597,7 +589,7 @@ CARRY_OUT: Final[dict[type, Callable[[LiveRoom, Any], None]]] = {
 """What is done with each effect, but for the messages themselves and what waits for them."""
 
 
-def _release_barriers(items: Sequence[Item], error: FolkmootError) -> None:
+def _release_barriers(items: Sequence[Item], error: e.FolkmootError) -> None:
     for item in items:
         if type(item) is Barrier:
             item.call(error)

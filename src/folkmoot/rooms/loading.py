@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from folkmoot.core.errors import (
-    FolkmootError,
-    HubStopping,
-    NodeDraining,
-    PolicyError,
-    RoomNotFound,
-    RoomUnavailable,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import RoomOwners, Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
@@ -143,7 +136,7 @@ class LiveRooms:
         if self._loading:
             self._stood[account] = standing
 
-    def leave(self, room_id: RoomId, error: FolkmootError) -> None:
+    def leave(self, room_id: RoomId, error: e.FolkmootError) -> None:
         """Put everyone here out of a room that is gone, also if another node had it."""
         self.end(room_id, error)
         if self._nodes is not None:
@@ -172,9 +165,9 @@ class LiveRooms:
 
     def _require_running(self) -> None:
         if self._stopping:
-            raise HubStopping(STOPPING)
+            raise e.HubStopping(STOPPING)
         if self._nodes is not None and self._nodes.is_draining:
-            raise NodeDraining(DRAINING)
+            raise e.NodeDraining(DRAINING)
 
     async def _load_once(self, record: RoomRecord) -> LiveRoom:
         loading = self._loading.get(record.id)
@@ -183,7 +176,7 @@ class LiveRooms:
             # A caller who gives up ends no load: its take-over could be stored after the next one.
             task = self._around.spawn(self._load(record, loading))
             if task is None:
-                self._not_loaded(record.id, loading, HubStopping(STOPPING))
+                self._not_loaded(record.id, loading, e.HubStopping(STOPPING))
             else:
                 task.add_done_callback(partial(self._ended, record.id, loading))
         return await asyncio.shield(loading)
@@ -211,13 +204,13 @@ class LiveRooms:
         try:
             if policy is not None:
                 policy.check(visitor.principal, "room/join", {"room": name}, attempted=False)
-        except PolicyError:
+        except e.PolicyError:
             return False
         return True
 
     def _ended(self, room_id: RoomId, loading: asyncio.Future[LiveRoom], _task: object) -> None:
         if not loading.done():
-            self._not_loaded(room_id, loading, HubStopping(STOPPING))
+            self._not_loaded(room_id, loading, e.HubStopping(STOPPING))
 
     def _not_loaded(
         self, room_id: RoomId, loading: asyncio.Future[LiveRoom], error: Exception
@@ -233,7 +226,7 @@ class LiveRooms:
         self, record: RoomRecord
     ) -> tuple[Sequence[StoredVisit], LiveRoom, Mapping[str, AccountStanding]]:
         if self._nodes is not None and self._nodes.is_alone:
-            raise RoomUnavailable("This node does not reach the others. Try again in a moment.")
+            raise e.RoomUnavailable("This node does not reach the others. Try again in a moment.")
         # What is read afterwards stays so: whoever had the room can store nothing more of it.
         fence = await take(self._owners, record.id)
         try:
@@ -348,7 +341,7 @@ class LiveRooms:
 
         return await self._store.read(query)
 
-    def end(self, room_id: RoomId, error: FolkmootError) -> None:
+    def end(self, room_id: RoomId, error: e.FolkmootError) -> None:
         """Put everyone out of a room, if it is live, and let it go."""
         live = self._live.pop(room_id, None)
         if live is not None:
@@ -356,7 +349,7 @@ class LiveRooms:
             if self._nodes is not None:
                 self._nodes.ended(live)
 
-    async def end_loaded(self, room_id: RoomId, error: FolkmootError) -> None:
+    async def end_loaded(self, room_id: RoomId, error: e.FolkmootError) -> None:
         """The same once the room's record is gone, also where it was being loaded until then."""
         loading = self._loading.get(room_id)
         if loading is not None:
@@ -380,7 +373,7 @@ class LiveRooms:
     async def _give_back(self, owners: RoomOwners, key: tuple[RoomId, int]) -> None:
         try:
             await owners.release(*key)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             # Whoever asks for it next has it given back again.
             logger.warning("a room was not given back", extra={"error": error.code})
         finally:
@@ -392,7 +385,7 @@ class LiveRooms:
             try:
                 async with asyncio.timeout(RELEASE_SECONDS):
                     await self._owners.release_all()
-            except (FolkmootError, TimeoutError) as error:
+            except (e.FolkmootError, TimeoutError) as error:
                 # They are free when the lease ends.
                 logger.warning("rooms were not handed over", extra={"error": str(error)})
 
@@ -410,5 +403,5 @@ async def _record(tx: Tx, room_id: RoomId) -> tuple[RoomRecord, tuple[str, ...]]
     """A room, and the backends it has."""
     record = await queries.room_by_id(tx, room_id)
     if record is None:
-        raise RoomNotFound("There is no such room.")
+        raise e.RoomNotFound("There is no such room.")
     return record, await queries.backends_of_room(tx, room_id)

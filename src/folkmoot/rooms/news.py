@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from folkmoot.core.errors import BusError
+from folkmoot.core import errors as e
 from folkmoot.core.events import SAID, subject
 from folkmoot.core.ports import Bus
 from folkmoot.rooms.index import CLOSING, CORRELATED, FULFILLING, PROPOSED, correlated
@@ -68,7 +68,7 @@ class RoomNews:
         self._begin()
         try:
             self._bus.emit(self._subject, {"seq": seq, **told})
-        except BusError:
+        except e.BusError:
             # Messages are stored: whoever missed it reads the room.
             return
 

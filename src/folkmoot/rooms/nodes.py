@@ -18,8 +18,8 @@ from msgspec import Meta
 
 from folkmoot.cluster import Owner, Place
 from folkmoot.cluster.node import Driven, NodeTraffic
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, NodeDraining, RoomTakenOver
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import NodeBus, RoomOwners, Store
 from folkmoot.rooms.fence import RoomElsewhere
@@ -99,7 +99,7 @@ class RoomNodes:
         """The rooms elsewhere that are used here."""
         return list(self._remote.values())
 
-    def leave(self, room_id: RoomId, error: FolkmootError) -> None:
+    def leave(self, room_id: RoomId, error: e.FolkmootError) -> None:
         """Put everyone here out of a room elsewhere."""
         remote = self._remote.pop(room_id, None)
         if remote is not None:
@@ -132,7 +132,7 @@ class RoomNodes:
             if owner is None or owner.process == self.traffic.node:
                 if self.live.is_loading(record.id):
                     # What was read of it may be older than what it is to be told.
-                    with suppress(FolkmootError):
+                    with suppress(e.FolkmootError):
                         return await self.live.load(record)
                 # It may have come here meanwhile, or lost its owner and have people here.
                 remote = self._remote.get(record.id)
@@ -155,7 +155,7 @@ class RoomNodes:
 
         if not self.traffic.is_connected:
             return found
-        with suppress(FolkmootError, TimeoutError):
+        with suppress(e.FolkmootError, TimeoutError):
             by_node: dict[str, list[RoomId]] = {}
             for room_id, owner in (await self._owners.owners_of(room_ids)).items():
                 by_node.setdefault(owner.process, []).append(room_id)
@@ -263,7 +263,7 @@ class RoomNodes:
         if self._cut_at is None:
             self._cut_at = now
         reached = False
-        with suppress(FolkmootError):
+        with suppress(e.FolkmootError):
             reached = await self._owners.is_bus_reached(now - self._cut_at - NOTICE_SECONDS)
         self._looks = 0 if reached is self.is_alone else self._looks + 1
         if self._looks >= ALONE_LOOKS and not self.traffic.is_connected:
@@ -284,7 +284,9 @@ class RoomNodes:
         unsure = [live for live in self.live if live.durable and not live.is_ours]
         if self._owners.is_cut_off:
             for live in unsure:
-                live.fail(RoomTakenOver("The room goes on at another node. Reconnect and resume."))
+                live.fail(
+                    e.RoomTakenOver("The room goes on at another node. Reconnect and resume.")
+                )
         else:
             await asyncio.gather(*(live.make_sure() for live in unsure))
 
@@ -292,10 +294,10 @@ class RoomNodes:
         """Let a room go, once what was said is stored; one in memory would be lost, so it stays."""
         if live.durable:
             live.stop()
-            with suppress(FolkmootError, TimeoutError):
+            with suppress(e.FolkmootError, TimeoutError):
                 async with asyncio.timeout(HAND_OVER_SECONDS):
                     await live.flushed()
-            live.end(RoomTakenOver("The room goes on at another node. Reconnect and resume."))
+            live.end(e.RoomTakenOver("The room goes on at another node. Reconnect and resume."))
             self.live.dropped(live)
 
     async def drain(self) -> None:
@@ -312,11 +314,11 @@ class RoomNodes:
         server = self._servers.get(live.room_id)
         if server is not None:
             server.owner.stop_taking()
-        with suppress(FolkmootError, TimeoutError):
+        with suppress(e.FolkmootError, TimeoutError):
             async with asyncio.timeout(HAND_OVER_SECONDS):
                 await live.flushed()
         await self._hand_over(live)
-        live.end(NodeDraining("This node is draining. Connect again."))
+        live.end(e.NodeDraining("This node is draining. Connect again."))
         self.live.dropped(live)
 
     def stop_taking(self) -> None:
@@ -340,7 +342,7 @@ class RoomNodes:
 
     async def _hand_over(self, live: LiveRoom) -> None:
         server = self._servers.get(live.room_id)
-        with suppress(FolkmootError, TimeoutError):
+        with suppress(e.FolkmootError, TimeoutError):
             async with asyncio.timeout(HAND_OVER_SECONDS):
                 if server is not None:
                     await server.finish()

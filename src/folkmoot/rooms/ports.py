@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import Request, Response
@@ -153,7 +153,7 @@ class Said(Struct, frozen=True):
     visitor: Visitor
     accept: Callable[[], Awaitable[Any]]
     """Has the room take the message as it came, whatever was done to the one that was shown."""
-    blocked: Callable[[FolkmootError], object] = lambda _: None
+    blocked: Callable[[e.FolkmootError], object] = lambda _: None
     """Told the error of a message that is stopped."""
     transport: TransportContext = UNKNOWN
     operation_in: str = ""
@@ -263,7 +263,7 @@ class RoomPort(Protocol):
         """Messages came on a connection."""
         ...
 
-    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
+    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: e.FolkmootError) -> None:
         """Something before the room refused a message."""
         ...
 

@@ -15,15 +15,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights, Source, capability
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    FolkmootError,
-    PolicyError,
-    ProposalClosed,
-    ProposalUnknown,
-)
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
@@ -176,7 +170,7 @@ class ProposalFinder:
             try:
                 room = await self._live.reach(room_id)
                 return None if room is None else await _of_live(room, who, Role(role))
-            except FolkmootError:
+            except e.FolkmootError:
                 return None
 
         found = await asyncio.gather(
@@ -208,7 +202,7 @@ class ProposalFinder:
         try:
             if self._policy is not None:
                 self._policy.check(who, DECIDE, {"room": room}, attempted=False)
-        except PolicyError:
+        except e.PolicyError:
             return False
         return True
 
@@ -339,9 +333,9 @@ async def approve(
     """
     view = await find(rooms, visitor, room, id_)
     if view.state != "open":
-        raise ProposalClosed(f"The proposal is already {view.state}.", state=view.state)
+        raise e.ProposalClosed(f"The proposal is already {view.state}.", state=view.state)
     if view.message is UNSET:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             "The room no longer keeps this proposal in its history, so it cannot be fulfilled.",
             field="proposal",
         )
@@ -358,7 +352,7 @@ async def approve(
 async def reject(rooms: Rooms, visitor: Visitor, room: str, id_: str, reason: str) -> Outcome:
     """Say no to a proposal; the room's policy says how many must."""
     if not reason.strip():
-        raise ArgumentInvalid("A rejection needs a reason.", field="reason")
+        raise e.ArgumentInvalid("A rejection needs a reason.", field="reason")
     id_ = (await find(rooms, visitor, room, id_)).id
     payload = {"reason": reason}
     stored = await _post(rooms, visitor, room, "mcpx.reject.proposal", id_, payload)
@@ -401,7 +395,7 @@ async def find(rooms: Rooms, visitor: Visitor, room: str, id_: str) -> ProposalV
     if not found and as_stored(id_) != id_:
         found = await rooms.proposals(visitor, room, id_=as_stored(id_))
     if not found:
-        raise ProposalUnknown("There is no such proposal in the room.")
+        raise e.ProposalUnknown("There is no such proposal in the room.")
     return found[0]
 
 
@@ -412,7 +406,7 @@ def target_of(view: ProposalView, to: str | None) -> str:
     if len(view.to) == 1:
         return view.to[0]
     whom = f"one of {', '.join(view.to)}" if view.to else "a participant of the room"
-    raise ArgumentInvalid(f"Give in to who should do it: {whom}.", field="to")
+    raise e.ArgumentInvalid(f"Give in to who should do it: {whom}.", field="to")
 
 
 async def _post(

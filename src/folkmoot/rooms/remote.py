@@ -30,8 +30,8 @@ from folkmoot.cluster import (
 )
 from folkmoot.cluster.edge import END_OF_ROOM
 from folkmoot.cluster.node import NodeTraffic
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, RoomNotFound, RoomUnreachable
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Store, Tx
@@ -66,7 +66,7 @@ class RemoteRoom:
         crowd: Crowd,
         spawn: Spawn,
         find: Callable[[RoomRecord], Awaitable[Place | None]],
-        leave: Callable[[RoomId, FolkmootError], None],
+        leave: Callable[[RoomId, e.FolkmootError], None],
         decode: Callable[[bytes], McpxMessage],
         visit_seconds: float,
     ) -> None:
@@ -169,7 +169,7 @@ class RemoteRoom:
             self._held.add(outlet)
             outlet.hold()
 
-    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: FolkmootError) -> None:
+    def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: e.FolkmootError) -> None:
         """Something before the room refused a message."""
         number = self._numbers.get(outlet)
         if number is not None:
@@ -236,9 +236,9 @@ class RemoteRoom:
         place = None
         try:
             place = await self._find(self._known)
-        except RoomNotFound as gone:
+        except e.RoomNotFound as gone:
             self._leave(self.room_id, gone)
-        except FolkmootError:
+        except e.FolkmootError:
             # It is looked for again in a moment.
             pass
         finally:
@@ -255,7 +255,7 @@ class RemoteRoom:
                 return
         except Exception as error:
             # Whatever it is, those who hear wait for it: it is read again in a moment.
-            if not isinstance(error, FolkmootError):
+            if not isinstance(error, e.FolkmootError):
                 logger.exception("what was said elsewhere could not be read")
         self._driven.run(self._edge.filled(gap, found, self._traffic.now()))
 
@@ -269,18 +269,20 @@ class RemoteRoom:
 
         record = await self._store.read(query)
         if record is None:
-            raise RoomNotFound("There is no such room.")
+            raise e.RoomNotFound("There is no such room.")
         return record
 
     async def call(self, name: str, *arguments: Any) -> Any:
         """Ask the owner something, which answers soon or is unreachable."""
         self.used_at = self._traffic.now()
         if self._ended:
-            raise RoomUnreachable("The room was left here. Try again in a moment.")
+            raise e.RoomUnreachable("The room was left here. Try again in a moment.")
         if not self._traffic.is_connected:
-            raise RoomUnreachable("This node does not reach that of the room. Try again later.")
+            raise e.RoomUnreachable("This node does not reach that of the room. Try again later.")
         if self._edge.is_full:
-            raise RoomUnreachable("The node of the room has too much to do. Try again in a moment.")
+            raise e.RoomUnreachable(
+                "The node of the room has too much to do. Try again in a moment."
+            )
         number = next(self._next)
         answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         self._calls[number] = answer
@@ -290,7 +292,7 @@ class RemoteRoom:
         finally:
             self._calls.pop(number, None)
         if body is None:
-            raise RoomUnreachable(
+            raise e.RoomUnreachable(
                 "The node of the room does not answer; what you asked for may have been done."
             )
         return read_answer(name, body)

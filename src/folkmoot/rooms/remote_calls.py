@@ -9,10 +9,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, InternalError, RoomUnavailable
-from folkmoot.core.errors.base import ERRORS
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine import Append, Effect, Grant, Invite, Proposal, Role
 from folkmoot.rooms.machine.requests import OpenRequest, Standing
@@ -195,16 +194,16 @@ class WireError(Struct, frozen=True, gc=False):
     data: dict[str, Any]
 
     @classmethod
-    def of(cls, error: FolkmootError) -> WireError:
+    def of(cls, error: e.FolkmootError) -> WireError:
         """An error as it travels."""
         return cls(error.code, error.message, error.data)
 
     @property
-    def error(self) -> FolkmootError:
+    def error(self) -> e.FolkmootError:
         """The same error here."""
-        error_type = ERRORS.get(self.code, RoomUnavailable)
+        error_type = e.ERRORS.get(self.code, e.RoomUnavailable)
         error = error_type.__new__(error_type)
-        FolkmootError.__init__(error, self.message, **self.data)
+        e.FolkmootError.__init__(error, self.message, **self.data)
         return error
 
 
@@ -233,7 +232,7 @@ class RefusedMessage(Struct, frozen=True, gc=False, array_like=True, tag="refuse
 encode: Final = msgspec.msgpack.encode
 
 
-def encode_refusal(connection: int, message: bytes, error: FolkmootError) -> bytes:
+def encode_refusal(connection: int, message: bytes, error: e.FolkmootError) -> bytes:
     """A refusal as bytes."""
     return encode(RefusedMessage(connection, message, WireError.of(error)))
 
@@ -271,12 +270,12 @@ async def answer_call(room: RoomPort, change: ChangeRoom, asked: CallBody) -> by
         arguments = msgspec.msgpack.decode(asked.arguments, type=call.arguments)
     except (msgspec.DecodeError, KeyError):
         # A node of another version.
-        refused = RoomUnavailable("The node of the room does not know what was asked of it.")
+        refused = e.RoomUnavailable("The node of the room does not know what was asked of it.")
         return encode(AnswerBody(b"", WireError.of(refused)))
     try:
         try:
             return encode(AnswerBody(encode(await call.answer(room, *arguments))))
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             return encode(AnswerBody(b"", WireError.of(error)))
     except Exception:
         logger.exception("a call of another node failed", extra={"call": asked.name})
@@ -285,7 +284,7 @@ async def answer_call(room: RoomPort, change: ChangeRoom, asked: CallBody) -> by
 
 def encode_failure() -> bytes:
     """The answer to a call that failed here, as bytes."""
-    failed = InternalError("The node of the room failed to answer; its log says why.")
+    failed = e.InternalError("The node of the room failed to answer; its log says why.")
     return encode(AnswerBody(b"", WireError.of(failed)))
 
 
@@ -297,5 +296,5 @@ def read_answer(name: str, body: bytes) -> Any:
             result = None if name == CHANGE else CALLS[name].result
             return msgspec.msgpack.decode(answer.result, type=result)
     except msgspec.DecodeError:
-        raise InternalError("The node of the room gave an answer that cannot be read.") from None
+        raise e.InternalError("The node of the room gave an answer that cannot be read.") from None
     raise answer.error.error

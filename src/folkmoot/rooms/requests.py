@@ -14,14 +14,8 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    FolkmootError,
-    PolicyError,
-    RecipientUnknown,
-    RequestNotOpen,
-)
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import PROTOCOL
@@ -156,14 +150,14 @@ class Requester:
         payload = {"jsonrpc": JSONRPC, "method": method, "params": {}}
         for request in sent:
             # It may have been answered in this moment.
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 await self._post(f"mcp.notification.{method}", payload, about=request.id)
 
     async def respond(self, request_id: str, answer: dict[str, Any]) -> Stored:
         """Answer a request that was sent to the visitor, with a `result` or an `error`."""
         open_ = await self._rooms.open_request(self._visitor, self._room, request_id)
         if open_ is None or open_.target != self._visitor.principal.account_id:
-            raise RequestNotOpen("No open request to you has this id.")
+            raise e.RequestNotOpen("No open request to you has this id.")
         payload = {"jsonrpc": JSONRPC, "id": open_.payload_id, **answer}
         kind, to = str(open_.answer_kind), list(open_.answer_to)
         return await self._post(kind, payload, to=to, about=request_id)
@@ -200,14 +194,14 @@ class Requester:
 
     async def _ask_each(
         self, pages: dict[str, dict[str, Any]]
-    ) -> tuple[list[SentRequest], FolkmootError | None]:
+    ) -> tuple[list[SentRequest], e.FolkmootError | None]:
         """Ask for a page of each list; some may have left, or not be the visitor's to ask."""
         sent: list[SentRequest] = []
-        refusal: FolkmootError | None = None
+        refusal: e.FolkmootError | None = None
         for name, params in pages.items():
             try:
                 sent.append(await self.send(name, TOOLS_LIST, params))
-            except (PolicyError, RecipientUnknown) as error:
+            except (e.PolicyError, e.RecipientUnknown) as error:
                 refusal = error
         return sent, refusal
 
@@ -218,10 +212,10 @@ class Requester:
             case [one]:
                 return one
             case []:
-                raise ArgumentInvalid(f"Nobody in the room offers {tool}.", field="tool")
+                raise e.ArgumentInvalid(f"Nobody in the room offers {tool}.", field="tool")
             case several:
                 named = ", ".join(several)
-                raise ArgumentInvalid(f"Give in to whose {tool} to call: {named}.", field="to")
+                raise e.ArgumentInvalid(f"Give in to whose {tool} to call: {named}.", field="to")
 
     async def _offering(self, to: str | None) -> list[str]:
         here = await self._rooms.participants(self._visitor, self._room)

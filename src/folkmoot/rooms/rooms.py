@@ -13,15 +13,9 @@ import msgspec
 
 from folkmoot.accounts import Accounts
 from folkmoot.audit import record_refusal
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Source
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    FolkmootError,
-    KindError,
-    PayloadInvalid,
-    PolicyError,
-)
 from folkmoot.core.kindcheck import check
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import Clock, NodeBus, RoomOwners, Store, Tx
@@ -217,9 +211,9 @@ class Rooms(RoomEntrance):
         With `wait`, the answer comes when there is something after it, or when the time is over.
         """
         if not 1 <= limit <= MAX_READ:
-            raise ArgumentInvalid(f"limit must be from 1 to {MAX_READ}.", field="limit")
+            raise e.ArgumentInvalid(f"limit must be from 1 to {MAX_READ}.", field="limit")
         if not 0 <= wait <= MAX_WAIT_SECONDS:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"wait must be from 0 to {MAX_WAIT_SECONDS:g} seconds.", field="wait"
             )
         record, _ = await self.find_in(visitor, name)
@@ -243,7 +237,7 @@ class Rooms(RoomEntrance):
         limits = msgspec.structs.replace(self.options.limits, values=0)
         message = self._decode(raw, limits)
         if (message.kind.protocol, message.kind.operation) == ("room", "invite"):
-            raise PayloadInvalid(
+            raise e.PayloadInvalid(
                 "The answer to an invitation is for the inviter alone: invite with "
                 "POST /v1/rooms/NAME/invites, room/invite, or on a WebSocket."
             )
@@ -274,11 +268,11 @@ class Rooms(RoomEntrance):
         if self._policy is not None:
             # Before anyone comes in: what is denied leaves no trace. What is wrong with the message
             # itself is told by the room, once it is known to be there.
-            with suppress(KindError):
+            with suppress(e.KindError):
                 kind = check(message.kind, message.payload, message.to, message.correlation_id)
                 try:
                     self._policy.check_message(visitor.principal, name, kind, message)
-                except PolicyError as error:
+                except e.PolicyError as error:
                     record_refusal(visitor.principal, kind.text, error, name)
                     raise
         room, role = await self.enter(visitor, name)
@@ -340,7 +334,7 @@ class Rooms(RoomEntrance):
         try:
             await live.journal.expulsions()
             invitation = await self._make_invitation(live.name, asked)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             return {"status": "refused", "error": error.code, "message": error.message}
         told: dict[str, Any] = msgspec.to_builtins(invitation)
         return {"status": "invited", **told}
@@ -386,7 +380,7 @@ class Rooms(RoomEntrance):
             room = await self._live.reach(room_id)
             if room is None:
                 return None
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 await room.visits.end(account)
                 break
         return room
@@ -415,7 +409,7 @@ async def _guarded(work: Coroutine[Any, Any, Any]) -> None:
     """Run background work, logging its failure."""
     try:
         await work
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         logger.warning("work of a room failed", extra={"error": error.code})
     except Exception:
         logger.exception("work of a room failed")

@@ -32,8 +32,8 @@ from folkmoot.cluster.messages import (
     SendMessages,
 )
 from folkmoot.cluster.node import Driven, NodeTraffic
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError
 from folkmoot.rooms.journal import Barrier, Spawn
 from folkmoot.rooms.ports import Crowd, Outlet
 from folkmoot.rooms.remote_calls import (
@@ -301,7 +301,7 @@ class RoomServer:
                 serve=body.serve,
                 credential=body.credential,
             )
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             outlet.close(error.close)
         except msgspec.DecodeError:
             outlet.close(CloseCode.RESTARTING)
@@ -344,7 +344,7 @@ class RoomServer:
     def _resolve_after(self, key: SessionKey, numbers: Sequence[int]) -> None:
         """Resolve commands once everything they brought about was carried out."""
 
-        def carried_out(error: FolkmootError | None) -> None:
+        def carried_out(error: e.FolkmootError | None) -> None:
             if error is None:
                 self.owner.resolve(key, *numbers)
                 self.touch()
@@ -357,12 +357,12 @@ class RoomServer:
             self.live.perform([Barrier(carried_out)])
 
     async def _resolve_later(
-        self, key: SessionKey, carried_out: Callable[[FolkmootError | None], None]
+        self, key: SessionKey, carried_out: Callable[[e.FolkmootError | None], None]
     ) -> None:
         try:
             await self.live.flushed()
             carried_out(None)
-        except FolkmootError:
+        except e.FolkmootError:
             if not self.live.is_ended:
                 self.driven.run(self.owner.end_session(key))
         except Exception:

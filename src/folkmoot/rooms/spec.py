@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
-from folkmoot.core.errors import ArgumentInvalid, CapabilityError, InvalidName, RoomNameInvalid
 from folkmoot.names import validate_namespace
 from folkmoot.names.grammar import parse_handle
 from folkmoot.rooms.limits import (
@@ -67,7 +67,7 @@ class RoomPatch(Struct, frozen=True):
 def check_room_name(name: str) -> str:
     """Refuse a name that no room can have."""
     if not ROOM_NAME.fullmatch(name):
-        raise RoomNameInvalid(
+        raise e.RoomNameInvalid(
             "A room's name is 1 to 64 lower-case letters, digits, dots, underscores and hyphens, "
             "and begins with a letter or a digit."
         )
@@ -79,10 +79,10 @@ def read_spec(members: Mapping[str, Any]) -> RoomSpec:
     _check_members(members, RoomSpec.__struct_fields__)
     name = members.get("name")
     if type(name) is not str:
-        raise ArgumentInvalid("name must be a string.", field="name")
+        raise e.ArgumentInvalid("name must be a string.", field="name")
     durable = members.get("durable", True)
     if type(durable) is not bool:
-        raise ArgumentInvalid("durable must be true or false.", field="durable")
+        raise e.ArgumentInvalid("durable must be true or false.", field="durable")
     capabilities = members.get("capabilities")
     spec = RoomSpec(
         name=check_room_name(name),
@@ -119,12 +119,12 @@ def read_patch(members: Mapping[str, Any]) -> RoomPatch:
 def check_rights(capabilities: Capabilities | None, grants: Mapping[str, Capabilities]) -> None:
     """Refuse more than a room can give; after a change, ask it of the whole."""
     if len(grants) > MAX_GRANTED:
-        raise ArgumentInvalid(f"grants may name at most {MAX_GRANTED} handles.", field="grants")
+        raise e.ArgumentInvalid(f"grants may name at most {MAX_GRANTED} handles.", field="grants")
     everyone = capabilities or ()
     for held in grants.values():
         _compile("grants", (*everyone, *held))
     if len(msgspec.json.encode((everyone, grants))) > MAX_RIGHTS_BYTES:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"capabilities and grants may have at most {MAX_RIGHTS_BYTES:,} bytes together.",
             field="grants" if grants else "capabilities",
         )
@@ -134,20 +134,20 @@ def _check_members(members: Mapping[str, Any], known: Iterable[str]) -> None:
     unknown = members.keys() - {*known}
     if unknown:
         field = min(unknown)[:64]
-        raise ArgumentInvalid(f"There is no setting {field!r}.", field=field)
+        raise e.ArgumentInvalid(f"There is no setting {field!r}.", field=field)
 
 
 def _read_access(value: Any) -> Access:
     for access in ACCESS:
         if value == access:
             return access
-    raise ArgumentInvalid(f"access must be one of {', '.join(ACCESS)}.", field="access")
+    raise e.ArgumentInvalid(f"access must be one of {', '.join(ACCESS)}.", field="access")
 
 
 def read_capabilities(field: str, value: Any) -> Capabilities:
     """A list of capabilities, each of which can be compiled."""
     if type(value) is not list or len(value) > MAX_PATTERNS:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"{field} must be a list of at most {MAX_PATTERNS} capability patterns.", field=field
         )
     _compile(field, value)
@@ -157,13 +157,13 @@ def read_capabilities(field: str, value: Any) -> Capabilities:
 def _compile(field: str, sources: Iterable[Source]) -> None:
     try:
         Rights(sources)
-    except CapabilityError as error:
+    except e.CapabilityError as error:
         raise type(error)(f"{field}: {error.message}", **{**error.data, "field": field}) from None
 
 
 def _read_grants(value: Any) -> dict[str, Capabilities]:
     if type(value) is not dict:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             "grants must be an object of handles, each with a list of capability patterns.",
             field="grants",
         )
@@ -171,9 +171,9 @@ def _read_grants(value: Any) -> dict[str, Capabilities]:
     for text, held in value.items():
         handle = _read_handle("grants", text)
         if handle in read:
-            raise ArgumentInvalid(f"grants names {handle} twice.", field="grants")
+            raise e.ArgumentInvalid(f"grants names {handle} twice.", field="grants")
         if held is None:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"grants: leave {handle} out instead of null. The grants that are given are all "
                 "that the room has.",
                 field="grants",
@@ -184,7 +184,7 @@ def _read_grants(value: Any) -> dict[str, Capabilities]:
 
 def _read_owners(value: Any) -> tuple[str, ...]:
     if type(value) is not list or not 0 < len(value) <= MAX_OWNERS:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"owners must be a list of 1 to {MAX_OWNERS} handles.", field="owners"
         )
     return tuple(dict.fromkeys(_read_handle("owners", each) for each in value))
@@ -193,7 +193,7 @@ def _read_owners(value: Any) -> tuple[str, ...]:
 def _read_handle(field: str, text: Any) -> str:
     handle = parse_handle(text) if type(text) is str else None
     if handle is None:
-        raise ArgumentInvalid(f"{field}: {str(text)[:64]!r} is not a valid handle.", field=field)
+        raise e.ArgumentInvalid(f"{field}: {str(text)[:64]!r} is not a valid handle.", field=field)
     return handle
 
 
@@ -202,30 +202,30 @@ def read_backends(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if type(value) is not list or len(value) > MAX_BACKENDS:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"backends must be a list of at most {MAX_BACKENDS} namespaces.", field="backends"
         )
     for namespace in value:
         try:
             validate_namespace(namespace if type(namespace) is str else "")
-        except InvalidName:
+        except e.InvalidName:
             told = repr(namespace)[:64]
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 f"backends: {told} is not a valid namespace.", field="backends"
             ) from None
     if len({*value}) < len(value):
-        raise ArgumentInvalid("backends names one twice.", field="backends")
+        raise e.ArgumentInvalid("backends names one twice.", field="backends")
     return tuple(sorted(value))
 
 
 def _read_policy(value: Any) -> dict[str, Any]:
     """The members that are given, null being the default."""
     if type(value) is not dict:
-        raise ArgumentInvalid("policy must be an object.", field="policy")
+        raise e.ArgumentInvalid("policy must be an object.", field="policy")
     unknown = value.keys() - _POLICY.keys()
     if unknown:
         field = f"policy.{min(unknown)[:64]}"
-        raise ArgumentInvalid(f"There is no setting {field!r}.", field=field)
+        raise e.ArgumentInvalid(f"There is no setting {field!r}.", field=field)
     return {
         name: _POLICY[name].default if given is None else _read_number(name, given)
         for name, given in value.items()
@@ -239,7 +239,7 @@ def _read_number(name: str, value: Any) -> Any:
     except msgspec.ValidationError:
         (bounds,) = annotated.__metadata__
         noun = _NUMBERS[annotated.__origin__]
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"policy.{name} must be {noun} from {bounds.ge:,.0f} to {bounds.le:,.0f}.",
             field=f"policy.{name}",
         ) from None

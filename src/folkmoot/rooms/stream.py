@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, RoomNotFound
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.history import History
@@ -49,7 +49,7 @@ class RoomStream(ABC):
         self.delivered = machine.seq
         """The `seq` of the last message that everyone got."""
         self._waiters: set[asyncio.Future[None]] = set()
-        self._ended: FolkmootError | None = None
+        self._ended: e.FolkmootError | None = None
 
     @abstractmethod
     async def flushed(self) -> None:
@@ -97,7 +97,7 @@ class RoomStream(ABC):
 
     def _check_there(self) -> None:
         """Raise if the room was deleted; where it goes on elsewhere, reading does too."""
-        if isinstance(self._ended, RoomNotFound):
+        if isinstance(self._ended, e.RoomNotFound):
             raise self._ended
 
     def _deliver(self, said: Sequence[Append]) -> None:
@@ -133,7 +133,7 @@ class RoomStream(ABC):
                     break
         except TimeoutError:
             pass
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning("a room's history was not read", extra={"error": error.code})
         # It did not read, or history went on without it: it may come back and will be told.
         outlet.close(CloseCode.TOO_SLOW)

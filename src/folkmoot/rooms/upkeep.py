@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from folkmoot import decisions
-from folkmoot.core.errors import FolkmootError, RoomUnavailable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, RoomOwners, Store, Tx
 from folkmoot.ratelimits import DAY
 from folkmoot.rooms import queries, queries_guests, queries_messages
@@ -58,7 +58,7 @@ class Upkeep:
         while True:
             try:
                 await self.round()
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 logger.warning("the upkeep of rooms failed", extra={"error": error.code})
             except Exception:
                 logger.exception("the upkeep of rooms failed")
@@ -97,7 +97,7 @@ class Upkeep:
         await live.save()
         # Somebody may have come meanwhile.
         if self._is_unused(live):
-            live.end(RoomUnavailable("The room was unloaded; it is loaded again."))
+            live.end(e.RoomUnavailable("The room was unloaded; it is loaded again."))
             self._live.dropped(live)
 
     async def _forget_decisions(self) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import FolkmootError, RoomTakenOver
 from folkmoot.rooms import queries_visits
 from folkmoot.rooms.fence import guarded
 from folkmoot.rooms.limits import (
@@ -122,7 +122,7 @@ class VisitTable:
             for account, until in sorted(shared.items()):
                 await queries_visits.remove(tx, room.room_id, account, until)
 
-        with suppress(RoomTakenOver):
+        with suppress(e.RoomTakenOver):
             await self._store.write(guarded(room.journal.fence, unit))
 
     async def remove_idle(self) -> None:
@@ -186,7 +186,7 @@ class Visits:
             seen_at = self._table.local(one)
             visit = Visit(one.visitor, seen_at, seen_at)
             # Whoever may not come in any more does not.
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 self._room.join(visit, one.visitor, one.role)
                 self._visits[principal.account_id] = visit
 
@@ -230,7 +230,7 @@ class Visits:
             return
         if ended:
             await self._table.remove(self._room, ended)
-            with suppress(RoomTakenOver):
+            with suppress(e.RoomTakenOver):
                 for account in ended:
                     await self._store(account)
         if active:

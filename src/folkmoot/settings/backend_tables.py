@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import InvalidName
+from folkmoot.core import errors as e
 from folkmoot.core.redaction import sounds_secret
 from folkmoot.mcp.wire import EVENT_ID_HEADER
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug, validate_namespace
@@ -337,7 +337,7 @@ def namespace_of(name: str, table: Mapping[str, Any], place: TablePlace) -> str 
         return None
     try:
         validate_namespace(given)
-    except InvalidName as error:
+    except e.InvalidName as error:
         if "namespace" not in table:
             hint = proposed(given) or error.nearest
             told = f'namespace = "{hint}"' if hint else "a namespace"
@@ -354,7 +354,7 @@ def proposed(slug: str) -> str | None:
     """A namespace for a name that is none."""
     try:
         return namespace_from_slug(slug)
-    except InvalidName as error:
+    except e.InvalidName as error:
         return error.nearest
 
 

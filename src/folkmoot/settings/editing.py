@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from folkmoot.core.errors import SettingsUnwritable
+from folkmoot.core import errors as e
 from folkmoot.settings.files import Key, header, statements
 from folkmoot.settings.load import Loaded, load
 from folkmoot.staging import staged
@@ -32,7 +32,7 @@ def edit(loaded: Loaded, change: Callable[[str], str], *, pretend: bool = False)
     anything when one only pretends, to learn that.
     """
     if loaded.place is None:
-        raise SettingsUnwritable("Cannot tell where the settings file would be.")
+        raise e.SettingsUnwritable("Cannot tell where the settings file would be.")
     # Through a link to the file itself, which a whole new file would otherwise replace.
     path = Path(os.path.realpath(loaded.place))
     before = read(path)
@@ -40,8 +40,8 @@ def edit(loaded: Loaded, change: Callable[[str], str], *, pretend: bool = False)
     mark = BOM if text.startswith(BOM) else ""
     try:
         after = f"{mark}{change(text.removeprefix(BOM))}".encode()
-    except SettingsUnwritable as error:
-        raise SettingsUnwritable(f"{loaded.place}: {error.message}") from None
+    except e.SettingsUnwritable as error:
+        raise e.SettingsUnwritable(f"{loaded.place}: {error.message}") from None
     given = loaded.given
     changed = load(given.config, environ=given.environ, options=given.options, raw=after)
     if pretend:
@@ -83,10 +83,10 @@ def read(path: Path) -> bytes | None:
         raise unwritable(path, error) from None
 
 
-def unwritable(path: Path, error: OSError) -> SettingsUnwritable:
+def unwritable(path: Path, error: OSError) -> e.SettingsUnwritable:
     """What the system said of a file."""
     reason = (error.strerror or type(error).__name__).lower()
-    return SettingsUnwritable(f"{path}: cannot be written: {reason}.")
+    return e.SettingsUnwritable(f"{path}: cannot be written: {reason}.")
 
 
 def write(path: Path, before: bytes | None, after: bytes) -> None:
@@ -106,7 +106,7 @@ def write(path: Path, before: bytes | None, after: bytes) -> None:
 def check_unchanged(path: Path, before: bytes | None) -> None:
     """Refuse to undo what another program wrote meanwhile."""
     if read(path) != before:
-        raise SettingsUnwritable(f"{path}: another program has just changed it. Try again.")
+        raise e.SettingsUnwritable(f"{path}: another program has just changed it. Try again.")
 
 
 BACKENDS = "backends"
@@ -223,7 +223,7 @@ def is_about(statement: Statement, meant: Key) -> bool:
     """Whether a statement sets what is meant, and nothing else."""
     about = [key[:2] == meant for key in statement.keys]
     if any(about) and not all(about):
-        raise SettingsUnwritable("several backends are in one statement; edit it by hand.")
+        raise e.SettingsUnwritable("several backends are in one statement; edit it by hand.")
     return any(about)
 
 
@@ -255,9 +255,9 @@ def check_same(changed: str, wanted: dict[str, Any]) -> None:
         said = parsed(changed)
     except ValueError:
         told = "it is written in a way that cannot be extended; edit it by hand."
-        raise SettingsUnwritable(told) from None
+        raise e.SettingsUnwritable(told) from None
     if {**said, BACKENDS: said.get(BACKENDS, {})} != wanted:
-        raise SettingsUnwritable(
+        raise e.SettingsUnwritable(
             "it cannot be changed without changing something else. Edit it by hand."
         )
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.grammar import parse_handle
 from folkmoot.names.safe_names import is_hashed, spelled_out
@@ -108,7 +108,7 @@ def read_patterns(name: str, given: object, place: TablePlace) -> tuple[Any, ...
         patterns.append(each)
         try:
             compiled = capability(each)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             place.refuse((name,), f"{place.name(name)}: {error.message.rstrip('.')}")
             continue
         constraint = compiled.constraint

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 from folkmoot.settings.backends import GatewaySpec
 from folkmoot.settings.fields import (
     FIELDS,
@@ -346,9 +346,9 @@ def build(values: Mapping[str, Any]) -> Settings:
     return msgspec.convert(nested, Settings)
 
 
-def failure(problems: list[Problem], files: tuple[str, ...]) -> SettingsError:
+def failure(problems: list[Problem], files: tuple[str, ...]) -> e.SettingsError:
     """One error that tells every problem, in the order of the file, and which files were read."""
     lines = [problem.text for problem in sorted(problems)]
     if len(lines) > MAX_PROBLEMS:
         lines[MAX_PROBLEMS:] = [f"… and {len(lines) - MAX_PROBLEMS} more"]
-    return SettingsError("\n".join(lines), problems=lines, files=files)
+    return e.SettingsError("\n".join(lines), problems=lines, files=files)

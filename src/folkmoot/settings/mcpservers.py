@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from folkmoot.core.errors import InvalidName
+from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
 from folkmoot.settings.backend_tables import GatewayTables, TablePlace, read_backend
 from folkmoot.settings.fields import BadValue, bare, shown
@@ -226,7 +226,7 @@ def namespace_for(name: str) -> str:
     """The namespace of a server; its own name is no place to write another one."""
     try:
         namespace = namespace_from_slug(name)
-    except InvalidName as error:
+    except e.InvalidName as error:
         if error.nearest is None:
             raise LeftOut(f"{shown(name)} cannot be turned into a namespace") from None
         namespace = error.nearest

@@ -116,12 +116,12 @@ def tool_pattern(value: str) -> bool:
 def namespace(value: str) -> bool:
     """A namespace: a lower-case letter, and 2 to 19 lower-case letters and digits behind it."""
     # The grammar takes a while to import, and most who look at settings write no namespace.
-    from folkmoot.core.errors import InvalidName
+    from folkmoot.core import errors as e
     from folkmoot.names import validate_namespace
 
     try:
         validate_namespace(value)
-    except InvalidName:
+    except e.InvalidName:
         return False
     return True
 

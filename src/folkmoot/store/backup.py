@@ -16,7 +16,7 @@ from threading import Event
 
 import apsw
 
-from folkmoot.core.errors import BackupFailed, FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Backup, Progress
 from folkmoot.store.inspection import find_faults, is_at_rest, look_into
 from folkmoot.store.meta import COPIED_AT
@@ -60,13 +60,13 @@ def copy_database(
         publish(part, target, overwrite=overwrite)
         return Backup(str(target), target.stat().st_size, key_id)
     except OSError as error:
-        raise BackupFailed(f"{target}: cannot be written: {error.strerror}.") from error
+        raise e.BackupFailed(f"{target}: cannot be written: {error.strerror}.") from error
     except apsw.Error as error:
-        raise BackupFailed(translate(error, target).message) from error
-    except BackupFailed:
+        raise e.BackupFailed(translate(error, target).message) from error
+    except e.BackupFailed:
         raise
-    except FolkmootError as error:
-        raise BackupFailed(error.message) from error
+    except e.FolkmootError as error:
+        raise e.BackupFailed(error.message) from error
     finally:
         for side in ("", *SIDE_FILES, JOURNAL):
             with suppress(OSError):
@@ -76,7 +76,7 @@ def copy_database(
 def go_on_unless(stop: Event) -> None:
     """Raise if whoever asked for the backup wants it no more."""
     if stop.is_set():
-        raise BackupFailed("The backup was stopped.")
+        raise e.BackupFailed("The backup was stopped.")
 
 
 def tell_unless_stopped(progress: Progress | None, stop: Event) -> Progress:
@@ -127,7 +127,7 @@ def finish(part: Path, stop: Event) -> str | None:
         )
         rows = run(connection, "SELECT value FROM meta WHERE key = 'master_key_id'")
     if faults := find_faults(part, stop=stop):
-        raise BackupFailed(f"The copy is damaged, as the database may be: {faults[0]}")
+        raise e.BackupFailed(f"The copy is damaged, as the database may be: {faults[0]}")
     sync(part)
     return str(rows[0][0]) if rows else None
 

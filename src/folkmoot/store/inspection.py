@@ -10,7 +10,7 @@ from typing import TypeVar
 import apsw
 from msgspec import Struct
 
-from folkmoot.core.errors import DatabaseCorrupt, StoreClosed
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
 from folkmoot.store.schema import load_migrations, schema_version
 from folkmoot.store.sqlite import connect, faults, run, stop_when, translate
@@ -102,8 +102,8 @@ def find_faults(path: Path, *, vfs: str | None = None, stop: Event | None = None
             stop_when(connection, stop.is_set)
             return faults(connection, MAX_FAULTS)[:MAX_FAULTS]
     except apsw.InterruptError as error:
-        raise StoreClosed("The check of the database was stopped.") from error
-    except DatabaseCorrupt as error:
+        raise e.StoreClosed("The check of the database was stopped.") from error
+    except e.DatabaseCorrupt as error:
         return [error.message]
     except apsw.Error as error:
         return [translate(error, path).message]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import apsw
 
-from folkmoot.core.errors import FolkmootError, StoreClosed, StoreOverloaded
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
 from folkmoot.store.sqlite import translate
 
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     """What is published before the caller has the answer, and also where there is none."""
 
 
-def answer_all(jobs: Iterable[Job], error: FolkmootError) -> list[Answer]:
+def answer_all(jobs: Iterable[Job], error: e.FolkmootError) -> list[Answer]:
     """The same error for each caller, as separate objects, since tracebacks grow."""
     return [Answer(job.caller, error=type(error)(error.message, **error.data)) for job in jobs]
 
@@ -87,14 +87,14 @@ class JobQueue:
     def require_open(self) -> None:
         """Raise if no more jobs are accepted."""
         if self.closed:
-            raise StoreClosed("The database is closed.")
+            raise e.StoreClosed("The database is closed.")
 
     def ask(self, unit: Unit[T]) -> asyncio.Future[T]:
         """Put a job in; its answer is to be awaited."""
         if self.closed:
             self.require_open()
         if self._jobs.qsize() >= self._limit:
-            raise StoreOverloaded(
+            raise e.StoreOverloaded(
                 f"More than {self._limit:,} {self._noun} are waiting.", setting="store.queue"
             )
         caller: asyncio.Future[T] = self._loop.create_future()

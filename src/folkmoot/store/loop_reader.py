@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import apsw
 
-from folkmoot.core.errors import DatabaseLocked
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
 from folkmoot.store.jobs import deliverable
 from folkmoot.store.sqlite import never_wait, refuse_longer, stop_when, translate
@@ -99,7 +99,7 @@ class LoopReader:
                     connection.execute(ROLLBACK)
         except BaseException as error:
             told = deliverable(error)
-            if self._is_given_up() or isinstance(told, DatabaseLocked):
+            if self._is_given_up() or isinstance(told, e.DatabaseLocked):
                 self.given_up += 1
                 raise GivenUp from error
             self.reads += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from folkmoot.core.errors import FolkmootError, RestoreFailed
+from folkmoot.core import errors as e
 from folkmoot.store.backup import NO_HARD_LINKS, sync
 from folkmoot.store.inspection import find_faults
 from folkmoot.store.sqlite import JOURNAL, SIDE_FILES, connect, keep_one_file
@@ -32,7 +32,7 @@ def put_in_place(staged: Path, database: Path) -> Path | None:
         staged.replace(database)
         sync(database.parent)
     except OSError as error:
-        raise RestoreFailed(f"{database}: cannot be replaced: {error.strerror}.") from error
+        raise e.RestoreFailed(f"{database}: cannot be replaced: {error.strerror}.") from error
     return kept
 
 
@@ -50,7 +50,7 @@ def keep(database: Path) -> Path:
 def gather(database: Path) -> None:
     """Make a database one file; a damaged one is left untouched."""
     if any(beside(database, side).exists() for side in SIDES[1:]) and not find_faults(database):
-        with suppress(apsw.Error, FolkmootError), closing(connect(database)) as connection:
+        with suppress(apsw.Error, e.FolkmootError), closing(connect(database)) as connection:
             keep_one_file(connection)
 
 
@@ -68,7 +68,7 @@ def free_name(database: Path) -> Path:
         kept = database.with_name(f"{database.name}.{stamp}{f'-{number}' if number else ''}.old")
         if not any(os.path.lexists(beside(kept, side)) for side in SIDES):
             return kept
-    raise RestoreFailed(f"{database}: no name is free to keep it by.")
+    raise e.RestoreFailed(f"{database}: no name is free to keep it by.")
 
 
 def link(file: Path, name: Path) -> None:

@@ -13,12 +13,7 @@ from importlib.resources.abc import Traversable
 import apsw
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    DatabaseCorrupt,
-    DatabaseNewer,
-    MigrationEdited,
-    MigrationFailed,
-)
+from folkmoot.core import errors as e
 from folkmoot.store.sqlite import has_table, is_complete, is_empty, run
 from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK
 
@@ -72,7 +67,9 @@ def load_migrations(folder: Traversable | None = None) -> list[Migration]:
             found.append(Migration(int(match[1]), match[2], sql))
     found.sort(key=lambda migration: migration.version)
     if [migration.version for migration in found] != list(range(1, len(found) + 1)):
-        raise MigrationFailed("The numbers of the migrations do not count from 001 without a gap.")
+        raise e.MigrationFailed(
+            "The numbers of the migrations do not count from 001 without a gap."
+        )
     return found
 
 
@@ -88,11 +85,11 @@ def check_schema(connection: apsw.Connection, known: list[Migration]) -> int:
     path = connection.filename
     if not has_table(connection, "schema_migrations"):
         if not is_empty(connection):
-            raise DatabaseCorrupt(f"{path}: is not a Folkmoot database; it has other tables.")
+            raise e.DatabaseCorrupt(f"{path}: is not a Folkmoot database; it has other tables.")
         return 0
     version = schema_version(connection)
     if version > len(known):
-        raise DatabaseNewer(
+        raise e.DatabaseNewer(
             f"{path}: was written by a newer Folkmoot (schema {version}; this one knows "
             f"{len(known)}). Use that version, or a backup from before."
         )
@@ -100,7 +97,7 @@ def check_schema(connection: apsw.Connection, known: list[Migration]) -> int:
     for number, digest in applied:
         migration = known[number - 1]
         if migration.sha256 != digest:
-            raise MigrationEdited(
+            raise e.MigrationEdited(
                 f"{path}: was created with a different {migration.file} than this program's; an "
                 "applied migration must not be edited."
             )
@@ -143,7 +140,7 @@ def apply(connection: apsw.Connection, migration: Migration) -> None:
             run(connection, statement)
         except apsw.Error as error:
             first = statement.splitlines()[0]
-            raise MigrationFailed(f"{migration.file} failed at '{first}': {error}.") from error
+            raise e.MigrationFailed(f"{migration.file} failed at '{first}': {error}.") from error
     if not has_table(connection, "schema_migrations"):
         run(connection, CREATE_RECORD)
     run(

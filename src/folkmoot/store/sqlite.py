@@ -14,16 +14,7 @@ from urllib.parse import quote
 
 import apsw
 
-from folkmoot.core.errors import (
-    ConstraintViolated,
-    DatabaseCorrupt,
-    DatabaseLocked,
-    DatabaseUnwritable,
-    DiskFailed,
-    DiskFull,
-    StatementFailed,
-    StoreError,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Row, SqlValue
 
 Synchronous: TypeAlias = Literal["full", "normal"]
@@ -59,23 +50,23 @@ COMMON_PRAGMAS = (
 
 UNALLOWED = "A unit of the store may not begin or end transactions, nor change its connection"
 
-FAILURES: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
-    (apsw.ConstraintError, ConstraintViolated, "A rule of the database was broken"),
-    (apsw.FullError, DiskFull, "The disk is full, so the database cannot grow"),
-    (apsw.BusyError, DatabaseLocked, "Another program holds the database"),
-    (apsw.LockedError, DatabaseLocked, "The database is in use"),
-    (apsw.NotADBError, DatabaseCorrupt, "The file is not a database"),
-    (apsw.CorruptError, DatabaseCorrupt, "The database is damaged"),
-    (apsw.ReadOnlyError, DatabaseUnwritable, "The database may only be read"),
-    (apsw.CantOpenError, DatabaseUnwritable, "The database cannot be opened"),
-    (apsw.PermissionsError, DatabaseUnwritable, "The database may not be opened"),
-    (apsw.IOError, DiskFailed, "The disk failed"),
-    (apsw.AuthError, StatementFailed, UNALLOWED),
-    (apsw.Error, StatementFailed, "A statement could not be run"),
+FAILURES: tuple[tuple[type[apsw.Error], type[e.StoreError], str], ...] = (
+    (apsw.ConstraintError, e.ConstraintViolated, "A rule of the database was broken"),
+    (apsw.FullError, e.DiskFull, "The disk is full, so the database cannot grow"),
+    (apsw.BusyError, e.DatabaseLocked, "Another program holds the database"),
+    (apsw.LockedError, e.DatabaseLocked, "The database is in use"),
+    (apsw.NotADBError, e.DatabaseCorrupt, "The file is not a database"),
+    (apsw.CorruptError, e.DatabaseCorrupt, "The database is damaged"),
+    (apsw.ReadOnlyError, e.DatabaseUnwritable, "The database may only be read"),
+    (apsw.CantOpenError, e.DatabaseUnwritable, "The database cannot be opened"),
+    (apsw.PermissionsError, e.DatabaseUnwritable, "The database may not be opened"),
+    (apsw.IOError, e.DiskFailed, "The disk failed"),
+    (apsw.AuthError, e.StatementFailed, UNALLOWED),
+    (apsw.Error, e.StatementFailed, "A statement could not be run"),
 )
 
 
-def translate(error: apsw.Error, path: Path | None = None) -> StoreError:
+def translate(error: apsw.Error, path: Path | None = None) -> e.StoreError:
     """The error of ours that says what SQLite's means; SQLite's own words go behind it."""
     kind, sentence = next((k, s) for source, k, s in FAILURES if isinstance(error, source))
     where = f"{path}: " if path else ""
@@ -97,10 +88,10 @@ def make_private(path: Path) -> None:
                 open_private(path.with_name(path.name + side))
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise DatabaseUnwritable(
+            raise e.DatabaseUnwritable(
                 f"{error.filename}: is a symbolic link; the database must be a file of its own."
             ) from error
-        raise DatabaseUnwritable(f"{path}: cannot be opened: {error.strerror}.") from error
+        raise e.DatabaseUnwritable(f"{path}: cannot be opened: {error.strerror}.") from error
 
 
 def open_private(path: Path, flags: int = 0) -> None:

@@ -16,14 +16,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import apsw
 
 from folkmoot.bus import MemoryBus
-from folkmoot.core.errors import (
-    BusClosed,
-    BusError,
-    DatabaseCorrupt,
-    DatabaseDamaged,
-    DiskFailed,
-    StoreError,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import (
     BackendHomes,
     Backup,
@@ -176,7 +169,7 @@ class SqliteStore:
             self._require_whole()
         try:
             return await self._writes.ask(unit)
-        except DatabaseCorrupt as error:
+        except e.DatabaseCorrupt as error:
             self._note_damage(error)
             raise
 
@@ -199,7 +192,7 @@ class SqliteStore:
                 except GivenUp:
                     pass
             return await self._reads.ask(query)
-        except DatabaseCorrupt as error:
+        except e.DatabaseCorrupt as error:
             self._note_damage(error)
             raise
 
@@ -211,9 +204,9 @@ class SqliteStore:
         """Publish a committed event; a failing bus is only logged."""
         try:
             self.bus.emit(event.subject, event.data)
-        except BusClosed:
+        except e.BusClosed:
             LOG.debug("an event was not published: the bus is closed")
-        except BusError as error:
+        except e.BusError as error:
             LOG.error(  # noqa: TRY400 - there is nothing to trace
                 "an event was not published", extra={"error": error.message}
             )
@@ -223,9 +216,9 @@ class SqliteStore:
         if self._writer.damage is not None:
             self._note_damage(self._writer.damage)
         if self._damaged:
-            raise DatabaseDamaged(f"{self.path}: is damaged, so nothing is written to it.")
+            raise e.DatabaseDamaged(f"{self.path}: is damaged, so nothing is written to it.")
 
-    def _note_damage(self, error: StoreError) -> None:
+    def _note_damage(self, error: e.StoreError) -> None:
         """Stop writing, from now until the hub is started again."""
         if not self._damaged:
             self._damaged = True
@@ -242,11 +235,11 @@ class SqliteStore:
         if self._looking is None or self._looking.done():
             self._looking = start(partial(file_numbers, self.path))
         if await asyncio.shield(self._looking) != self._files:
-            raise DatabaseCorrupt(f"{self.path}: was removed or replaced while the hub runs.")
+            raise e.DatabaseCorrupt(f"{self.path}: was removed or replaced while the hub runs.")
         probe = meta.Probe(self._opening, next(self._probes))
         await self.write(meta.write_probe(probe))
         if not probe.seen(await self.read(meta.read_probe)):
-            raise DatabaseCorrupt(f"{self.path}: what was written cannot be read back.")
+            raise e.DatabaseCorrupt(f"{self.path}: what was written cannot be read back.")
 
     async def sync(self) -> None:
         """Have all that is committed on the disk, also where `synchronous` is normal."""
@@ -254,7 +247,7 @@ class SqliteStore:
             # What a checkpoint has taken out of the log, it has synced itself.
             await start(partial(sync, write_ahead_log(self.path)))
         except OSError as error:
-            raise DiskFailed(f"{self.path}: cannot be synced: {error.strerror}.") from error
+            raise e.DiskFailed(f"{self.path}: cannot be synced: {error.strerror}.") from error
 
     async def backup(
         self, target: Path | str, *, overwrite: bool = False, progress: Progress | None = None
@@ -346,7 +339,7 @@ def open_connections(
         if was_killed and cleaner is not None:
             cleaner.all_pages()
         opened.extend(connect(path, read_only=True, vfs=vfs) for _ in range(1 + readers))
-    except (apsw.Error, StoreError) as error:
+    except (apsw.Error, e.StoreError) as error:
         close_all(opened, cleaner)
         if isinstance(error, apsw.Error):
             raise translate(error, path) from error

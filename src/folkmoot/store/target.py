@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from folkmoot.core.errors import BackupFailed
+from folkmoot.core import errors as e
 from folkmoot.store.sqlite import JOURNAL, SIDE_FILES
 
 NEIGHBOURS = ("master.key", "hub.lock", "control.sock", "config.toml")
@@ -21,25 +21,25 @@ def check_target(source: Path, target: Path, *, overwrite: bool) -> None:
     except FileNotFoundError:
         mode = None
     except ValueError as error:
-        raise BackupFailed("The path of a backup may not hold a NUL.") from error
+        raise e.BackupFailed("The path of a backup may not hold a NUL.") from error
     except OSError as error:
-        raise BackupFailed(f"{target}: cannot be written: {error.strerror}.") from error
+        raise e.BackupFailed(f"{target}: cannot be written: {error.strerror}.") from error
     if (mode is not None and stat.S_ISDIR(mode)) or not target.name:
-        raise BackupFailed(f"{target}: is a folder. Give the name of a file.")
+        raise e.BackupFailed(f"{target}: is a folder. Give the name of a file.")
     for own in own_files(source):
         if is_same(own, target):
-            raise BackupFailed(f"{target}: is a file of the data folder itself ({own.name}).")
+            raise e.BackupFailed(f"{target}: is a file of the data folder itself ({own.name}).")
     if mode is None:
         return
     if not overwrite:
         raise taken(target)
     if not stat.S_ISREG(mode):
-        raise BackupFailed(f"{target}: is not a regular file, so it is not replaced.")
+        raise e.BackupFailed(f"{target}: is not a regular file, so it is not replaced.")
 
 
-def taken(target: Path) -> BackupFailed:
+def taken(target: Path) -> e.BackupFailed:
     """The error for a name already in use."""
-    return BackupFailed(f"{target}: already exists. --overwrite replaces it.")
+    return e.BackupFailed(f"{target}: already exists. --overwrite replaces it.")
 
 
 def own_files(source: Path) -> list[Path]:

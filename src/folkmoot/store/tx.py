@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from folkmoot.bus import check_subject
-from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, UnitSuspended
+from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Unit
 from folkmoot.store.sqlite import is_complete, translate
 
@@ -84,7 +84,7 @@ def drive(unit: Unit[T], tx: SqliteTx) -> T:
         steps.close()
     finally:
         tx.guarding = False
-    raise UnitSuspended("A unit of the store may await nothing but its transaction.")
+    raise e.UnitSuspended("A unit of the store may await nothing but its transaction.")
 
 
 @lru_cache(maxsize=256)
@@ -108,7 +108,7 @@ def insertion(table: str, columns: tuple[str, ...], conflict: str, rows: int) ->
 def check_single(sql: str) -> None:
     """Refuse a text that holds several statements."""
     if not is_single(sql):
-        raise StatementFailed(SEVERAL)
+        raise e.StatementFailed(SEVERAL)
 
 
 class SqliteTx:
@@ -136,7 +136,7 @@ class SqliteTx:
         sets = action == apsw.SQLITE_PRAGMA and value is not None and name not in LOOKS
         return apsw.SQLITE_DENY if sets or action in REFUSED else apsw.SQLITE_OK
 
-    def _failure(self, error: apsw.Error) -> StoreError:
+    def _failure(self, error: apsw.Error) -> e.StoreError:
         self.too_big = self.too_big or isinstance(error, apsw.TooBigError)
         return translate(error)
 
@@ -208,15 +208,17 @@ class SqliteTx:
         """The next number of a sequence, or the last of so many: a counter, as one alone writes."""
         row = await self.fetch_one(NEXT, (count, name))
         if row is None:
-            raise StatementFailed(f"There is no sequence {name}.")
+            raise e.StatementFailed(f"There is no sequence {name}.")
         return int(row[0])
 
     def publish(self, subject: str, event: Any = None) -> None:
         """Publish an event once this unit commits; an invalid one fails the unit."""
         if not self._publishes:
-            raise StatementFailed("A query publishes nothing.")
+            raise e.StatementFailed("A query publishes nothing.")
         check_subject(subject)
         try:
             self.events.append(Published(subject, msgspec.Raw(msgspec.json.encode(event))))
         except (TypeError, ValueError, RecursionError) as error:
-            raise EventUnencodable(f"The event on {subject} cannot be written as JSON.") from error
+            raise e.EventUnencodable(
+                f"The event on {subject} cannot be written as JSON."
+            ) from error

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import apsw
 
-from folkmoot.core.errors import DatabaseCorrupt, StatementFailed
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
 from folkmoot.store.erasure import PageCleaner
 from folkmoot.store.jobs import Answer, Job, JobQueue, answer_all, deliverable
@@ -89,7 +89,7 @@ class Writer:
         empty_log_seconds: float = EMPTY_LOG_SECONDS,
     ) -> None:
         self.counts = WriterCounts()
-        self.damage: DatabaseCorrupt | None = None
+        self.damage: e.DatabaseCorrupt | None = None
         """What was found when nobody waited who could be told."""
         self._connection = connection
         self._cleaner = cleaner
@@ -148,7 +148,7 @@ class Writer:
         except BaseException as error:
             LOG.exception("The writer lost a transaction.")
             self._roll_back()
-            told = translate(error) if isinstance(error, apsw.Error) else StatementFailed(LOST)
+            told = translate(error) if isinstance(error, apsw.Error) else e.StatementFailed(LOST)
             return answer_all(batch, told)
 
     def _commit_batch(self, batch: list[Job]) -> list[Answer]:
@@ -269,7 +269,7 @@ class Writer:
         except apsw.Error as error:
             self.counts.failed_checkpoints += 1
             failure = translate(error)
-            if isinstance(failure, DatabaseCorrupt):
+            if isinstance(failure, e.DatabaseCorrupt):
                 self.damage = failure
             LOG.warning("The write-ahead log was not copied: %s", failure.message)
 

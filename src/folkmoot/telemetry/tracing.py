@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from folkmoot.core.errors import SettingsError
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.telemetry.traces import Traces
@@ -19,7 +19,7 @@ def start(endpoint: str, *, service_name: str, version: str) -> Traces | None:
         import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
         import_module("opentelemetry.sdk.trace.export")
     except ImportError as missing:
-        raise SettingsError(
+        raise e.SettingsError(
             "telemetry.otlp_endpoint is set, but OpenTelemetry is not installed: "
             "install folkmoot[otel], or leave the setting empty."
         ) from missing

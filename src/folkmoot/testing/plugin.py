@@ -63,13 +63,13 @@ def tape(request: pytest.FixtureRequest) -> Iterator[RecordedServer]:
 @contextmanager
 def _failing() -> Iterator[None]:
     """Fail the test with the sentence of an error, without where it came from."""
-    from folkmoot.core.errors import FolkmootError
+    from folkmoot.core import errors as e
     from folkmoot.testing.recorded import TapeUnusable
 
     told = ""
     try:
         yield
-    except (TapeUnusable, FolkmootError) as error:
+    except (TapeUnusable, e.FolkmootError) as error:
         told = str(error)
     if told:
         pytest.fail(told, pytrace=False)

@@ -13,14 +13,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from folkmoot.core.errors import (
-    FolkmootError,
-    MethodNotAllowed,
-    NotFound,
-    QuotaExceeded,
-    RequestError,
-    TokenRefused,
-)
+from folkmoot.core import errors as e
 from folkmoot.transports.limits import FILE_CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -82,33 +75,33 @@ def wants_page(scope: Scope) -> bool:
     return "text/html" in Headers(scope=scope).get("accept", "")
 
 
-def retry_after(error: FolkmootError) -> dict[str, str]:
+def retry_after(error: e.FolkmootError) -> dict[str, str]:
     """The header that tells programs when to try again, if the error says so."""
     seconds = error.data.get("retry_after")
     return {} if seconds is None else {"retry-after": str(seconds)}
 
 
-def challenge(error: FolkmootError) -> str:
+def challenge(error: e.FolkmootError) -> str:
     """The `WWW-Authenticate` header of an answer with status 401."""
-    return 'Bearer error="invalid_token"' if isinstance(error, TokenRefused) else "Bearer"
+    return 'Bearer error="invalid_token"' if isinstance(error, e.TokenRefused) else "Bearer"
 
 
-def refusal(error: FolkmootError, *, whole: bool = False) -> dict[str, Any]:
+def refusal(error: e.FolkmootError, *, whole: bool = False) -> dict[str, Any]:
     """What is told of one of our errors: less to a stranger than to the operator."""
     is_ours = error.http >= HTTPStatus.INTERNAL_SERVER_ERROR
-    if is_ours and not whole and not isinstance(error, RequestError | QuotaExceeded):
+    if is_ours and not whole and not isinstance(error, e.RequestError | e.QuotaExceeded):
         # Its own sentence may name files; what its kind means is enough for a stranger.
         logger.warning("a request failed", extra={"error": error.message, "code": error.code})
         return {"error": {"code": error.code, "message": (type(error).__doc__ or "").strip()}}
     return error.as_http()
 
 
-def refused(error: FolkmootError, *, whole: bool = False) -> JsonResponse:
+def refused(error: e.FolkmootError, *, whole: bool = False) -> JsonResponse:
     """The response for one of our errors, always JSON; `whole` is for the operator."""
     told, headers = refusal(error, whole=whole), retry_after(error)
     if error.http == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = challenge(error)
-    if isinstance(error, MethodNotAllowed):
+    if isinstance(error, e.MethodNotAllowed):
         headers["allow"] = told["error"].pop("allow")
     return JsonResponse(told, error.http, headers)
 
@@ -120,7 +113,7 @@ class Answers:
         self._error_page = error_page
 
     def error(
-        self, scope: Scope, error: FolkmootError, headers: Mapping[str, str] | None = None
+        self, scope: Scope, error: e.FolkmootError, headers: Mapping[str, str] | None = None
     ) -> Response:
         """The response for one of our errors."""
         status = error.http
@@ -135,7 +128,7 @@ class Answers:
 
     async def on_error(self, request: HTTPConnection, error: Exception) -> Response:
         """Starlette's handler for the errors of `core.errors`."""
-        if not isinstance(error, FolkmootError):
+        if not isinstance(error, e.FolkmootError):
             raise error
         return self.error(request.scope, error)
 
@@ -152,16 +145,16 @@ class Answers:
         return answer
 
 
-def _not_found(_: str) -> FolkmootError:
-    return NotFound("There is nothing at this address.")
+def _not_found(_: str) -> e.FolkmootError:
+    return e.NotFound("There is nothing at this address.")
 
 
-def _method(allow: str) -> FolkmootError:
-    return MethodNotAllowed(f"This address answers only to {allow}.")
+def _method(allow: str) -> e.FolkmootError:
+    return e.MethodNotAllowed(f"This address answers only to {allow}.")
 
 
-def _other(_: str) -> FolkmootError:
-    return RequestError("The request cannot be served.")
+def _other(_: str) -> e.FolkmootError:
+    return e.RequestError("The request cannot be served.")
 
 
-_STATUSES: dict[int, Callable[[str], FolkmootError]] = {404: _not_found, 405: _method}
+_STATUSES: dict[int, Callable[[str], e.FolkmootError]] = {404: _not_found, 405: _method}

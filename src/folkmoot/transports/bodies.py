@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.amount import LONG, count_starts, has_long_number, is_too_much
-from folkmoot.core.errors import (
-    BodyTimeout,
-    BodyTooLarge,
-    ConnectionsExceeded,
-    HubFull,
-    RateLimited,
-)
 from folkmoot.mcp.server.heads import head_of
 from folkmoot.ratelimits import AccountRates, Rate
 from folkmoot.taskgroups import Eager
@@ -40,7 +34,6 @@ from folkmoot.transports.limits import (
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from folkmoot.core.errors import FolkmootError
     from folkmoot.telemetry.metrics import Metrics
     from folkmoot.transports.answers import Answers
     from folkmoot.transports.protocol import HubProtocol
@@ -172,7 +165,7 @@ class BodyLimit:
         else:
             self.held.pop(caller, None)
 
-    def refused(self, reason: str, error: FolkmootError) -> FolkmootError:
+    def refused(self, reason: str, error: e.FolkmootError) -> e.FolkmootError:
         """The error, counted."""
         if self._metrics is not None:
             self._metrics.bodies_refused.labels(reason).inc()
@@ -255,7 +248,7 @@ class _Body(Struct, eq=False):
                         async with asyncio.timeout_at(deadline):
                             await reading
                     except TimeoutError:
-                        why = BodyTimeout("The rest of the body did not arrive in time.")
+                        why = e.BodyTimeout("The rest of the body did not arrive in time.")
                         raise limit.refused("slow", why) from None
                 message = reading.result
                 if message["type"] != "http.request":
@@ -302,7 +295,7 @@ class _Body(Struct, eq=False):
         else:
             key = "account " + (self._caller or "")
         if limit.bounds.arriving and limit.arriving[key] >= limit.bounds.arriving:
-            error = ConnectionsExceeded(
+            error = e.ConnectionsExceeded(
                 "Too many requests from you are half received; finish them first.",
                 setting="http.max_connections_per_address",
                 retry_after=BODY_RETRY_SECONDS,
@@ -318,8 +311,8 @@ class _Body(Struct, eq=False):
             _subtract(limit.arriving, key, 1)
             _subtract(limit.announced, key, announced)
 
-    def _account_is_full(self) -> FolkmootError:
-        error = ConnectionsExceeded(
+    def _account_is_full(self) -> e.FolkmootError:
+        error = e.ConnectionsExceeded(
             "Your requests in progress have too many bytes; wait until some are answered.",
             setting="http.max_bodies_bytes",
             retry_after=BODY_RETRY_SECONDS,
@@ -335,7 +328,7 @@ class _Body(Struct, eq=False):
             await self._check_size(self._held)
         crowded = self._held > SMALL_BODY_BYTES and limit.is_full_for_strangers
         if limit.total > limit.most or (crowded and await self._is_stranger()):
-            error = HubFull(
+            error = e.HubFull(
                 "The hub is reading as many requests as it can; try again in a moment.",
                 setting="http.max_bodies_bytes",
                 retry_after=BODY_RETRY_SECONDS,
@@ -351,13 +344,13 @@ class _Body(Struct, eq=False):
         if bounds.anonymous_bytes and await self._is_stranger():
             most = self._limit.anonymous_bytes
             why = f"Without a valid token a request's body may have at most {most:,} bytes."
-            error = BodyTooLarge(why, limit=most, setting="http.max_anonymous_body_bytes")
+            error = e.BodyTooLarge(why, limit=most, setting="http.max_anonymous_body_bytes")
             raise self._limit.refused("anonymous_bytes", error)
         if bounds.rate is not None and size > self._taken and not await self._is_stranger():
             now, fresh = asyncio.get_running_loop().time(), size - self._taken
             try:
                 self._limit.sent.take(self._caller or "", bounds.rate, fresh, now)
-            except RateLimited as error:
+            except e.RateLimited as error:
                 raise self._limit.refused("rate", error) from None
             self._taken = size
 
@@ -382,7 +375,7 @@ class _Body(Struct, eq=False):
                 f"{who} request's body may hold at most {most:,} JSON values, and no number of "
                 "hundreds of digits."
             )
-            raise self._limit.refused("values", BodyTooLarge(why, limit=most, setting=setting))
+            raise self._limit.refused("values", e.BodyTooLarge(why, limit=most, setting=setting))
 
 
 def _subtract(counts: Counter[str], key: str, number: int) -> None:
@@ -391,10 +384,10 @@ def _subtract(counts: Counter[str], key: str, number: int) -> None:
         del counts[key]
 
 
-def too_large(most: int) -> BodyTooLarge:
+def too_large(most: int) -> e.BodyTooLarge:
     """The refusal of a body that is larger than any may be."""
     why = f"The request's body is larger than {most:,} bytes."
-    return BodyTooLarge(why, limit=most, setting="http.max_body_bytes")
+    return e.BodyTooLarge(why, limit=most, setting="http.max_body_bytes")
 
 
 def body_at_once(receive: Receive) -> bytes | None:

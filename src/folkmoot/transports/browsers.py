@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from folkmoot.core.errors import OriginNotAllowed, TokensDiffer
+from folkmoot.core import errors as e
 from folkmoot.transports.guard import SAFE_METHODS, host_of, is_loopback
 from folkmoot.transports.limits import MAX_COOKIE_BYTES
 
@@ -74,18 +74,18 @@ class BrowserCookies:
         if not found:
             return ""
         if token:
-            raise TokensDiffer(BOTH)
+            raise e.TokensDiffer(BOTH)
         unsafe = upgrade or scope["method"] not in SAFE_METHODS
         self._check_origin(scope, needed=unsafe)
         if unsafe and not upgrade and not _first(scope, PAGE):
-            raise OriginNotAllowed(NOT_A_PAGE)
+            raise e.OriginNotAllowed(NOT_A_PAGE)
         return found
 
     def quietly(self, scope: Scope, token: str = "") -> str:
         """The same, where an operation is for anyone: a look that may not use it has none."""
         try:
             return self.secret(scope, token)
-        except (OriginNotAllowed, TokensDiffer):
+        except (e.OriginNotAllowed, e.TokensDiffer):
             if scope["method"] in SAFE_METHODS:
                 return ""
             raise
@@ -97,14 +97,14 @@ class BrowserCookies:
         self._check_origin(scope, needed=True)
         scheme, _, netloc = self.origin(scope).partition("://")
         if scheme != "https" and not is_loopback(host_of(netloc)):
-            raise OriginNotAllowed(NEEDS_TLS)
+            raise e.OriginNotAllowed(NEEDS_TLS)
         return True
 
     def comes_from_here(self, scope: Scope) -> bool:
         """Whether a form was sent by a page of the hub, in a browser that takes its cookie."""
         try:
             self._check_origin(scope, needed=True)
-        except OriginNotAllowed:
+        except e.OriginNotAllowed:
             return False
         scheme, _, netloc = self.origin(scope).partition("://")
         return scheme == "https" or is_loopback(host_of(netloc))
@@ -184,10 +184,10 @@ class BrowserCookies:
         origins = [value for name, value in scope["headers"] if name == b"origin"]
         ours = self.origin(scope).encode("latin-1")
         if any(value.lower() != ours for value in origins) or (needed and not origins):
-            raise OriginNotAllowed(self._advice(origins))
+            raise e.OriginNotAllowed(self._advice(origins))
         site = [value for name, value in scope["headers"] if name == b"sec-fetch-site"]
         if any(value != b"same-origin" for value in site):
-            raise OriginNotAllowed(FOREIGN)
+            raise e.OriginNotAllowed(FOREIGN)
 
     def _advice(self, origins: list[bytes]) -> str:
         hint = f" Its pages are at {self._public}." if self._public and origins else ""

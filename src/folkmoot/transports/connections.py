@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
-from folkmoot.core.errors import ConnectionsExceeded, HubFull, RequestError
+from folkmoot.core import errors as e
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import nobody, nowhere
 from folkmoot.transports.limits import (
@@ -267,7 +267,7 @@ class OpenConnections:
         if account == peer.account:
             return
         if self._per_account and self._of_account[account] >= self._per_account:
-            raise ConnectionsExceeded(
+            raise e.ConnectionsExceeded(
                 f"You have {self._per_account} connections open; close some.",
                 setting="http.max_connections_per_account",
                 retry_after=BODY_RETRY_SECONDS,
@@ -313,7 +313,7 @@ class OpenConnections:
             setting = PER_ADDRESS if self._is_over(peer) else MOST
             try:
                 answer = app if await self._identify(scope) else self._refuse(setting)
-            except RequestError as error:
+            except e.RequestError as error:
                 answer = JsonResponse(error.as_http(), error.http, retry_after(error))
             await answer(scope, receive, send)
 
@@ -322,7 +322,7 @@ class OpenConnections:
     def _refuse(self, setting: str) -> ASGIApp:
         """What answers a request for which there is no room, because of a setting."""
         what = "your address" if setting == PER_ADDRESS else "the hub"
-        error = HubFull(
+        error = e.HubFull(
             f"There are as many connections as {what} may have; try again in a moment.",
             setting=setting,
             retry_after=BODY_RETRY_SECONDS,

@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
-from folkmoot.core.errors import (
-    AuthenticationRequired,
-    RequestError,
-    SettingsError,
-    StoreError,
-    TokenRefused,
-    TokensDiffer,
-)
+from folkmoot.core import errors as e
 from folkmoot.settings.types import is_loopback
 from folkmoot.transports.address import FORWARDED_KEY
 from folkmoot.transports.connections import sign_in
@@ -62,7 +55,7 @@ class Callers:
         if caller is None:
             try:
                 caller = await self._caller(scope)
-            except (AuthenticationRequired, RequestError, StoreError, ValueError):
+            except (e.AuthenticationRequired, e.RequestError, e.StoreError, ValueError):
                 caller = ""
             scope[CALLER] = caller
             if caller:
@@ -77,7 +70,7 @@ class Callers:
             found = await self._browsers.identity(secret)
             return "" if found is None else found.principal.account_id
         if token:
-            with contextlib.suppress(TokenRefused):
+            with contextlib.suppress(e.TokenRefused):
                 return (await self._rooms.authenticate(token)).principal.account_id
         return await self._in_session(scope, token)
 
@@ -95,7 +88,7 @@ def read_token(scope: Scope, in_url: Iterable[str] = ()) -> str:
         if text.lower().startswith(BEARER) and (token := text[len(BEARER) :].strip()):
             tokens.add(token)
     if len(tokens) > 1:
-        raise TokensDiffer("The request carries two different tokens; send one.")
+        raise e.TokensDiffer("The request carries two different tokens; send one.")
     return tokens.pop() if tokens else ""
 
 
@@ -143,7 +136,7 @@ class Operators:
             return False
         try:
             shown = read_token(scope)
-        except TokensDiffer:
+        except e.TokensDiffer:
             return False
         return compare_digest(shown.encode("utf-8", "surrogateescape"), self._token)
 
@@ -178,9 +171,9 @@ def operators_token(given: str, path: str) -> str:
                 token = file.read(MAX_OPERATOR_TOKEN).decode().strip()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not text"
-            raise SettingsError(f"{name}: {path} cannot be read: {reason}.") from None
+            raise e.SettingsError(f"{name}: {path} cannot be read: {reason}.") from None
     if (given or path) and len(token) < MIN_OPERATOR_TOKEN:
-        raise SettingsError(
+        raise e.SettingsError(
             f"{name}: the token must have at least {MIN_OPERATOR_TOKEN} characters."
         )
     return token

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.datastructures import Headers
 
-from folkmoot.core.errors import FolkmootError, HubStopping
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import EVENT_STREAM
 from folkmoot.operations.call import EventStream, StreamEvent, unless
 from folkmoot.transports.answers import refusal
@@ -112,7 +112,7 @@ async def progressing(
     if first is None and not working.done():
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-        raise HubStopping(STOPPING)
+        raise e.HubStopping(STOPPING)
     if first is None and (working.cancelled() or working.exception() is not None):
         await working
 
@@ -133,6 +133,6 @@ async def progressing(
 def outcome(working: asyncio.Future[OperationResult], *, whole: bool) -> StreamEvent:
     """The last event of a long call."""
     error = working.exception()
-    if isinstance(error, FolkmootError):
+    if isinstance(error, e.FolkmootError):
         return StreamEvent(refusal(error, whole=whole), ERROR)
     return StreamEvent(working.result().payload, RESULT)

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from folkmoot.core.errors import HostNotAllowed, OriginNotAllowed, RequestError
+from folkmoot.core import errors as e
 from folkmoot.mcp.server.heads import head_of
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Hosts:
         return origin in self._origins or self.allows(host_of(netloc), reached)
 
 
-def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
+def refusal(hosts: Hosts, scope: Scope) -> e.RequestError | None:
     """Why a request may not be served here, if it may not.
 
     A host that is not ours is refused always; a foreign origin where something would change.
@@ -141,20 +141,20 @@ def refusal(hosts: Hosts, scope: Scope) -> RequestError | None:
     named = None if b"host" in head.twice else head.first.get(b"host")
     server = scope.get("server")
     if named is None or not hosts.answers_to(named, server[0] if server else ""):
-        return HostNotAllowed(hosts.advice)
+        return e.HostNotAllowed(hosts.advice)
     if b"origin" not in head.first or (scope["type"] == "http" and scope["method"] in SAFE_METHODS):
         return None
     return foreign_origin(hosts, scope)
 
 
-def foreign_origin(hosts: Hosts, scope: Scope) -> OriginNotAllowed | None:
+def foreign_origin(hosts: Hosts, scope: Scope) -> e.OriginNotAllowed | None:
     """The refusal of a request that a page of another origin sent."""
     for name, value in scope["headers"]:
         if name == b"origin":
             server = scope.get("server")
             reached = _one_spelling(server[0] if server else "")
             if not hosts.allows_origin(value.decode("latin-1"), reached):
-                return OriginNotAllowed("A web page of another origin may not do this.")
+                return e.OriginNotAllowed("A web page of another origin may not do this.")
     return None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from starlette.responses import Response
 from starlette.routing import Route
 
-from folkmoot.core.errors import AuthenticationRequired, FolkmootError, NotFound
+from folkmoot.core import errors as e
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.guard import is_operator
 from folkmoot.transports.limits import HEALTH_CACHE_SECONDS, READY_SECONDS
@@ -112,7 +112,7 @@ class Health:
                 await check()
         except TimeoutError:
             return _failed("timeout", f"No answer within {READY_SECONDS:g} seconds.")
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning("check failed", extra={"check": name, "error": error.message})
             # The error's own sentence may name files; what its kind means is enough for a stranger.
             return _failed(error.code, (type(error).__doc__ or "").strip())
@@ -127,13 +127,13 @@ class Health:
         On the operator's socket they are never switched off.
         """
         if not self._serves_metrics and not is_operator(request.scope):
-            raise NotFound("Metrics are switched off on this hub.")
+            raise e.NotFound("Metrics are switched off on this hub.")
         if not self._operators.admit(request.scope):
             if self._operators.has_token:
-                raise AuthenticationRequired(
+                raise e.AuthenticationRequired(
                     "Metrics need the operator's token, as a bearer token."
                 )
-            raise NotFound("Metrics are for the operator of this hub, on its own machine.")
+            raise e.NotFound("Metrics are for the operator of this hub, on its own machine.")
         content, content_type = self._metrics.exposition(request.headers.get("accept", ""))
         return Response(
             content, headers={"content-type": content_type, "cache-control": "no-store"}

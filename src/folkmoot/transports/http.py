@@ -17,7 +17,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Mount, Route
 
-from folkmoot.core.errors import FolkmootError, HubStopping, InternalError
+from folkmoot.core import errors as e
 from folkmoot.telemetry.logs import REQUEST, RequestInfo
 from folkmoot.transports.bodies import BodyBounds, BodyLimit, Identify, Locate, nobody, nowhere
 from folkmoot.transports.guard import HostGuard, Hosts
@@ -74,9 +74,9 @@ def request_ids() -> Iterator[str]:
         yield from urandom(ID_BYTES * MANY_IDS).hex("-", ID_BYTES).split("-")
 
 
-def failure(request_id: str) -> InternalError:
+def failure(request_id: str) -> e.InternalError:
     """What is told of an error that is the hub's own."""
-    return InternalError(
+    return e.InternalError(
         "The hub failed to answer. Its log has the details under this id.", id=request_id
     )
 
@@ -149,14 +149,14 @@ class Observe:
         except asyncio.CancelledError:
             # Only a stopping server cancels a request, and nobody waits for the task but it.
             if not head.status:
-                error = HubStopping("The hub is stopping; try again in a moment.")
+                error = e.HubStopping("The hub is stopping; try again in a moment.")
                 await self._answers.error(scope, error)(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - told to the client, and what is not ours logged
-            refused = isinstance(error, FolkmootError) and not head.status
+            refused = isinstance(error, e.FolkmootError) and not head.status
             if not refused:
                 access.exception("request failed", extra={"id": request_id})
             if not head.status:
-                told = error if isinstance(error, FolkmootError) else failure(request_id)
+                told = error if isinstance(error, e.FolkmootError) else failure(request_id)
                 await self._answers.error(scope, told)(scope, receive, send)
         finally:
             self._metrics.in_flight -= 1
@@ -208,7 +208,7 @@ def build(
         routes=routes,
         exception_handlers={
             HTTPException: answers.on_http_exception,
-            FolkmootError: answers.on_error,
+            e.FolkmootError: answers.on_error,
         },
     )
     # A redirect would have to guess the scheme and host that clients see.

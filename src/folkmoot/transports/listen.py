@@ -10,7 +10,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from folkmoot.core.errors import AddressUnusable, PortTaken, ServeError, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.transports.limits import LISTEN_BACKLOG, OPEN_FACTOR, SPARE_DESCRIPTORS
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def listen(host: str, port: int, option: str = "--port") -> list[socket.socket]:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
         )
     except (socket.gaierror, UnicodeError):
-        raise AddressUnusable(
+        raise e.AddressUnusable(
             f"Cannot listen on {host}: it is not an address of this machine."
         ) from None
     sockets: list[socket.socket] = []
@@ -74,19 +74,19 @@ def close(sockets: list[socket.socket]) -> None:
         each.close()
 
 
-def _explained(error: OSError, host: str, port: int, option: str) -> ServeError:
+def _explained(error: OSError, host: str, port: int, option: str) -> e.ServeError:
     if error.errno == errno.EADDRINUSE:
-        return PortTaken(
+        return e.PortTaken(
             f"Port {port} on {host} is in use by another program. Stop that program, or "
             f"choose another port with {option}.",
             port=port,
         )
     if error.errno == errno.EACCES:
-        return AddressUnusable(
+        return e.AddressUnusable(
             f"This user may not listen on port {port}. Choose one above 1023 with {option}.",
             port=port,
         )
-    return AddressUnusable(f"Cannot listen on {host}: it is not an address of this machine.")
+    return e.AddressUnusable(f"Cannot listen on {host}: it is not an address of this machine.")
 
 
 def base_url(host: str, port: int, *, tls: bool = False) -> str:
@@ -121,33 +121,33 @@ def load_ca(settings: ClusterSettings) -> ssl.SSLContext | None:
     try:
         context = ssl.create_default_context(cafile=path)
     except ssl.SSLError:
-        raise SettingsError(f"cluster.ca_file: {path} has no certificates in PEM form.") from None
+        raise e.SettingsError(f"cluster.ca_file: {path} has no certificates in PEM form.") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
 def _readable(setting: str, name: str) -> Path:
     if not name:
-        raise SettingsError("tls.certificate and tls.key are set together or not at all.")
+        raise e.SettingsError("tls.certificate and tls.key are set together or not at all.")
     path = Path(name).expanduser().absolute()
     try:
         with path.open("rb"):
             return path
     except FileNotFoundError:
-        raise SettingsError(f"{setting}: there is no file {path}.") from None
+        raise e.SettingsError(f"{setting}: there is no file {path}.") from None
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise SettingsError(f"{setting}: {path} cannot be read: {reason}.") from None
+        raise e.SettingsError(f"{setting}: {path} cannot be read: {reason}.") from None
 
 
 def _no_password() -> NoReturn:
-    raise SettingsError("tls.key: the key is protected by a password; the hub needs one without.")
+    raise e.SettingsError("tls.key: the key is protected by a password; the hub needs one without.")
 
 
-def _unusable(error: ssl.SSLError, certificate: Path, key: Path) -> SettingsError:
+def _unusable(error: ssl.SSLError, certificate: Path, key: Path) -> e.SettingsError:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return SettingsError(f"tls.key: {key} is not the key of {certificate}.")
-    return SettingsError(
+        return e.SettingsError(f"tls.key: {key} is not the key of {certificate}.")
+    return e.SettingsError(
         f"tls.certificate and tls.key: {certificate} and {key} are not a certificate and its key "
         "in PEM form."
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from msgspec.structs import replace
 
 from folkmoot.audit import record_refusal
-from folkmoot.core.errors import RewriteRefused
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request
 from folkmoot.core.session import ProtocolVersion, SessionContext
 from folkmoot.core.transport import UNKNOWN
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.errors import PolicyError
     from folkmoot.core.message import Response
     from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Admitted, Clock
@@ -82,7 +81,7 @@ class Operations:
             self._audit.stopped(principal, conceal_call(request), error.code, own=True)
             raise error
 
-        def refused(_: MessageEnvelope[Any], __: Principal, error: PolicyError) -> PolicyError:
+        def refused(_: MessageEnvelope[Any], __: Principal, error: e.PolicyError) -> e.PolicyError:
             room = str(arguments.get("room", ""))
             record_refusal(principal, str(error.data["attempted_kind"]), error, room)
             return error
@@ -136,7 +135,7 @@ class Operations:
 
         async def perform(admitted: Admitted) -> Any:
             if admitted.ruling.changed:
-                error = RewriteRefused("An interceptor tried to rewrite a room's message.")
+                error = e.RewriteRefused("An interceptor tried to rewrite a room's message.")
                 said.blocked(error)
                 raise error
             return await self._enter(said)
@@ -169,4 +168,4 @@ def arguments_left(admitted: Admitted, operation: str) -> dict[str, Any]:
         arguments = params.get("arguments")
         if isinstance(arguments, dict):
             return arguments
-    raise RewriteRefused(f"An interceptor turned {operation} into something else.")
+    raise e.RewriteRefused(f"An interceptor turned {operation} into something else.")

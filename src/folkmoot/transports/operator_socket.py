@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Router
 
-from folkmoot.core.errors import (
-    ControlError,
-    DataFolderInUse,
-    DataFolderUnwritable,
-    HubStopping,
-    InternalError,
-    NotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.datafolder.proxies import socket_address
 from folkmoot.operations.dispatch import Dispatcher
 from folkmoot.operations.operator import OPERATOR
@@ -52,7 +45,7 @@ def operator_app(services: Services, rows: Iterable[Operation] = OPERATOR) -> AS
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a request that no route takes."""
-    error = NotFound("There is nothing at this address.")
+    error = e.NotFound("There is nothing at this address.")
     await refused(error)(scope, receive, send)
 
 
@@ -76,13 +69,15 @@ class Outermost:
         except asyncio.CancelledError:
             # Only a stopping server cancels a request, and nobody waits for the task but it.
             if not begun:
-                await refused(HubStopping(STOPPING))(scope, receive, answer)
+                await refused(e.HubStopping(STOPPING))(scope, receive, answer)
         except Exception:
             mark = secrets.token_hex(8)
             logger.exception("request failed", extra={"id": mark})
             if not begun:
                 sentence = "The hub failed to answer. Its log has the details under this id."
-                await refused(InternalError(sentence, id=mark), whole=True)(scope, receive, answer)
+                await refused(e.InternalError(sentence, id=mark), whole=True)(
+                    scope, receive, answer
+                )
 
 
 logger = logging.getLogger("folkmoot.operator")
@@ -128,7 +123,7 @@ class OperatorSocket:
             listener.setblocking(False)  # noqa: FBT003
         except OSError as error:
             listener.close()
-            raise DataFolderUnwritable(
+            raise e.DataFolderUnwritable(
                 f"{self._path}: the control socket cannot be created: {error.strerror}."
             ) from error
         except BaseException:
@@ -139,7 +134,7 @@ class OperatorSocket:
     async def serve(self, app: ASGIApp) -> None:
         """Serve an application to the operator until cancelled; then end what is under way."""
         if self._listener is None:
-            raise ControlError("The control socket does not listen yet.")
+            raise e.ControlError("The control socket does not listen yet.")
         away = TurnedAway()
         house = OpenConnections(MAX_OPERATOR_CONNECTIONS, away)
         protocols = HubProtocols(AsOperator(app), house)
@@ -176,11 +171,11 @@ def remove_stale(path: Path, address: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise DataFolderUnwritable(f"{path}: is in the way of the control socket.")
+        raise e.DataFolderUnwritable(f"{path}: is in the way of the control socket.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(0)
         if probe.connect_ex(address) == 0:
-            raise DataFolderInUse(f"{path}: another hub listens there.")
+            raise e.DataFolderInUse(f"{path}: another hub listens there.")
     path.unlink()
 
 

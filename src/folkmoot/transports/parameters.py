@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from folkmoot.core.errors import MediaTypeUnsupported, QueryInvalid
+from folkmoot.core import errors as e
 from folkmoot.operations.arguments import shown
 from folkmoot.transports.credentials import read_token
 from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
@@ -38,7 +38,7 @@ def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str,
             max_num_fields=MAX_QUERY_PARAMETERS,
         )
     except ValueError:
-        raise QueryInvalid("The URL has too many query parameters.") from None
+        raise e.QueryInvalid("The URL has too many query parameters.") from None
     token = read_token(scope, [value for name, value in pairs if name == TOKEN])
     parameters = {parameter.name: parameter.schema for parameter in known}
     given: dict[str, Any] = {}
@@ -46,13 +46,13 @@ def read_query(scope: Scope, known: Iterable[Parameter]) -> tuple[str, dict[str,
         if name == TOKEN:
             continue
         if name not in parameters:
-            raise QueryInvalid(f"Unknown query parameter: {shown(name)}.", parameter=shown(name))
+            raise e.QueryInvalid(f"Unknown query parameter: {shown(name)}.", parameter=shown(name))
         schema = parameters[name]
         if schema["type"] == "array":
             given.setdefault(name, []).append(read_value(name, schema["items"], text))
             continue
         if name in given:
-            raise QueryInvalid(f"The query parameter {name} occurs twice.", parameter=name)
+            raise e.QueryInvalid(f"The query parameter {name} occurs twice.", parameter=name)
         given[name] = read_value(name, schema, text)
     defaults = {name: it["default"] for name, it in parameters.items() if "default" in it}
     return token, {**defaults, **given}
@@ -66,7 +66,7 @@ def read_value(name: str, schema: Schema, text: str) -> Any:
     if schema["type"] == "boolean":
         value = WORDS.get(text, text)
     if not fits(schema, value):
-        raise QueryInvalid(f"The query parameter {name} takes {must_be(schema)}.", parameter=name)
+        raise e.QueryInvalid(f"The query parameter {name} takes {must_be(schema)}.", parameter=name)
     return value
 
 
@@ -103,4 +103,4 @@ def check_media_type(scope: Scope) -> None:
         for name, value in scope["headers"]
     )
     if encoded or len(types) != 1 or JSON.fullmatch(types[0]) is None:
-        raise MediaTypeUnsupported("The body must be application/json, in UTF-8, not compressed.")
+        raise e.MediaTypeUnsupported("The body must be application/json, in UTF-8, not compressed.")

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from folkmoot.core.errors import BodyTooLarge, HeadTooLarge
+from folkmoot.core import errors as e
 from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import Discarding
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from folkmoot.core.errors import RequestError
     from folkmoot.transports.connections import ConnectionPeer, OpenConnections
     from folkmoot.transports.websocket.limits import LinkLimits
     from folkmoot.transports.websocket.reader import Unfinished
@@ -63,7 +62,7 @@ HEAD: Final = "folkmoot.head"
 """The member of a request's scope that is the `JoinedWrites` of its answer."""
 
 
-def _refusal(error: RequestError) -> bytes:
+def _refusal(error: e.RequestError) -> bytes:
     """The answer to a request that no application gets."""
     body = msgspec.json.encode(error.as_http())
     head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
@@ -71,15 +70,15 @@ def _refusal(error: RequestError) -> bytes:
 
 
 _HEAD_TOO_LONG: Final = _refusal(
-    HeadTooLarge(f"The request's head is larger than {MAX_HEAD_BYTES:,} bytes.")
+    e.HeadTooLarge(f"The request's head is larger than {MAX_HEAD_BYTES:,} bytes.")
 )
 _TOO_MANY_CHUNKS: Final = _refusal(
-    BodyTooLarge(
+    e.BodyTooLarge(
         f"The request's body comes in more than {MAX_TINY_CHUNKS:,} chunks of less than "
         f"{TINY_CHUNK_BYTES} bytes; send larger ones."
     )
 )
-_TOO_MANY_HEADERS: Final = HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
+_TOO_MANY_HEADERS: Final = e.HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
 
 
 async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,18 +13,8 @@ from msgspec.structs import asdict
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    AuthenticationRequired,
-    CapabilityDenied,
-    FolkmootError,
-    HubStopping,
-    MethodNotAllowed,
-    RewriteRefused,
-    RoomNotFound,
-    TokenInvalid,
-)
 from folkmoot.core.events import about
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import OPERATE
@@ -161,7 +151,7 @@ class Resource:
         """Answer one request."""
         try:
             response = await self._answer(scope, receive)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             response = refused(error, whole=is_operator(scope))
         if response is not None:
             await response(scope, receive, send)
@@ -170,7 +160,7 @@ class Resource:
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
             allowed = ", ".join(sorted(self._endpoints))
-            raise MethodNotAllowed(f"This address answers only to {allowed}.", allow=allowed)
+            raise e.MethodNotAllowed(f"This address answers only to {allowed}.", allow=allowed)
         # The guard lets pages of other origins look; here a look is what was said in a room.
         looks = scope["method"] in SAFE_METHODS and not is_operator(scope)
         foreign = foreign_origin(self._hosts, scope) if looks else None
@@ -194,7 +184,7 @@ class Resource:
         async def perform(admitted: Admitted) -> OperationResult:
             if row.local and not on_socket:
                 sentence = "Only an operator may do this, on the hub's own socket."
-                raise CapabilityDenied(sentence, attempted_kind=row.kind)
+                raise e.CapabilityDenied(sentence, attempted_kind=row.kind)
             left = given
             if admitted.ruling is not None:
                 left = rewritten(endpoint, given, arguments_left(admitted, row.name))
@@ -210,11 +200,11 @@ class Resource:
                     await confirm()
                     self._policy.check(caller.principal, row.name, left)
                     return done
-            except ArgumentInvalid as error:
+            except e.ArgumentInvalid as error:
                 if left == given:
                     raise
                 why = f"An interceptor left arguments that cannot be: {error.message}"
-                raise RewriteRefused(why) from None
+                raise e.RewriteRefused(why) from None
 
         if operated or not row.judged:
             work = dispatcher.perform(row, given, caller)
@@ -228,7 +218,7 @@ class Resource:
             async with self._waiting.watched(caller, receive):
                 found = await unless(caller.leaving, work)
             if found is None:
-                raise HubStopping(STOPPING)
+                raise e.HubStopping(STOPPING)
             done = found
         if isinstance(done.payload, EventStream):
             return EventResponse(done.payload, caller, self._waiting)
@@ -239,7 +229,7 @@ class Resource:
             cookie = await self._browsers.sign_in(scope, done.bind, caller)
             if not cookie:
                 if done.bind.otherwise is None:
-                    raise TokenInvalid
+                    raise e.TokenInvalid
                 payload = done.bind.otherwise
         elif done.signs_out:
             cookie = self._browsers.sign_out(scope)
@@ -266,12 +256,12 @@ class Resource:
             secret = self._browsers.quietly(scope, token)
             caller.session = await self._browsers.identity(secret)
             if secret and caller.session is None:
-                with suppress(FolkmootError):
+                with suppress(e.FolkmootError):
                     caller.visitor = await self._rooms.authenticate_browser(secret)
             return caller, nothing_to_confirm
         secret = "" if caller.operator else self._browsers.secret(scope, token)
         if not token and not secret:
-            raise AuthenticationRequired
+            raise e.AuthenticationRequired
         rooms = self._rooms
         authenticate = (
             partial(rooms.authenticate_browser, secret)
@@ -287,7 +277,7 @@ class Resource:
 
         async def confirm() -> None:
             if (await authenticate()).principal.account_id != visitor.principal.account_id:
-                raise TokenInvalid
+                raise e.TokenInvalid
 
         return caller, confirm
 
@@ -302,14 +292,14 @@ def read_arguments(
     """The arguments of a request from path, query and body."""
     route, given = endpoint.route, dict(query)
     if endpoint.in_room and ROOM.fullmatch(scope["path_params"]["room"]) is None:
-        raise RoomNotFound("There is no such room.")
+        raise e.RoomNotFound("There is no such room.")
     if route.body:
         given[route.body] = Raw(raw)
     elif raw:
         body = strict.decode_object(raw, BODY)
         elsewhere = endpoint.not_given | {each.name for each in endpoint.query}
         if unknown := [name for name in body if name in elsewhere or not endpoint.body]:
-            raise ArgumentInvalid(unknown_names("", unknown), field=shown(unknown[0]))
+            raise e.ArgumentInvalid(unknown_names("", unknown), field=shown(unknown[0]))
         given |= body
     elif endpoint.body:
         strict.decode_object(raw, BODY)
@@ -332,7 +322,7 @@ def rewritten(endpoint: Endpoint, given: dict[str, Any], left: dict[str, Any]) -
     """The arguments that interceptors left; which room it is about they cannot change."""
     named = NAMED.findall(endpoint.path) if endpoint.in_room else ()
     if any(given[name] != left.get(name) for name in named):
-        raise RewriteRefused("An interceptor tried to change which room it is about.")
+        raise e.RewriteRefused("An interceptor tried to change which room it is about.")
     return left
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.accounts import HubInvitation
-from folkmoot.core.errors import FolkmootError, MediaTypeUnsupported
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request as McpRequest
 from folkmoot.core.ports import Clock
 from folkmoot.gateway.rights import HubRights
@@ -131,7 +131,7 @@ async def handle_in(request: Request) -> str:
     """The handle that was typed into the form; nothing for what no form of ours sends."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM_TYPE:
-        raise MediaTypeUnsupported(f"Send the form as {FORM_TYPE}.")
+        raise e.MediaTypeUnsupported(f"Send the form as {FORM_TYPE}.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -193,7 +193,7 @@ class JoinForm:
         envelope = enveloped(self._clock, message, principal, extensions={CALLER: caller})
         try:
             result = await self._pipeline.run(envelope, principal, rights)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             return joined(failure(error))
         cookie: dict[str, str] = {}
         if result.bind is not None:

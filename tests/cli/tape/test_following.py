@@ -10,7 +10,7 @@ from typing import IO, Any
 import pytest
 
 from folkmoot.cli.tape.timeline import followed
-from folkmoot.core.errors import TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.proxy.tape import EndLine, Header, MessageLine
 from tests.forge.forked import Forked
 from tests.proxy.tape.studio import Studio, recording
@@ -60,7 +60,7 @@ def test_a_line_that_is_taken_back_is_forgotten(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"hello\n", b"\x28\xb5\x2f\xfdhello hello hello"])
 def test_what_is_no_tape_is_not_followed(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "t.jsonl").write_bytes(content)
-    with pytest.raises(TapeUnreadable):
+    with pytest.raises(e.TapeUnreadable):
         list(steps(tmp_path / "t.jsonl"))
 
 
@@ -124,5 +124,5 @@ def test_little_is_decompressed_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert path.stat().st_size < 2_000
     monkeypatch.setattr("folkmoot.cli.tape.timeline.PIECE", 16)
     monkeypatch.setattr("folkmoot.cli.tape.timeline.LONGEST", 300_000)
-    with pytest.raises(TapeUnreadable, match="longer than a line may be"):
+    with pytest.raises(e.TapeUnreadable, match="longer than a line may be"):
         list(followed(path))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Response
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
@@ -45,7 +45,7 @@ def test_the_last_words_of_a_server_are_heard_however_late_they_are_read(
             # More is in the pipe than is read ahead, for longer than what is on its way may take.
             await asyncio.sleep(0.2)
             heard = 0
-            with suppress(TransportClosed):
+            with suppress(e.TransportClosed):
                 while True:
                     assert isinstance(await link.receive(), Notification)
                     heard += 1

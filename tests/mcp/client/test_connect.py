@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import ServerAnswerInvalid, ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.message import ProtocolMessage, Response
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.mcp.carrier import Connect
@@ -144,10 +144,10 @@ def test_what_is_neither_is_said_to_be_neither() -> None:
 
     async def test() -> None:
         async with Place(do).open() as place, HttpTarget(place.url + "?key=hunter2") as target:
-            with pytest.raises(ServerAnswerInvalid, match=r"/mcp \(404\) is not an MCP server"):
+            with pytest.raises(e.ServerAnswerInvalid, match=r"/mcp \(404\) is not an MCP server"):
                 await detect(target)
         async with HttpTarget(place.url) as target:
-            with pytest.raises(ServerUnreachable):
+            with pytest.raises(e.ServerUnreachable):
                 await detect(target)
 
     run(test())

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pytest
 
-from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.connection import (
     HEAD_BYTES,
@@ -135,19 +135,22 @@ def test_a_body_without_a_length_ends_with_its_connection() -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 2 * HEAD_BYTES, ServerAnswerInvalid),
-        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * HEAD_BYTES, ServerAnswerInvalid),
-        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * HEAD_BYTES, ServerAnswerInvalid),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", ServerAnswerInvalid),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 2 * HEAD_BYTES, e.ServerAnswerInvalid),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * HEAD_BYTES, e.ServerAnswerInvalid),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * HEAD_BYTES, e.ServerAnswerInvalid),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            e.ServerAnswerInvalid,
+        ),
         (
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 2\r\n\r\nhi",
-            ServerAnswerInvalid,
+            e.ServerAnswerInvalid,
         ),
-        (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", CarryError),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", ServerAnswerInvalid),
-        (PLAIN[:30], ServerUnreachable),
-        (PLAIN[:-1], ServerUnreachable),
-        (b"", ServerUnreachable),
+        (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", e.CarryError),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", e.ServerAnswerInvalid),
+        (PLAIN[:30], e.ServerUnreachable),
+        (PLAIN[:-1], e.ServerUnreachable),
+        (b"", e.ServerUnreachable),
     ],
 )
 def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
@@ -169,7 +172,7 @@ def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
 def test_a_header_that_would_be_read_as_more_is_not_written(name: str, value: str) -> None:
     async def test() -> None:
         async with asking(PLAIN) as (raw, target):
-            with pytest.raises(ServerUnreachable, match="header") as caught:
+            with pytest.raises(e.ServerUnreachable, match="header") as caught:
                 async with target.ask("POST", {name: value}, b"x"):
                     pass
             assert caught.value.unsent
@@ -185,7 +188,7 @@ def test_what_only_reads_is_asked_again_where_a_kept_connection_was_closed() -> 
             assert await body_of(target) == b"hi"
             assert await body_of(target, "GET") == b"hi"
             assert raw.connections == 2
-            with pytest.raises(ServerUnreachable, match="broke the connection"):
+            with pytest.raises(e.ServerUnreachable, match="broke the connection"):
                 await body_of(target)
 
     run(test())
@@ -214,7 +217,7 @@ def test_an_answer_of_too_many_headers_is_refused() -> None:
         async with asking(answer(MOST_HEADERS - 2)) as (_, target):
             assert await body_of(target) == b"hi"
         async with asking(answer(MOST_HEADERS - 1)) as (_, target):
-            with pytest.raises(ServerAnswerInvalid, match="more than 100 headers"):
+            with pytest.raises(e.ServerAnswerInvalid, match="more than 100 headers"):
                 await body_of(target)
 
     run(test())

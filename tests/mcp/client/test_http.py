@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import ServerUnreachable, TooManyInFlight, TransportClosed
 from folkmoot.core.message import ErrorObject, Notification, Request, Response
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import Headers, HttpMetadata, SseMetadata, TransportContext
@@ -417,9 +417,9 @@ def test_closing_ends_everything_that_is_open() -> None:
             receiving = asyncio.ensure_future(link.receive())
             await asyncio.sleep(0)
             await link.close()
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await receiving
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.send(request("late"))
 
     run(test())
@@ -528,7 +528,7 @@ def test_what_goes_wrong_in_the_conversation_leaves_the_link_as_it_is() -> None:
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "host", "http://", "http://h:99999/", "", "//x"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ServerUnreachable, match="must be a URL"):
+    with pytest.raises(e.ServerUnreachable, match="must be a URL"):
         HttpTarget(url)
 
 
@@ -638,7 +638,7 @@ def test_a_request_that_finds_no_turn_is_refused(monkeypatch: pytest.MonkeyPatch
     async def test() -> None:
         async with Place(do).open() as place, linked(place.url, most_open=1) as link:
             await link.send(request("wait", 1))
-            with pytest.raises(TooManyInFlight):
+            with pytest.raises(e.TooManyInFlight):
                 await link.send(request("wait", 2))
 
     run(test())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout, ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, ProtocolMessage, Response
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers, HttpMetadata
@@ -187,7 +187,7 @@ def test_a_session_that_ended_is_told_as_such() -> None:
             _, sentence, data = failure(await link.receive())
             assert sentence == "The server no longer knows this session."
             assert data == {"code": "session_not_found", "status": 404}
-            with pytest.raises(ServerAnswerInvalid, match="no longer knows this session"):
+            with pytest.raises(e.ServerAnswerInvalid, match="no longer knows this session"):
                 await link.send(notice("tick"))
 
     run(test())
@@ -246,7 +246,7 @@ def test_a_server_that_is_not_there_is_named_without_what_is_secret() -> None:
                     {"code": "server_unreachable"},
                 )
                 assert "hunter2" not in repr(envelope)
-                with pytest.raises(ServerUnreachable, match="refused"):
+                with pytest.raises(e.ServerUnreachable, match="refused"):
                     await link.send(notice("tick"))
 
     run(test())
@@ -317,7 +317,7 @@ def test_a_notice_that_is_not_accepted_in_time_is_given_up(monkeypatch: pytest.M
 
     async def test() -> None:
         async with Place(do).open() as place, linked(place.url) as link:
-            with pytest.raises(ServerTimeout, match="did not accept"):
+            with pytest.raises(e.ServerTimeout, match="did not accept"):
                 await link.send(notice("tick"))
 
     run(test())
@@ -362,9 +362,9 @@ def test_nothing_of_the_http_client_gets_out_of_its_context() -> None:
 
     async def test() -> None:
         async with Place(do).open() as place, HttpTarget(place.url) as target:
-            with pytest.raises(CarryError, match="cannot be reached"):
+            with pytest.raises(e.CarryError, match="cannot be reached"):
                 await read(target.ask("GET", Headers()))
-        with pytest.raises(ServerUnreachable, match="closed"):
+        with pytest.raises(e.ServerUnreachable, match="closed"):
             await read(target.ask("GET", Headers()))
 
     run(test())

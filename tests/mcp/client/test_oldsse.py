@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import (
-    ServerAnswerInvalid,
-    ServerTimeout,
-    ServerUnreachable,
-    TransportClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.transport import SseMetadata
 from folkmoot.mcp.client.http import HttpTarget
@@ -92,9 +87,9 @@ def test_a_stream_that_ends_leaves_no_request_without_an_answer() -> None:
             assert found == 1
             assert place.url in sentence
             assert data == {"code": "server_unreachable"}
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.receive()
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.send(notice("late"))
 
     run(test())
@@ -119,7 +114,7 @@ def test_a_message_that_is_not_accepted_is_an_error_for_who_asked() -> None:
                     "The server failed (500).",
                     {"code": "server_unreachable", "status": 500},
                 )
-            with pytest.raises(ServerUnreachable):
+            with pytest.raises(e.ServerUnreachable):
                 await link.send(notice("tick"))
 
     run(test())
@@ -173,7 +168,9 @@ def refusal(answer: bytes | None, *, status: int = 200, kind: str = "text/event-
 
     async def test() -> str:
         async with Place(do).open() as place:
-            with pytest.raises((ServerAnswerInvalid, ServerUnreachable, ServerTimeout)) as raised:
+            with pytest.raises(
+                (e.ServerAnswerInvalid, e.ServerUnreachable, e.ServerTimeout)
+            ) as raised:
                 async with linked(place.url):
                     pass
             return raised.value.message

@@ -15,8 +15,8 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.cluster.lease import boot_time
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import Misrouted, ServerUnreachable, TransportClosed
 from folkmoot.core.message import Notification, Response, decode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import StdioMetadata
@@ -108,10 +108,10 @@ def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_proces
             assert link.process_id is not None
             assert link.current_context().metadata == StdioMetadata(link.process_id)
             assert link.current_context().connection is not None
-            with pytest.raises(Misrouted):
+            with pytest.raises(e.Misrouted):
                 await link.send_envelope(first)
         assert link.returncode == 0
-        with pytest.raises(TransportClosed):
+        with pytest.raises(e.TransportClosed):
             await link.send(notice("late"))
 
     run(test())
@@ -142,9 +142,9 @@ def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
             lost = [failure(await link.receive()) for _ in range(3)]
             assert [each[0] for each in lost] == [1, "1", 3]
             assert {each[1] for each in lost} == {"The server ended before it answered."}
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.receive()
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.send(request("more", 5))
         assert link.returncode == 3
 
@@ -243,7 +243,7 @@ def test_a_command_that_cannot_be_started_says_why(
 
     async def test() -> None:
         link = StdioLink([str(plain) if part == "FILE" else part for part in command], CLOCK)
-        with pytest.raises(ServerUnreachable, match=reason) as raised:
+        with pytest.raises(e.ServerUnreachable, match=reason) as raised:
             await link.open()
         assert "hunter2" not in raised.value.message
         await link.close()
@@ -258,7 +258,7 @@ def open_descriptors() -> int:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     link = StdioLink(["true"], CLOCK, cwd=tmp_path / "gone")
-    with pytest.raises(ServerUnreachable, match="there is no folder"):
+    with pytest.raises(e.ServerUnreachable, match="there is no folder"):
         run(link.open())
 
 
@@ -329,7 +329,7 @@ def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
     if end == "in time":
         run(test())
     else:
-        with pytest.raises(TransportClosed, match="SIGKILL"):
+        with pytest.raises(e.TransportClosed, match="SIGKILL"):
             run(test())
 
 
@@ -338,7 +338,7 @@ def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> None:
     async def test() -> None:
         touch = python(f"open({str(tmp_path / 'started')!r}, 'w')")
         async with StdioLink(touch, CLOCK, until=boot_time() - 1, stderr=print) as link:
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.receive_envelope()
         assert not (tmp_path / "started").exists()
 
@@ -350,7 +350,7 @@ def test_a_server_whose_child_keeps_its_output_open_has_ended_all_the_same() -> 
 
     async def test() -> None:
         async with StdioLink(python(code), CLOCK, grace=0.1) as link:
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.receive()
 
     run(test())
@@ -437,7 +437,7 @@ def test_a_signal_to_us_does_not_reach_the_server() -> None:
             assert link.process_id is not None
             assert os.getpgid(link.process_id) == link.process_id != os.getpgrp()
             os.kill(link.process_id, signal.SIGTERM)
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await link.receive()
         assert link.returncode == -signal.SIGTERM
 

@@ -12,8 +12,8 @@ import httpx2
 from starlette.types import ASGIApp
 
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import TransportClosed
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.mcp.framing import EventReader, SseEvent
@@ -54,7 +54,7 @@ class Played:
             while True:
                 try:
                     envelope = await carrier.receive_envelope()
-                except TransportClosed:
+                except e.TransportClosed:
                     break
                 self.got.append(envelope)
                 async with self.changed:
@@ -146,7 +146,7 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 async def say(carrier: Carrier, message: Any) -> None:
     """Send, unless nobody is there any more."""
-    with suppress(TransportClosed):
+    with suppress(e.TransportClosed):
         await carrier.send(message)
 
 

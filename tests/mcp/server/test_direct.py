@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import FolkmootError, TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.heads import check_marked, read_head
@@ -36,7 +36,7 @@ class Visitor:
         self.session = session
         self.handshake = handshake
         self.leaving = asyncio.Event()
-        self.ending: FolkmootError | None = None
+        self.ending: e.FolkmootError | None = None
 
 
 class Server:
@@ -53,7 +53,7 @@ class Server:
             return McpAnswer({"capabilities": {"tools": {}}, "instructions": "Be kind."})
         return await self.doing(asked)
 
-    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
+    def refusal(self, asked: McpRequest, error: e.FolkmootError) -> McpAnswer:
         return error_of(error)
 
     async def open_session(
@@ -225,7 +225,7 @@ def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture)
         raise ValueError("a secret")
 
     async def busy(_: McpRequest) -> McpAnswer:
-        raise TooManyInFlight("Too many.")
+        raise e.TooManyInFlight("Too many.")
 
     async def main() -> None:
         async with serving(breaking) as server:

@@ -15,8 +15,8 @@ from mcp_types import CreateMessageResult, TextContent
 from starlette.types import Message
 
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import Misrouted, ServerUnreachable, TransportClosed
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.session import ANONYMOUS, SessionState
 from folkmoot.core.strict import Limits
@@ -125,7 +125,7 @@ def test_an_answer_that_comes_first_is_json_and_its_bytes_are_the_servers() -> N
             await carrier.receive()
             await carrier.receive()
             await carrier.send(Response(id=1, result={}, raw=raw))
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await carrier.receive()
 
         async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
@@ -272,7 +272,7 @@ def test_a_session_that_is_ended_from_inside_is_gone_for_its_client() -> None:
 def test_a_server_that_cannot_be_had_is_told_to_the_client() -> None:
     async def main() -> None:
         async def serve(carrier: Carrier) -> None:
-            raise ServerUnreachable("There is no such program.")
+            raise e.ServerUnreachable("There is no such program.")
 
         async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
             front,
@@ -303,7 +303,7 @@ def test_a_message_on_the_way_to_the_server_cannot_leave_to_the_client() -> None
     async def main() -> None:
         async with fronted() as (_, played, http):
             await http.open()
-            with pytest.raises(Misrouted):
+            with pytest.raises(e.Misrouted):
                 await played.carriers[0].send_envelope(played.got[0])
 
     run(main())

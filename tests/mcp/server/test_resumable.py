@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import EventUnknown
+from folkmoot.core import errors as e
 from folkmoot.mcp.server.resumable import (
     CALL_BYTES,
     STREAM_BYTES,
@@ -76,7 +76,7 @@ def test_whatever_is_named_makes_no_stream_skip_what_it_said(words: str, number:
         for event_id in (words, f"{words}-{number}", f"{stream.name}-{number}", f"0-{number}"):
             try:
                 found, place = streams.resume(event_id)
-            except EventUnknown:
+            except e.EventUnknown:
                 continue
             assert (found, place) == (stream, number)
             assert event_id == f"{stream.name}-{number}"
@@ -92,7 +92,7 @@ def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there() -> No
         for number in range(MOST_EVENTS + 10):
             stream.put(b"%d" % number)
             await read(stream)
-        with pytest.raises(EventUnknown):
+        with pytest.raises(e.EventUnknown):
             streams.resume(f"{stream.name}-9")
         _, place = streams.resume(f"{stream.name}-10")
         assert len(await read(stream, place)) == MOST_EVENTS
@@ -229,7 +229,7 @@ def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on() -> None:
         stream.put(b"answer", last=True)
         assert b"answer" in (await reader.more(0) or b"")
         assert budget.whole.used < 8 * 1024
-        with pytest.raises(EventUnknown):
+        with pytest.raises(e.EventUnknown):
             streams.resume(f"{stream.name}-0")
 
     run(main())

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from folkmoot.core.errors import TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -131,7 +131,7 @@ def test_only_the_id_and_the_token_change_and_every_other_byte_stays() -> None:
             assert isinstance(got, Request)
             assert got.id == got.params["_meta"]["progressToken"] == 1  # type: ignore[index,call-overload]
             await carrier.send(Response(id=1, result={"a": "ä"}, extra={"more": 1.0}, raw=answer))
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await carrier.receive()
 
         async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
@@ -193,7 +193,7 @@ def test_an_error_of_the_server_has_the_status_that_belongs_to_it(code: int, sta
             asked = await carrier.receive()
             assert isinstance(asked, Request)
             await carrier.send(Response(id=asked.id, error=ErrorObject(code, "no")))
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await carrier.receive()
 
         async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
@@ -279,7 +279,7 @@ def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is_answe
             asked = await carrier.receive()
             if served == 2:
                 await carrier.send(Response(id=asked.id, result={}))  # type: ignore[union-attr]
-                with pytest.raises(TransportClosed):
+                with pytest.raises(e.TransportClosed):
                     await carrier.receive()
 
         async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (

@@ -19,8 +19,8 @@ import msgspec
 import pytest
 
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import Misrouted, TransportClosed
 from folkmoot.core.message import (
     Notification,
     Request,
@@ -133,7 +133,7 @@ def test_a_message_on_the_way_to_the_server_cannot_leave_to_the_client() -> None
         async with client() as (front, to_front, _):
             os.write(to_front, CALL + b"\n")
             envelope = await front.receive_envelope()
-            with pytest.raises(Misrouted):
+            with pytest.raises(e.Misrouted):
                 await front.send_envelope(envelope)
 
     run(main())
@@ -174,7 +174,7 @@ def test_the_end_of_input_ends_the_conversation_after_its_last_line() -> None:
             for _ in range(2):
                 assert (await front.receive_envelope()).message.raw == CALL
             for _ in range(2):
-                with pytest.raises(TransportClosed):
+                with pytest.raises(e.TransportClosed):
                     await front.receive_envelope()
             # The client may still read what it asked for.
             await front.send_envelope(to_client(Response(id=7, result={})))
@@ -194,9 +194,9 @@ def test_a_client_that_reads_no_more_is_gone() -> None:
                     await front.send_envelope(to_client(Notification(method="notifications/x")))
                     await asyncio.sleep(0)
 
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await send_on()
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await waiting
 
     run(main())
@@ -217,7 +217,7 @@ def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path) -> None
                         to_client(Response(id=envelope.message.id, result={}))
                     )
 
-            with pytest.raises(TransportClosed):
+            with pytest.raises(e.TransportClosed):
                 await answer_all()
             await front.close()
 

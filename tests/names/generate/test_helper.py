@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import InvalidName
+from folkmoot.core import errors as e
 from folkmoot.names import canonical
 from folkmoot.names.generate.server import helper_text
 
@@ -86,7 +86,7 @@ def refused(validate: Any, name: str) -> str:
     """How a refusal begins; empty where there is none."""
     try:
         validate(name)
-    except (ValueError, InvalidName) as error:
+    except (ValueError, e.InvalidName) as error:
         return str(error).partition(":")[0]
     return ""
 

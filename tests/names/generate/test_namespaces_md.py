@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.namespaces_md import MAX_CELL, cell, read_table, table
 from folkmoot.names.lint.model import Declared, DeclaredDeprecation, Project
@@ -136,7 +136,7 @@ def test_a_tool_keeps_the_version_it_came_with_and_the_page_its_status() -> None
 
 
 def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced() -> None:
-    with pytest.raises(ProjectUnusable, match="has no lines"):
+    with pytest.raises(e.ProjectUnusable, match="has no lines"):
         namespaces_md.render(project(CREATE), SEED)
     replaced = namespaces_md.replace(project(CREATE), SEED)
     assert "| myproject:create_task | Create new task | 1.0.0 |" in replaced

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.names.generate.plan import Plan
 from tests.names.generate.conftest import texts
 
@@ -33,7 +33,7 @@ def test_a_plan_that_cannot_be_written_whole_changes_nothing(tmp_path: Path) -> 
     plan.write(tmp_path / "z/c.txt", "c\n")
     (tmp_path / "z").write_text("a file by now, and no folder\n")
     before = texts(tmp_path)
-    with pytest.raises(ProjectUnusable, match="nothing was changed"):
+    with pytest.raises(e.ProjectUnusable, match="nothing was changed"):
         plan.apply()
     assert texts(tmp_path) == before
     assert not (tmp_path / "new").exists()
@@ -45,7 +45,7 @@ def test_what_another_program_wrote_meanwhile_is_not_undone(tmp_path: Path) -> N
     plan.write(tmp_path / "a.txt", "ours\n")
     plan.write(tmp_path / "b.txt", "b\n")
     (tmp_path / "a.txt").write_text("theirs\n")
-    with pytest.raises(ProjectUnusable, match="another program"):
+    with pytest.raises(e.ProjectUnusable, match="another program"):
         plan.apply()
     assert texts(tmp_path) == {"a.txt": "theirs\n"}
 
@@ -82,5 +82,5 @@ def test_the_difference_is_one_that_patch_reads(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_text_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"\xff\xfe")
-    with pytest.raises(ProjectUnusable, match="not UTF-8"):
+    with pytest.raises(e.ProjectUnusable, match="not UTF-8"):
         Plan(tmp_path).read(tmp_path / "a.md")

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from benchmarks.rivals import FASTMCP, NotInstalled, installed
-from folkmoot.core.errors import InvalidName, ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.server import SDKS, Sdk, check_server, plan_server
 from folkmoot.names.lint.sources import read_sources
@@ -120,27 +120,27 @@ def check_whole(root: Path, python: str = sys.executable) -> None:
 
 @pytest.mark.parametrize("name", ["My-Server", "my_server", "-a", "a--b", "1st", "", "a" * 65, "é"])
 def test_a_name_that_is_no_slug_is_refused(name: str) -> None:
-    with pytest.raises(ProjectUnusable, match="is no name for a server"):
+    with pytest.raises(e.ProjectUnusable, match="is no name for a server"):
         check_server(name, None, "mcp")
 
 
 @pytest.mark.parametrize("name", ["json", "mcp", "fastmcp", "folkmoot", "async"])
 def test_a_package_that_would_hide_a_module_is_refused(name: str) -> None:
-    with pytest.raises(ProjectUnusable, match=f"{name}-server, for instance"):
+    with pytest.raises(e.ProjectUnusable, match=f"{name}-server, for instance"):
         check_server(name, None, "mcp")
 
 
 def test_a_name_that_makes_no_namespace_needs_one() -> None:
-    with pytest.raises(ProjectUnusable, match="--namespace, for instance malpn"):
+    with pytest.raises(e.ProjectUnusable, match="--namespace, for instance malpn"):
         check_server("my-awesome-long-project-name", None, "mcp")
     assert check_server("my-awesome-long-project-name", "malp", "mcp").namespace == "malp"
-    with pytest.raises(InvalidName):
+    with pytest.raises(e.InvalidName):
         check_server("notes", "room", "mcp")
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ProjectUnusable, match="not an empty folder"):
+    with pytest.raises(e.ProjectUnusable, match="not an empty folder"):
         make(tmp_path)
     assert texts(tmp_path) == {"mine.txt": "mine"}
     (tmp_path / "empty").mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import ProjectUnusable, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.names.lint import project
 from folkmoot.names.lint.project import MAX_SOURCE_BYTES
 from folkmoot.names.lint.sources import read_sources
@@ -64,7 +64,7 @@ def test_links_that_lead_in_circles_end(tmp_path: Path) -> None:
 def test_a_pipe_that_is_named_like_a_source_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     assert read_sources([tmp_path]).files == []
-    with pytest.raises(ProjectUnusable, match="neither a file nor a folder"):
+    with pytest.raises(e.ProjectUnusable, match="neither a file nor a folder"):
         read_sources([tmp_path / "pipe.py"])
 
 
@@ -141,7 +141,7 @@ WRONG = {
 def test_a_wrong_configuration_is_told_clearly(line: str, tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     write(tmp_path, {"pyproject.toml": f"[tool.folkmoot.names]\n{line}\n"})
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(e.SettingsError) as raised:
         lint(tmp_path)
     assert raised.value.message.startswith(f"{file}: [tool.folkmoot.names]: {WRONG[line]}")
 
@@ -156,7 +156,7 @@ def test_a_wrong_configuration_is_told_clearly(line: str, tmp_path: Path) -> Non
 )
 def test_a_pyproject_that_cannot_be_read_is_told(raw: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes(raw)
-    with pytest.raises(SettingsError) as raised:
+    with pytest.raises(e.SettingsError) as raised:
         lint(tmp_path)
     assert raised.value.message == f"{tmp_path / 'pyproject.toml'}{message}"
 

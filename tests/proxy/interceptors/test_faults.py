@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Verdict
 from folkmoot.proxy.interceptors.faults import LONGEST, NEVER
 from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, used
@@ -44,7 +44,7 @@ def test_each_fault_is_what_it_is_called() -> None:
     assert verdicts("faults", "drop = 1.0", 1) == [Delay(NEVER)]
     (gone,) = verdicts("faults", "disconnect = 1.0", 1)
     assert isinstance(gone, Block)
-    assert isinstance(gone.error, ServerUnreachable)
+    assert isinstance(gone.error, e.ServerUnreachable)
     way = Way(used("faults", 'error = 1.0, message = "Oops."'))
     assert isinstance(way.judge(notice("n")).verdict, Block)
 

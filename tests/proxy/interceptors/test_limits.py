@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import MessageTooLarge, RateLimited
 from folkmoot.core.policy import Principal
 from folkmoot.core.verdict import Block
 from folkmoot.proxy.interceptors.limits import MOST_KEYS
@@ -34,7 +34,7 @@ def test_a_burst_passes_and_then_so_many_a_minute() -> None:
     ]
     verdict = way.judge(call("x")).verdict
     assert isinstance(verdict, Block)
-    assert isinstance(verdict.error, RateLimited)
+    assert isinstance(verdict.error, e.RateLimited)
     assert verdict.error.message == "Rate limit exceeded. Try again in 10 seconds."
     assert verdict.error.data == {"retry_after": 10}
     clock.time += 9.5
@@ -95,7 +95,7 @@ def test_a_message_that_is_too_large_is_stopped_as_it_came_and_as_it_is_changed(
     assert not isinstance(way.judge(small).verdict, Block)
     verdict = way.judge(large).verdict
     assert isinstance(verdict, Block)
-    assert isinstance(verdict.error, MessageTooLarge)
+    assert isinstance(verdict.error, e.MessageTooLarge)
     assert "(tools/call)" in verdict.error.message
     assert not isinstance(way.judge(request("ping", {"text": "y" * 300})).verdict, Block)
     grown = Way(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import ServerAnswerInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
 from tests.proxy.rules.support import TO_SERVER, Way, call, request, used
 
@@ -55,7 +55,7 @@ def test_a_result_that_breaks_the_servers_own_promise_does_not_reach_the_client(
     for wrong in ({"content": [], "structuredContent": {"path": 1}}, {"content": []}):
         verdict = answered(wrong)
         assert isinstance(verdict, Block)
-        assert isinstance(verdict.error, ServerAnswerInvalid)
+        assert isinstance(verdict.error, e.ServerAnswerInvalid)
     assert answered({"content": [], "isError": True}) is CONTINUE
     assert answered({"resultType": "input_required"}) is CONTINUE
     assert checked.asked(call("read", {"path": "/x"}), {"content": []}).verdict is CONTINUE

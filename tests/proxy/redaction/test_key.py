@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import KeyUnusable
+from folkmoot.core import errors as e
 from folkmoot.proxy.redaction import folder_key, own_key_file, redaction_key
 
 
@@ -32,7 +32,7 @@ def test_what_is_no_key_is_not_used_and_not_replaced(tmp_path: Path, content: st
     file = tmp_path / "key"
     file.write_text(content)
     file.chmod(0o600)
-    with pytest.raises(KeyUnusable, match="is not a key of redaction"):
+    with pytest.raises(e.KeyUnusable, match="is not a key of redaction"):
         redaction_key(file)
     assert file.read_text() == content
 
@@ -41,18 +41,18 @@ def test_a_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
     file = tmp_path / "key"
     redaction_key(file)
     file.chmod(0o640)
-    with pytest.raises(KeyUnusable, match=f"Run: chmod 600 {file}"):
+    with pytest.raises(e.KeyUnusable, match=f"Run: chmod 600 {file}"):
         redaction_key(file)
 
 
 def test_what_is_no_file_is_not_used(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(KeyUnusable, match="is not a file"):
+    with pytest.raises(e.KeyUnusable, match="is not a file"):
         redaction_key(tmp_path / "pipe")
-    with pytest.raises(KeyUnusable, match="cannot be used: Is a directory"):
+    with pytest.raises(e.KeyUnusable, match="cannot be used: Is a directory"):
         redaction_key(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(KeyUnusable, match="cannot be used: Not a directory"):
+    with pytest.raises(e.KeyUnusable, match="cannot be used: Not a directory"):
         redaction_key(tmp_path / "file" / "key")
 
 

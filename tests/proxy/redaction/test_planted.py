@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import decode_message
 from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionContext, SessionId
@@ -159,7 +159,7 @@ def test_a_secret_in_a_context_is_not_on_the_tape(folder: Path, secret: str, par
     session = SessionContext.with_id(SessionId(secret))
     context = MessageContext(TIMING, MessageDirection.CLIENT_TO_SERVER, session, transport)
     message = decode_message(b'{"jsonrpc":"2.0","method":"x"}')
-    block = Block(BlockedByInterceptor(f"No {secret}.", said=secret)) if part == "block" else None
+    block = Block(e.BlockedByInterceptor(f"No {secret}.", said=secret)) if part == "block" else None
     envelope = MessageEnvelope(message, context).with_extension("note", {"token": secret})
     written = on_tape(folder, Carried(envelope, None, block, "guard"))
     assert secret.encode() not in written

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import PathSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
@@ -274,7 +274,7 @@ def test_a_message_stays_a_message_whatever_is_configured() -> None:
 
 
 def test_a_path_that_is_none_is_refused() -> None:
-    with pytest.raises(PathSyntax):
+    with pytest.raises(e.PathSyntax):
         redactor(paths=["params.x"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import TapeExhausted
+from folkmoot.core import errors as e
 from folkmoot.proxy.replay.matching import Index, Mode, Prompter
 from folkmoot.proxy.replay.script import Script
 from tests.proxy.replay.tapes import Said, answers, asks, calls, message, tape, tells, text
@@ -28,8 +28,8 @@ def given(found: Prompter, *asked: Said) -> list[Any]:
     ]
 
 
-def refused(found: Prompter, asked: Said) -> TapeExhausted:
-    with pytest.raises(TapeExhausted) as raised:
+def refused(found: Prompter, asked: Said) -> e.TapeExhausted:
+    with pytest.raises(e.TapeExhausted) as raised:
         found.call_for(message(asked))  # type: ignore[arg-type]
     return raised.value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from folkmoot.core.errors import BlockedByInterceptor
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Response, encode_message
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock
 from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, request
@@ -15,11 +15,11 @@ def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
 def test_block_stops_with_its_words_and_its_number() -> None:
     verdict = Way(rule("block", 'message = "Not here."\ncode = -32042')).judge(call("x")).verdict
     assert isinstance(verdict, Block)
-    assert isinstance(verdict.error, BlockedByInterceptor)
+    assert isinstance(verdict.error, e.BlockedByInterceptor)
     told = verdict.error.as_jsonrpc()
     assert (told["code"], told["message"]) == (-32042, "Not here.")
     assert told["data"] == {"code": "blocked", "rule": "it"}
-    assert BlockedByInterceptor.jsonrpc == -32003
+    assert e.BlockedByInterceptor.jsonrpc == -32003
 
 
 def test_mock_answers_requests_and_nothing_else() -> None:

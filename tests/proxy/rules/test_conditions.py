@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.errors import RulesInvalid
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.message import Request
 from folkmoot.core.policy import Principal, PrincipalType
@@ -230,10 +230,10 @@ def test_who_asks(when: str, who: set[str]) -> None:
 
 @pytest.mark.parametrize("when", ['caller = "ann"', 'group = "staff"', 'account = "nobody"'])
 def test_a_proxy_that_knows_nobody_refuses_rules_that_name_who_asks(when: str) -> None:
-    with pytest.raises(RulesInvalid, match="a proxy does not know who asks"):
+    with pytest.raises(e.RulesInvalid, match="a proxy does not know who asks"):
         loaded(blocked(when))
 
 
 def test_an_account_of_no_kind_is_refused() -> None:
-    with pytest.raises(RulesInvalid, match="'persn' is not known; did you mean 'person'"):
+    with pytest.raises(e.RulesInvalid, match="'persn' is not known; did you mean 'person'"):
         loaded(blocked('account = "persn"'), groups=lambda _: ())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import RulesInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.verdict import CONTINUE, Block, Hold
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.rules import Rules
@@ -51,7 +51,7 @@ def test_a_file_that_is_wrong_changes_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "rules.toml", STOP)
     rules = Rules.load(path, clock=Clock())
     written(path, STOP + "[[rule]]\n")
-    with pytest.raises(RulesInvalid, match="rule 2"):
+    with pytest.raises(e.RulesInvalid, match="rule 2"):
         rules.reload()
     assert stops(rules, "stop")
 

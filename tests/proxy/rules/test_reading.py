@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import RulesInvalid
+from folkmoot.core import errors as e
 from folkmoot.proxy.rules import Rules
 from tests.proxy.rules.support import Clock, loaded
 
@@ -77,7 +77,7 @@ HEAD = '[[rule]]\nname = "one"\n'
     ],
 )
 def test_what_is_wrong_is_told_with_file_rule_and_place(text: str, expected: str) -> None:
-    with pytest.raises(RulesInvalid, match=expected) as caught:
+    with pytest.raises(e.RulesInvalid, match=expected) as caught:
         loaded(text)
     assert "rules.toml: " in caught.value.message
     assert caught.value.message.endswith((".", "?")) or "TOML" in expected
@@ -85,26 +85,26 @@ def test_what_is_wrong_is_told_with_file_rule_and_place(text: str, expected: str
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    with pytest.raises(RulesInvalid, match="cannot be read: No such file"):
+    with pytest.raises(e.RulesInvalid, match="cannot be read: No such file"):
         Rules.load(tmp_path / "none.toml", clock=Clock())
     path = tmp_path / "rules.toml"
     path.write_bytes(b"# fine\n# \xff\n")
-    with pytest.raises(RulesInvalid, match="line 2 is not UTF-8"):
+    with pytest.raises(e.RulesInvalid, match="line 2 is not UTF-8"):
         Rules.load(path, clock=Clock())
     path.write_bytes(b"#" * (1024 * 1024 + 1))
-    with pytest.raises(RulesInvalid, match="more than 1,048,576 bytes"):
+    with pytest.raises(e.RulesInvalid, match="more than 1,048,576 bytes"):
         Rules.load(path, clock=Clock())
 
 
 def test_a_pipe_is_no_file_of_rules_and_nobody_waits_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rules.toml")
-    with pytest.raises(RulesInvalid, match="is not a file"):
+    with pytest.raises(e.RulesInvalid, match="is not a file"):
         Rules.load(tmp_path / "rules.toml", clock=Clock())
 
 
 def test_a_line_is_left_out_where_it_could_be_wrong() -> None:
     text = f'{HEAD}action = "block"\nmessage = """\n[[rule]]\n"""\nextra = 1\n'
-    with pytest.raises(RulesInvalid, match="rule 1 'one': option 'extra'"):
+    with pytest.raises(e.RulesInvalid, match="rule 1 'one': option 'extra'"):
         loaded(text)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import ProtocolMessage, decode_message, message_from
 from folkmoot.core.ports import Carried
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
@@ -128,7 +128,7 @@ contexts = st.builds(
 )
 envelopes = st.builds(MessageEnvelope, messages(), contexts)
 verdicts = st.sampled_from(
-    [None, Block(BlockedByInterceptor("No.", why=[1])), Modify(None), Mock({}), Delay(1.0)]
+    [None, Block(e.BlockedByInterceptor("No.", why=[1])), Modify(None), Mock({}), Delay(1.0)]
 )
 carried = st.tuples(envelopes, st.none() | messages(), verdicts, TEXT).map(lambda x: Carried(*x))
 conversations = st.lists(carried, max_size=2)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import decode_message
 from folkmoot.core.ports import Carried
 from folkmoot.core.session import ANONYMOUS, SessionContext, SessionId
@@ -148,7 +148,7 @@ def conversation(path: Path, **options: Any) -> Path:
         studio.tool(4, "add", "a is no number", failed=True, took=0.002, a="x")
         studio.call(5, "tools/call", {"name": "boom"}, took=0.001,
                     error={"code": -32602, "message": "Unknown tool: boom"})  # fmt: skip
-        stopped = BlockedByInterceptor("rm is not allowed here.")
+        stopped = e.BlockedByInterceptor("rm is not allowed here.")
         deny = {
             "id": 6,
             "method": "tools/call",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from folkmoot.core.errors import PathSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.strict import same
 from folkmoot.proxy.redaction.placeholders import Placeholders
 from folkmoot.proxy.tape.diff import MOST, Difference, differences
@@ -84,7 +84,7 @@ def test_places_that_are_ignored_do_not_count() -> None:
     a, b = {"result": {"id": 1, "x": 1}}, {"result": {"id": 2, "x": 2}}
     assert differences(a, b, ["$.result.id"]) == [Difference("$.result.x", 1, 2)]
     assert differences(a, b, ["$.result"]) == []
-    with pytest.raises(PathSyntax):
+    with pytest.raises(e.PathSyntax):
         differences(a, b, ["result.id"])
 
 

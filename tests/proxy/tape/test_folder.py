@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.proxy.tape import folder as folders
 from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary, TapePage
 from tests.harness import run
@@ -111,17 +111,17 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
         tapes = TapeFolder(inside)
         assert await TapeLibrary(inside).page(None, 100, proxies=True) == ([], None)
         for name in ATTACKS:
-            with pytest.raises((TapeNotFound, TapeUnreadable)):
+            with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
                 await tapes.read(name, None, 10)
-            with pytest.raises(TapeNotFound):
+            with pytest.raises(e.TapeNotFound):
                 await tapes.open(name)
-            with pytest.raises((TapeNotFound, TapeUnreadable)):
+            with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
                 await tapes.about(name)
-            with pytest.raises((TapeNotFound, TapeUnreadable)):
+            with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
                 await tapes.message(name, 0)
         for nowhere in (None, tmp_path / "missing"):
             assert await TapeLibrary(nowhere).page(None, 10, proxies=True) == ([], None)
-            with pytest.raises(TapeNotFound):
+            with pytest.raises(e.TapeNotFound):
                 await TapeFolder(nowhere).read(NAME, None, 10)
 
     run(main())
@@ -155,7 +155,7 @@ def test_what_is_broken_or_too_long_is_told(
         lines = path.read_bytes().splitlines(keepends=True)
         tapes = TapeFolder(tmp_path)
         for cursor in ("-1", "x", "9" * 30, ""):
-            with pytest.raises(ArgumentInvalid):
+            with pytest.raises(e.ArgumentInvalid):
                 await tapes.read(NAME, cursor, 10)
         assert (await tapes.read(NAME, "99999999", 10)).entries == []
         monkeypatch.setattr(folders, "PAGE_BYTES", len(lines[1]) - 2)
@@ -163,7 +163,7 @@ def test_what_is_broken_or_too_long_is_told(
         (told,) = entries(page)
         assert (told["type"], told["seq"]) == ("too_long", 1)
         path.write_bytes(lines[0] + b"rubbish\n" + b"".join(lines[1:]))
-        with pytest.raises(TapeUnreadable):
+        with pytest.raises(e.TapeUnreadable):
             await tapes.read(NAME, str(len(lines[0])), 10)
 
     run(main())

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import pytest
 
-from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.datafolder.proxies import place_of, recorded, remember
 from folkmoot.proxy.tape import pages, reader
 from folkmoot.proxy.tape.file import opened
@@ -172,7 +172,7 @@ def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path: Path, suff
         half = pages.half(opening, "a", rows[alone].offset)
         assert (half.other, half.ended) == (None, True)
     for wrong in (0, rows[3].offset + 1, 10**9):
-        with pytest.raises(ArgumentInvalid):
+        with pytest.raises(e.ArgumentInvalid):
             pages.half(opening, "a", wrong)
 
 
@@ -226,7 +226,7 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
         partial(pages.earlier, opening, "a", None, 100, EVERYTHING),
         partial(pages.calls, opening, "a", 0, None),
     ):
-        with pytest.raises(TapeUnreadable, match=damaged):
+        with pytest.raises(e.TapeUnreadable, match=damaged):
             read()
     assert [it.seq for it in pages.later(opening, "a", 0, 1, EVERYTHING).messages] == [1]
     # A line that is too long is named, and passed over in pieces.
@@ -274,13 +274,13 @@ def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) ->
         assert [it.name for it in hidden] == ["hub.jsonl"]
         there = await library.find(place_of(single), proxies=True)
         assert (await there.about("single.jsonl")).messages == 6
-        with pytest.raises(TapeNotFound):
+        with pytest.raises(e.TapeNotFound):
             await there.about("private.jsonl")
         for place, proxies in ((place_of(single), False), ("0123456789ab", True), ("..", True)):
-            with pytest.raises(TapeNotFound):
+            with pytest.raises(e.TapeNotFound):
                 await library.find(place, proxies=proxies)
         for cursor in ("x", "1:2", "1:zz:a.jsonl"):
-            with pytest.raises(ArgumentInvalid):
+            with pytest.raises(e.ArgumentInvalid):
                 await library.page(cursor, 1, proxies=True)
 
     run(main())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.proxy.tape import CorrelationLine, EndLine, Header, follow_lines, read_tape
 from folkmoot.proxy.tape.reader import TapeLines
 from tests.proxy.tape.strategies import record
@@ -31,7 +31,7 @@ def tape(tmp_path: Path) -> Path:
 
 
 def broken(path: Path) -> str:
-    with pytest.raises(TapeUnreadable) as refusal:
+    with pytest.raises(e.TapeUnreadable) as refusal:
         read_tape(path)
     return refusal.value.message
 
@@ -132,14 +132,14 @@ def test_lines_longer_than_any_message_are_not_read(
     monkeypatch.setattr("folkmoot.proxy.tape.reader.CHUNK", 100)
     path = record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)])
     lines = TapeLines(path)
-    with pytest.raises(TapeUnreadable, match="line 2 is longer than a line may be"):
+    with pytest.raises(e.TapeUnreadable, match="line 2 is longer than a line may be"):
         list(lines)
     assert lines.number == 2
 
 
 def test_a_pipe_is_no_tape_and_nobody_waits_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tape.jsonl")
-    with pytest.raises(TapeUnreadable, match="is not a file"):
+    with pytest.raises(e.TapeUnreadable, match="is not a file"):
         read_tape(tmp_path / "tape.jsonl")
 
 
@@ -148,7 +148,7 @@ def test_a_message_that_no_proxy_would_have_carried_is_not_decoded(
 ) -> None:
     assert read_tape(tape).entries
     monkeypatch.setattr("folkmoot.proxy.tape.lines.MOST_MESSAGE_BYTES", 10)
-    with pytest.raises(TapeUnreadable, match="a message is too large"):
+    with pytest.raises(e.TapeUnreadable, match="a message is too large"):
         read_tape(tape)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import TapeUnwritable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Recorder
 from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, SessionId
 from folkmoot.proxy.redaction import TapeRedactor
@@ -73,11 +73,11 @@ def test_a_tape_is_its_owners_alone(tmp_path: Path) -> None:
 def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path) -> None:
     path = tmp_path / "tape"
     path.write_bytes(b"mine")
-    with pytest.raises(TapeUnwritable, match="already exists, and a tape is never overwritten"):
+    with pytest.raises(e.TapeUnwritable, match="already exists, and a tape is never overwritten"):
         opened(path)
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(TapeUnwritable):
+    with pytest.raises(e.TapeUnwritable):
         opened(link)
     assert path.read_bytes() == b"mine"
     assert not (tmp_path / "elsewhere").exists()
@@ -87,9 +87,9 @@ def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path) -> None:
     tape = opened(tmp_path / "tape")
     tape.close("first")
     tape.close("second")
-    with pytest.raises(TapeUnwritable, match="was closed"):
+    with pytest.raises(e.TapeUnwritable, match="was closed"):
         tape.note(call(1, "echo"))
-    with pytest.raises(TapeUnwritable, match="was closed"):
+    with pytest.raises(e.TapeUnwritable, match="was closed"):
         tape.commit()
     end = read_tape(tape.path).end
     assert end is not None

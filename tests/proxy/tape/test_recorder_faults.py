@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import TapeUnwritable
+from folkmoot.core import errors as e
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape, redact_tape
 from folkmoot.proxy.tape.file import LOOK_SECONDS
@@ -19,7 +19,7 @@ from tests.proxy.tape.strategies import Watch, record
 from tests.proxy.tape.talk import call
 
 NAMES = ["tape.jsonl", "tape.jsonl.zst"]
-Told = Callable[[TapeUnwritable], None]
+Told = Callable[[e.TapeUnwritable], None]
 
 
 def opened(
@@ -52,7 +52,7 @@ def full_at(size: int) -> Iterator[None]:
 def test_on_a_full_disk_traffic_stops_and_the_tape_ends_with_a_whole_line(
     tmp_path: Path, name: str
 ) -> None:
-    told: list[TapeUnwritable] = []
+    told: list[e.TapeUnwritable] = []
     tape = opened(tmp_path / name, on_failure=told.append)
     tape.note(call(1, "echo"))
     tape.commit()
@@ -60,15 +60,15 @@ def test_on_a_full_disk_traffic_stops_and_the_tape_ends_with_a_whole_line(
     with full_at(size + 50):
         for number in (2, 3):
             tape.note(call(number, "echo", text=os.urandom(200).hex()))
-        with pytest.raises(TapeUnwritable, match="cannot be written: File too large"):
+        with pytest.raises(e.TapeUnwritable, match="cannot be written: File too large"):
             tape.commit()
     assert tape.path.stat().st_size == size
     assert tape.failed
     assert len(told) == 1
     # Room that comes later does not undo that messages are missing.
-    with pytest.raises(TapeUnwritable):
+    with pytest.raises(e.TapeUnwritable):
         tape.note(call(4, "echo"))
-    with pytest.raises(TapeUnwritable):
+    with pytest.raises(e.TapeUnwritable):
         tape.commit()
     tape.close()
     read = read_tape(tape.path)
@@ -92,7 +92,7 @@ def test_lines_that_still_fit_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_with_best_effort_messages_go_missing_and_are_counted(tmp_path: Path, name: str) -> None:
-    told: list[TapeUnwritable] = []
+    told: list[e.TapeUnwritable] = []
     tape = opened(tmp_path / name, best_effort=True, on_failure=told.append)
     number = 0
 
@@ -128,7 +128,7 @@ def test_a_disk_that_is_full_from_the_start_leaves_no_tape_or_one_that_comes_lat
 ) -> None:
     path = tmp_path / name
     with full_at(10):
-        with pytest.raises(TapeUnwritable, match="cannot be written"):
+        with pytest.raises(e.TapeUnwritable, match="cannot be written"):
             opened(path)
         assert not path.exists()
         tape = opened(path, best_effort=True)
@@ -144,17 +144,17 @@ def test_a_disk_that_is_full_from_the_start_leaves_no_tape_or_one_that_comes_lat
 def test_what_could_not_be_written_is_raised_again_with_the_next_message(tmp_path: Path) -> None:
     tape = opened(tmp_path / "tape")
     tape.note(call(1, "echo"))
-    with full_at(10), pytest.raises(TapeUnwritable):
+    with full_at(10), pytest.raises(e.TapeUnwritable):
         tape.commit()
     assert tape.failed
-    with pytest.raises(TapeUnwritable):
+    with pytest.raises(e.TapeUnwritable):
         tape.note(call(2, "echo"))
     tape.close()
 
 
 def test_an_end_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     tape = opened(tmp_path / "tape")
-    with full_at(10), pytest.raises(TapeUnwritable):
+    with full_at(10), pytest.raises(e.TapeUnwritable):
         tape.close()
     assert not read_tape(tape.path).cut
     careless = opened(tmp_path / "other", best_effort=True)
@@ -165,11 +165,11 @@ def test_an_end_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_missing_or_no_folder_is_named(tmp_path: Path) -> None:
     path = tmp_path / "none" / "tape"
-    with pytest.raises(TapeUnwritable) as missing:
+    with pytest.raises(e.TapeUnwritable) as missing:
         opened(path, best_effort=True)
     assert missing.value.message == f"{path}: cannot be created: No such file or directory."
     (tmp_path / "file").touch()
-    with pytest.raises(TapeUnwritable, match="Not a directory"):
+    with pytest.raises(e.TapeUnwritable, match="Not a directory"):
         opened(tmp_path / "file" / "tape")
 
 
@@ -177,7 +177,7 @@ def test_a_folder_that_is_missing_or_no_folder_is_named(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(TapeUnwritable, match="cannot be created: Permission denied"):
+        with pytest.raises(e.TapeUnwritable, match="cannot be created: Permission denied"):
             opened(tmp_path / "tape")
     finally:
         tmp_path.chmod(0o700)
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_redaction_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
     source = record(tmp_path / "tape", [call(1, "echo", text="x" * 500)])
-    with full_at(300), pytest.raises(TapeUnwritable):
+    with full_at(300), pytest.raises(e.TapeUnwritable):
         redact_tape(source, tmp_path / "out", TapeRedactor(b"k" * 32))
     assert not (tmp_path / "out").exists()
 
@@ -194,7 +194,7 @@ def test_a_redaction_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -
 def test_a_tape_that_was_removed_cannot_be_written_for_long(tmp_path: Path, name: str) -> None:
     tape = opened(tmp_path / name)
     tape.path.unlink()
-    with pytest.raises(TapeUnwritable, match="The file was removed"):
+    with pytest.raises(e.TapeUnwritable, match="The file was removed"):
         write_on(tape)
     tape.close()
 
@@ -209,14 +209,14 @@ def write_on(tape: TapeRecorder) -> None:
 def test_whoever_reads_the_log_is_told_where_the_file_is_and_a_client_is_not(
     tmp_path: Path,
 ) -> None:
-    told: list[TapeUnwritable] = []
+    told: list[e.TapeUnwritable] = []
     tape = opened(tmp_path / "tape.jsonl", on_failure=told.append)
     tape.note(call(1, "echo"))
-    with full_at(10), pytest.raises(TapeUnwritable) as raised:
+    with full_at(10), pytest.raises(e.TapeUnwritable) as raised:
         tape.commit()
     assert str(tmp_path) in told[0].message
     assert str(tmp_path) not in raised.value.message
-    with pytest.raises(TapeUnwritable) as again:
+    with pytest.raises(e.TapeUnwritable) as again:
         tape.note(call(2, "echo"))
     assert str(tmp_path) not in again.value.message
     tape.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import BlockedByInterceptor, TapeUnreadable, TapeUnwritable
+from folkmoot.core import errors
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.core.verdict import Block
@@ -32,7 +32,7 @@ TALK = [
     ),
     said(
         {"id": 2, "method": "y"},
-        verdict=Block(BlockedByInterceptor(f"{SECRET} is not allowed.")),
+        verdict=Block(errors.BlockedByInterceptor(f"{SECRET} is not allowed.")),
         by="guard",
         at_server=said({"id": 2, "method": "y", "params": {"token": SECRET}}).envelope.message,
     ),
@@ -91,10 +91,10 @@ def test_a_tape_that_is_still_written_can_be_redacted(tmp_path: Path) -> None:
 def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path: Path) -> None:
     path = tmp_path / "other"
     path.write_text("hello\n")
-    with pytest.raises(TapeUnreadable):
+    with pytest.raises(errors.TapeUnreadable):
         redact_tape(path, tmp_path / "out", redactor())
     assert not (tmp_path / "out").exists()
-    with pytest.raises(TapeUnwritable, match="already exists"):
+    with pytest.raises(errors.TapeUnwritable, match="already exists"):
         redact_tape(record(tmp_path / "tape", []), path, redactor())
     assert path.read_text() == "hello\n"
 

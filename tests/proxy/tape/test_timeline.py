@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import CapabilityError
 from folkmoot.proxy.tape import follow_lines, summaries, timeline
 from folkmoot.proxy.tape.timeline import MessageFilter, Moment, grouped, moments
 from tests.proxy.tape.studio import TO_SERVER, conversation, recording
@@ -114,7 +114,7 @@ def test_text_is_found_however_its_letters_are_escaped(tmp_path: Path) -> None:
 
 
 def test_what_is_no_pattern_of_kinds_is_refused() -> None:
-    with pytest.raises(CapabilityError):
+    with pytest.raises(e.CapabilityError):
         MessageFilter.of(kinds=["mcp..tools"])
 
 

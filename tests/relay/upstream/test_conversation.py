@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp import peer
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
@@ -466,7 +466,7 @@ def test_the_end_of_a_server_fails_what_is_open_and_what_is_asked_afterwards() -
 
 def test_a_server_that_ends_at_once_is_told_of_with_how_it_ended() -> None:
     async def test() -> None:
-        with pytest.raises(FolkmootError, match=r"^The server has ended with exit code 2\.$"):
+        with pytest.raises(e.FolkmootError, match=r"^The server has ended with exit code 2\.$"):
             async with talking("handshake", "broken"):
                 pass
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import BackendUnavailable
+from folkmoot.core import errors as e
 from folkmoot.core.session import Era
 from folkmoot.gateway.model import BackendState
 from folkmoot.gateway.trial import FirstSight
@@ -192,7 +192,7 @@ def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert there.backend.view().connections == 1
             async with running(fixed(other, "stateless"), reached=False) as there:
                 await there.until(lambda b: b.state is BackendState.BROKEN)
-                with pytest.raises(BackendUnavailable, match="does not speak the stateless era"):
+                with pytest.raises(e.BackendUnavailable, match="does not speak the stateless era"):
                     await spoken(there.backend, HANDSHAKE, FORM)
 
     run(test())

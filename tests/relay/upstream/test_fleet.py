@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.core.errors import BackendUnavailable, BackendUnknown
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import Backend, Inventory
 from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import links
@@ -100,7 +100,7 @@ def test_a_server_can_be_reached_anew() -> None:
             await running.restart("one")
             await running.settled(20)
             assert await process(running, "one") != before
-            with pytest.raises(BackendUnknown):
+            with pytest.raises(e.BackendUnknown):
                 await running.restart("two")
 
     run(test())
@@ -170,7 +170,7 @@ def test_what_fails_in_one_server_is_no_other_ones_business(
             await gateway.arrivals.until(lambda all_: {name for name, _ in all_} >= {"one", "two"})
             await process(running, "one")
             await process(running, "two")
-            with pytest.raises(BackendUnavailable, match="gone is not available: /no/such"):
+            with pytest.raises(e.BackendUnavailable, match="gone is not available: /no/such"):
                 await running.backends["gone"].request(call("echo"))
 
     run(test())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import CommandFailed, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
 from tests.harness import run
@@ -178,7 +178,7 @@ def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: L
         assert (report.added, report.removed, report.changed) == (("two",), (), ("one",))
         assert (report.rights, report.backends, report.file) == (True, 2, str(file))
         write(file, "x = 1\n")
-        with pytest.raises(SettingsError, match="unknown setting 'x'"):
+        with pytest.raises(e.SettingsError, match="unknown setting 'x'"):
             await made.reload()
         assert sorted(applied.specs[-1].backends) == ["one", "two"]
         assert log.said[-1] == f"the settings were not changed: {file}:1: unknown setting 'x'"
@@ -186,7 +186,7 @@ def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: L
     run(main())
 
 
-@pytest.mark.parametrize("failure", [CommandFailed("No room."), RuntimeError("odd")])
+@pytest.mark.parametrize("failure", [e.CommandFailed("No room."), RuntimeError("odd")])
 def test_what_cannot_be_applied_is_told_and_tried_again_with_the_next_change(
     file: Path, failure: Exception, log: Log
 ) -> None:

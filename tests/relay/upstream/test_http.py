@@ -13,7 +13,7 @@ from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import BaseModel
 
-from folkmoot.core.errors import BackendBusy, BackendFailed, BackendUnavailable
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import BackendState
 from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.connecting import Connecting
@@ -214,7 +214,7 @@ def test_a_server_that_comes_back_on_its_port_is_used_again(
             backend = running(spec(url=place.url))
             there = await backend.__aenter__()
         # Whether the call had left when the connection broke, nobody can know.
-        with pytest.raises((BackendFailed, BackendUnavailable), match="cannot be reached"):
+        with pytest.raises((e.BackendFailed, e.BackendUnavailable), match="cannot be reached"):
             await there.backend.request(call("echo"))
         await there.until(lambda b: b.state is BackendState.BROKEN)
         async with again.place.open(port=port):
@@ -272,9 +272,9 @@ def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_noth
     async def test() -> None:
         async with Place(refuse).open() as place, running(spec(url=place.url)) as there:
             for tool, error, words in (
-                ("busy", BackendBusy, "rate limit was exceeded"),
-                ("garbage", BackendFailed, "cannot be read"),
-                ("failing", BackendFailed, r"failed \(500\)"),
+                ("busy", e.BackendBusy, "rate limit was exceeded"),
+                ("garbage", e.BackendFailed, "cannot be read"),
+                ("failing", e.BackendFailed, r"failed \(500\)"),
             ):
                 with pytest.raises(error, match=words):
                     await there.backend.request(call(tool))
@@ -299,7 +299,7 @@ def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up(
         ):
             waiting = asyncio.ensure_future(slow.backend.request(call("echo")))
             assert (await quick.backend.request(call("echo"))).result["content"] == []
-            with pytest.raises(BackendUnavailable, match="slow is not available"):
+            with pytest.raises(e.BackendUnavailable, match="slow is not available"):
                 await waiting
             await slow.until(lambda b: b.state is BackendState.DOWN)
             assert "did not answer within 0.5 seconds" in slow.backend.why

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
 from folkmoot.relay.upstream import inventory
 from folkmoot.relay.upstream.inventory import kept, take_inventory
@@ -189,11 +189,11 @@ def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them() -> N
 
 def test_a_server_that_cannot_be_had_is_an_error_that_says_why() -> None:
     async def test() -> None:
-        with pytest.raises(FolkmootError, match="cannot be reached"):
+        with pytest.raises(e.FolkmootError, match="cannot be reached"):
             await take_inventory("http://127.0.0.1:1/mcp", seconds=5)
-        with pytest.raises(FolkmootError, match="cannot be started"):
+        with pytest.raises(e.FolkmootError, match="cannot be started"):
             await take_inventory(["/no/such/program"], seconds=5)
-        with pytest.raises(FolkmootError, match="did not answer within 0"):
+        with pytest.raises(e.FolkmootError, match="did not answer within 0"):
             await take_inventory([sys.executable, "-ISc", "while True: input()"], seconds=0.5)
 
     run(test())

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from folkmoot.core.errors import GatewayError
+from folkmoot.core import errors as e
 from tests.harness import run
 from tests.ports import free_port
 from tests.relay.upstream.scripted import call, running, spec
@@ -69,7 +69,7 @@ def test_a_server_on_a_port_is_used_again_after_it_was_killed_and_started() -> N
                         try:
                             answer = await there.backend.request(call("whoami"))
                             break
-                        except GatewayError:
+                        except e.GatewayError:
                             await asyncio.sleep(0.1)
                     assert answer.result["structuredContent"]["result"] == second.pid
 

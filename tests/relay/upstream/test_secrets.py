@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.core.errors import BackendUnavailable
+from folkmoot.core import errors as e
 from folkmoot.relay.upstream import connecting
 from folkmoot.relay.upstream.connecting import ChildLog, Connecting
 from folkmoot.relay.upstream.secrets import child_environment, headers_of
@@ -40,7 +40,7 @@ def test_a_file_that_holds_no_secret_is_named_and_not_shown(made: str, tmp_path:
             path.write_text("x" * 100_000)
         case "binary":
             path.write_bytes(b"\xff\xfe")
-    with pytest.raises(BackendUnavailable, match="variable KEY is missing: the file") as error:
+    with pytest.raises(e.BackendUnavailable, match="variable KEY is missing: the file") as error:
         child_environment({"KEY": SecretReference(file=str(path))}, {})
     assert str(path) in error.value.message
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import IdUsed
+from folkmoot.core import errors as e
 from folkmoot.core.uuids import Uuids
 from folkmoot.rooms.machine.ids import Ids
 from folkmoot.rooms.machine.members import skeleton
@@ -96,7 +96,7 @@ def test_ids_that_the_room_made_are_known_like_those_that_senders_chose(
     for id_, at in seqs.items():
         if at >= first:
             assert not ids.is_free(id_)
-            with pytest.raises((IdUsed, LookupNeeded)) as refusal:
+            with pytest.raises((e.IdUsed, LookupNeeded)) as refusal:
                 ids.check(id_, "ada", {})
             assert isinstance(refusal.value, LookupNeeded) or refusal.value.data["seq"] == at
             assert isinstance(refusal.value, LookupNeeded) == ids.is_unknown(id_)

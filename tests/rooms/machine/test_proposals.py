@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.core.errors import ProposalClosed
+from folkmoot.core import errors as e
 from folkmoot.core.strict import encode
 from folkmoot.rooms.machine import TRANSITIONS, Facts, Known, LookupNeeded, ProposalStatus, Role
 from tests.rooms.machine.playbook import (
@@ -257,7 +257,7 @@ def test_an_expiry_that_is_none_is_refused(play: Play, asked: Any) -> None:
 def test_a_proposal_that_is_due_cannot_be_fulfilled_before_the_tick(proposed: Play) -> None:
     proposed.now += 3600
     raw = encode({"protocol": "mcpx/v1", **fulfil("p1", tool="read", arguments=ARGUMENTS)})
-    with pytest.raises(ProposalClosed, match="expired"):
+    with pytest.raises(e.ProposalClosed, match="expired"):
         proposed >> does(lambda room, now: room.post(principal("alice"), Role.OWNER, raw, now))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import RateLimited
 from folkmoot.ratelimits import AccountRates, Rate
 from folkmoot.rooms.machine import Rates, Role, Tell
 from tests.rooms.machine.playbook import (
@@ -107,9 +107,9 @@ def test_to_leave_and_come_back_gains_nothing_and_counts_itself() -> None:
         play >> says("bob", KINDS["reasoning"]) << stored("reasoning.thought", "bob")
     play >> says("bob", KINDS["reasoning"]) << refused("bob", "rate_limited")
     play >> leaves("bob") << stored("system.presence.leave")
-    with pytest.raises(RateLimited):
+    with pytest.raises(e.RateLimited):
         joins("bob")(play)
-    with pytest.raises(RateLimited):
+    with pytest.raises(e.RateLimited):
         play.room.post(principal("bob"), Role.MEMBER, THOUGHT, play.now)
 
 
@@ -117,10 +117,10 @@ def test_one_message_larger_than_the_bucket_passes_and_is_paid_for() -> None:
     buckets = AccountRates()
     rate = Rate(10, 100)
     buckets.take("ann", rate, 5_000, 0.0)
-    with pytest.raises(RateLimited) as refused:
+    with pytest.raises(e.RateLimited) as refused:
         buckets.take("ann", rate, 1, 1.0)
     assert refused.value.data["retry_after"] == 40
-    with pytest.raises(RateLimited):
+    with pytest.raises(e.RateLimited):
         buckets.take("ann", rate, 1, 39.0)
     buckets.take("ann", rate, 1, 41.0)
 
@@ -130,6 +130,6 @@ def test_a_clock_that_is_set_back_locks_nobody_out() -> None:
     rate = Rate(1, 1_000)
     for _ in range(10):
         buckets.take("ann", rate, 1, 1_000.0)
-    with pytest.raises(RateLimited):
+    with pytest.raises(e.RateLimited):
         buckets.take("ann", rate, 1, 10.0)
     buckets.take("ann", rate, 1, 11.0)

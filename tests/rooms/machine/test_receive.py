@@ -9,7 +9,7 @@ from unittest import mock
 import msgspec
 import pytest
 
-from folkmoot.core.errors import QuotaExceeded
+from folkmoot.core import errors as e
 from folkmoot.core.policy import PrincipalType
 from folkmoot.core.strict import Limits
 from folkmoot.ratelimits import Limit, Rate
@@ -88,7 +88,7 @@ RIGHTS = {
 def quota(author: str, owner: str | None, size: int) -> None:
     """Two of the long messages fit, but not a third."""
     if size > 180_000:
-        raise QuotaExceeded("No room is left.")
+        raise e.QuotaExceeded("No room is left.")
 
 
 def room(settings: RoomSettings, *, limited: bool = False, stored: bool = False) -> Room:

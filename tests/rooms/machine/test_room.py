@@ -7,15 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    BlockedByInterceptor,
-    CapabilityDenied,
-    NameRefused,
-    RoomFull,
-    SenderForged,
-    TooManyConnections,
-)
 from folkmoot.core.kinds import KNOWN_KINDS
 from folkmoot.core.mcpx import decode_mcpx
 from folkmoot.core.policy import Principal, PrincipalType
@@ -155,14 +148,14 @@ def test_what_the_history_just_reaches_back_to_is_replayed(play: Play) -> None:
     ],
 )
 def test_a_name_that_is_none_or_the_hubs_is_refused(play: Play, name: str) -> None:
-    with pytest.raises(NameRefused):
+    with pytest.raises(e.NameRefused):
         play >> joins("x", who=Principal("account-x", name))
     assert len(play.room.participants()) == 3
 
 
 @pytest.mark.parametrize("name", ["a1ice", "allce", "al-ice", "b0b", "bo_b", "fi1es"])
 def test_a_name_that_could_be_mistaken_for_anothers_is_refused(play: Play, name: str) -> None:
-    with pytest.raises(NameRefused, match="mistaken for another"):
+    with pytest.raises(e.NameRefused, match="mistaken for another"):
         play >> joins("x", who=Principal("account-x", name))
     play >> leaves({"a": "alice", "b": "bob", "f": "files"}[name[0]]) << stored(LEAVE)
     play >> joins("x", who=Principal("account-x", name)) << attached("x") << stored(JOIN)
@@ -180,10 +173,10 @@ def test_a_room_has_room_for_so_many(stage: Any) -> None:
     bounds = msgspec.structs.replace(SETTINGS.bounds, participants=2, connections_each=2, listed=1)
     play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice")
     play >> joins("bob") << attached("bob", participants_total=2) << stored(JOIN)
-    with pytest.raises(RoomFull):
+    with pytest.raises(e.RoomFull):
         play >> joins("carol")
     play >> joins("bob", on="bob-2", conn="c") << attached("bob-2")
-    with pytest.raises(TooManyConnections):
+    with pytest.raises(e.TooManyConnections):
         play >> joins("bob", on="bob-3", conn="d")
     play >> joins("bob", on="bob-3", conn="c") << closed("bob-2", 4009) << attached("bob-3")
 
@@ -319,25 +312,25 @@ def test_who_is_not_here_may_post(play: Play) -> None:
     raw = encode({"protocol": "mcpx/v1", **chat(), "id": "m1"})
     play >> does(lambda room, now: room.post(carol, Role.MEMBER, raw, now))
     play << stored("chat.message", "carol", id="m1")
-    with pytest.raises(NameRefused):
+    with pytest.raises(e.NameRefused):
         play.room.post(Principal("account-x", "a1ice"), Role.MEMBER, raw, play.now)
     forged = encode({"protocol": "mcpx/v1", **chat(), "from": "bob"})
-    with pytest.raises(SenderForged):
+    with pytest.raises(e.SenderForged):
         play.room.post(carol, Role.MEMBER, forged, play.now)
     kicking = encode({"protocol": "mcpx/v1", **kick("bob")})
-    with pytest.raises(CapabilityDenied):
+    with pytest.raises(e.CapabilityDenied):
         play.room.post(carol, Role.MEMBER, kicking, play.now)
 
 
 def test_a_post_is_judged_by_the_role_it_comes_with(play: Play) -> None:
     raw = encode({"protocol": "mcpx/v1", **kick("bob")})
-    with pytest.raises(CapabilityDenied):
+    with pytest.raises(e.CapabilityDenied):
         play.room.post(principal("alice"), Role.GUEST, raw, play.now)
 
 
 def test_what_was_decoded_and_what_was_refused_before_the_room_is_taken_too(play: Play) -> None:
     message = decode_mcpx(encode({"protocol": "mcpx/v1", **chat(), "id": "m1"}))
-    blocked = BlockedByInterceptor("No.")
+    blocked = e.BlockedByInterceptor("No.")
     play >> does(lambda room, now: room.refuse("bob", message, blocked, now))
     play << refused("bob", "blocked", "m1", attempted_kind="chat.message")
     play >> does(lambda room, now: room.receive("bob", [message], now)[0])

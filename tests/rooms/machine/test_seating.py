@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import NameRefused, RoomFull
 from folkmoot.rooms.backends import backend_principal
 from folkmoot.rooms.limits import RoomBounds
 from folkmoot.rooms.machine import AskBackend, Cease, Effect, Role
@@ -168,7 +168,7 @@ def test_only_the_backend_answers_for_the_backend() -> None:
 def test_nobody_keeps_a_backend_out_by_a_name_like_its_own_but_an_owner_does() -> None:
     play = Play(SETTINGS, "alice", "g1thub")
     play >> seats("github") << closed("g1thub", 4403) << stored("system.presence.leave") << comes()
-    with pytest.raises(NameRefused):
+    with pytest.raises(e.NameRefused):
         play.room.join("x", principal("g1thub"), Role.MEMBER, play.now)
     play = Play(SETTINGS)
     play >> joins("g1thub", role=Role.OWNER) << attached("g1thub")
@@ -181,5 +181,5 @@ def test_backends_take_no_place_of_anyone_who_comes() -> None:
     play = Play(replace(SETTINGS, bounds=RoomBounds(participants=2)), "alice")
     play >> seats("github", "files") << comes() << comes("files")
     play >> joins("bob") << attached("bob") << stored("system.presence.join")
-    with pytest.raises(RoomFull):
+    with pytest.raises(e.RoomFull):
         play.room.join("x", principal("carol"), Role.MEMBER, play.now)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from folkmoot.bus import MemoryBus
-from folkmoot.core.errors import ConnectionsExceeded, HubFull
+from folkmoot.core import errors as e
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.mcp.server.streams import StreamReader
 from folkmoot.transports.events import EventStreams, Follower, Following
@@ -346,7 +346,7 @@ def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
         bus = MemoryBus()
         here = streams(bus, most=5)
         readers = [here.follow(who("ann"))[1] for _ in range(3)]
-        with pytest.raises(ConnectionsExceeded):
+        with pytest.raises(e.ConnectionsExceeded):
             here.follow(who("ann"))
         # One that is only kept for a client that may come back gives way.
         readers[1].leave()
@@ -354,7 +354,7 @@ def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
         assert len(here) == 3
         here.follow(who("bob"))
         here.follow(who("bob"))
-        with pytest.raises(HubFull):
+        with pytest.raises(e.HubFull):
             here.follow(who("eve"))
         newest.leave()
         here.follow(who("eve"))

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import httpx2
 
-from folkmoot.core.errors import BackendUnavailable
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Response
 from folkmoot.gateway.model import BackendState, Inventory, UpstreamRequest
 from folkmoot.settings import GatewaySpec
@@ -84,7 +84,7 @@ class Demo:
     async def request(self, wanted: UpstreamRequest) -> Response:
         self.asked.append(wanted)
         if self.state is not BackendState.UP:
-            raise BackendUnavailable(f"{self.spec.namespace} is down: {self.why}")
+            raise e.BackendUnavailable(f"{self.spec.namespace} is down: {self.why}")
         doing = self.other
         if wanted.method == "tools/call":
             doing = self.tools[wanted.params["name"]]
@@ -99,7 +99,7 @@ class Demo:
         self, uri: str, changed: Callable[[], None], person: str = ""
     ) -> Callable[[], None]:
         if uri.endswith("/still"):
-            raise BackendUnavailable("It tells of no changes.")
+            raise e.BackendUnavailable("It tells of no changes.")
         self.watched.setdefault(uri, []).append(changed)
 
         def stop() -> None:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from folkmoot.core.errors import QueryInvalid, TokensDiffer
+from folkmoot.core import errors as e
 from folkmoot.mcp.server.heads import head_of
 from folkmoot.transports.accept import TurnedAway
 from folkmoot.transports.connections import ConnectionPeer, OpenConnections
@@ -60,7 +60,7 @@ def test_no_token_is_an_empty_one(query: str, authorization: list[str]) -> None:
     ],
 )
 def test_two_different_tokens_are_refused(query: str, authorization: list[str]) -> None:
-    with pytest.raises(TokensDiffer) as refused:
+    with pytest.raises(e.TokensDiffer) as refused:
         token(query, *authorization)
     assert TOKEN not in refused.value.message
 
@@ -74,7 +74,7 @@ def test_the_query_chooses_names_and_tools() -> None:
 
 @pytest.mark.parametrize("query", ["names=", "names=Safe", "tools=none", "&".join("x" * 60)])
 def test_a_query_that_means_nothing_is_refused(query: str) -> None:
-    with pytest.raises(QueryInvalid):
+    with pytest.raises(e.QueryInvalid):
         read_query(scope(query))
 
 
@@ -109,5 +109,5 @@ def test_two_different_tokens_are_refused_whatever_came_before(last: tuple[str, 
     peer = ConnectionPeer(OpenConnections(10, TurnedAway()), "", cast("Any", None))
     shown_on(peer, *last)
     for _ in range(2):
-        with pytest.raises(TokensDiffer):
+        with pytest.raises(e.TokensDiffer):
             shown_on(peer, last[0], "Bearer one", "Bearer other")

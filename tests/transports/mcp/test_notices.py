@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from folkmoot.bus import MemoryBus
-from folkmoot.core.errors import BusClosed, NotFound
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Subscription
 from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.transports.mcp.arrivals import Exchange
@@ -89,7 +89,7 @@ def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
         await bus.close()
         notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
         async with notices.running():
-            with pytest.raises(BusClosed):
+            with pytest.raises(e.BusClosed):
                 await notices.subscribe(McpSession("one", "mark", 0.0), "user", "mark", notify)
 
     run(main())
@@ -105,7 +105,7 @@ def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
             if len(asked) == 1:
                 there.set()
                 await renewed.wait()
-                raise NotFound("The backend is not connected.")
+                raise e.NotFound("The backend is not connected.")
             return McpAnswer({})
 
         waiting = Resubscriptions(subscribe)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
+from folkmoot.core import errors as e
 from folkmoot.transports.limits import SESSION_BYTES
 from folkmoot.transports.mcp.sessions import McpSession, Sessions
 
@@ -41,7 +41,7 @@ def test_an_unknown_session_and_one_of_another_are_refused_alike() -> None:
     sessions.open("known", MINE)
     sentences = set()
     for session_id, shown in (("unknown", MINE), ("known", OTHERS), ("known", NONE)):
-        with pytest.raises(SessionNotFound) as refused:
+        with pytest.raises(e.SessionNotFound) as refused:
             sessions.enter(session_id, shown)
         sentences.add(refused.value.message)
     assert len(sentences) == 1
@@ -57,7 +57,7 @@ def test_idle_sessions_are_found_and_busy_ones_are_not() -> None:
     sessions.leave(sessions.enter("used", MINE))
     clock.time = 10
     assert ended(sessions) == ["idle"]
-    with pytest.raises(SessionNotFound):
+    with pytest.raises(e.SessionNotFound):
         sessions.enter("idle", MINE)
     sessions.leave(busy)
     clock.time = 20
@@ -80,7 +80,7 @@ def test_one_address_cannot_hold_many_sessions_without_an_account() -> None:
     sessions.open("two", OTHERS, address="192.0.2.1")
     sessions.open("three", MINE)
     sessions.check_room("192.0.2.2")
-    with pytest.raises(TooManySessions, match="2 sessions"):
+    with pytest.raises(e.TooManySessions, match="2 sessions"):
         sessions.check_room("192.0.2.1")
     sessions.drop(first)
     sessions.drop(first)
@@ -100,7 +100,7 @@ def test_one_user_cannot_hold_all_sessions_and_gives_up_the_longest_unused_for_a
     assert spare.id == "2"
     assert sessions.in_excess("bob") is None
     busy += [sessions.enter(str(number), MINE) for number in range(1, 10)]
-    with pytest.raises(TooManySessions, match="10 sessions"):
+    with pytest.raises(e.TooManySessions, match="10 sessions"):
         sessions.in_excess("alice")
     sessions.drop(busy[0])
     assert sessions.in_excess("alice") is None
@@ -135,7 +135,7 @@ def test_the_address_with_most_sessions_loses_the_one_unused_for_longest() -> No
     assert sessions.to_make_room(stranger=False) is None
     for name in ("good", "bad0", "bad1", "bad2"):
         sessions.enter(name, NONE)
-    with pytest.raises(HubFull) as refused:
+    with pytest.raises(e.HubFull) as refused:
         sessions.to_make_room(stranger=True)
     assert refused.value.data["retry_after"] > 0
 
@@ -151,7 +151,7 @@ def test_strangers_make_room_for_those_with_an_account() -> None:
     # It is not a stranger's any more once someone has registered in it.
     sessions.bind(made, "c_session", "c_token", "you")
     sessions.check_room("1")
-    with pytest.raises(HubFull):
+    with pytest.raises(e.HubFull):
         sessions.to_make_room(stranger=False)
     sessions.drop(made)
     assert sessions.to_make_room(stranger=False) is None

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from folkmoot.app import Hub
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.verdict import Block, Continue, Verdict
 from tests.harness import Answer, run
 from tests.mcp_harness import settings, until
@@ -239,7 +239,7 @@ class NoMail:
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         params = getattr(envelope.message, "params", None) or {}
         if params.get("name") == "msg/send":
-            return Block(BlockedByInterceptor("Not today."))
+            return Block(e.BlockedByInterceptor("Not today."))
         return Continue()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from folkmoot.core.errors import ERRORS
+from folkmoot.core import errors as e
 from folkmoot.operations.openapi import document
 from folkmoot.operations.routes import COMPONENTS as SCHEMAS
 from folkmoot.operations.routes import ENDPOINTS
@@ -121,7 +121,7 @@ def test_every_error_is_described_with_its_own_status() -> None:
                 parts = content.get("schema", {}).get("allOf")
                 if parts:
                     codes = parts[1]["properties"]["error"]["properties"]["code"]["enum"]
-                    assert {ERRORS[code].http for code in codes} == {int(status)}
+                    assert {e.ERRORS[code].http for code in codes} == {int(status)}
 
 
 def test_what_needs_no_token_says_so_and_nothing_else_does() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.operations.call import make_cursor, read_cursor, within
 from folkmoot.operations.limits import MAX_PAGE_BYTES
 
@@ -18,14 +18,14 @@ def test_a_cursor_is_read_as_the_place_it_was_made_from(place: str) -> None:
 def test_whatever_is_no_cursor_is_refused(text: str) -> None:
     try:
         place = read_cursor(text)
-    except ArgumentInvalid:
+    except e.ArgumentInvalid:
         return
     assert make_cursor(place) == text
 
 
 @pytest.mark.parametrize("text", ["", "=", "YQ==", "YR", "_w", "AAAA", "ä", "a b"])
 def test_a_cursor_that_we_do_not_write_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentInvalid) as refused:
+    with pytest.raises(e.ArgumentInvalid) as refused:
         read_cursor(text)
     assert refused.value.data["field"] == "cursor"
 

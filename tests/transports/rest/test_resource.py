@@ -3,14 +3,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from folkmoot.core.errors import DiskFull, RateLimited
+from folkmoot.core import errors as e
 from folkmoot.transports.answers import refused
 from tests.harness import ask, run
 from tests.transports.rest.support import ROOMS, house
 
 
 def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
-    answer = refused(DiskFull("No room is left in /srv/secret."))
+    answer = refused(e.DiskFull("No room is left in /srv/secret."))
     assert answer.status_code == 507
     told = json.loads(bytes(answer.body))["error"]
     assert told["code"] == "disk_full"
@@ -18,7 +18,7 @@ def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
 
 
 def test_a_time_to_wait_is_in_the_head_too() -> None:
-    answer = refused(RateLimited("Later.", retry_after=7))
+    answer = refused(e.RateLimited("Later.", retry_after=7))
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 

@@ -11,8 +11,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from folkmoot.clock import SystemClock
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from folkmoot.core.errors import DatabaseUnwritable
 from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import Visitor
 from folkmoot.transports.address import Addresses
@@ -265,7 +265,7 @@ async def refused_by(rooms: Any) -> object:
 
 
 def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
-    broken = Broken(DatabaseUnwritable("/var/lib/hub/folkmoot.db cannot be written."))
+    broken = Broken(e.DatabaseUnwritable("/var/lib/hub/folkmoot.db cannot be written."))
     expected = Refusal(CloseCode.INTERNAL, CLOSE_REASONS[CloseCode.INTERNAL])
     assert run(refused_by(broken)) == expected
 

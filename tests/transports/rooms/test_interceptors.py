@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from folkmoot.app import Hub
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.transports.operations import VISITOR
@@ -29,7 +29,7 @@ class Censor:
         if isinstance(message, McpxMessage) and message.payload is not None:
             self.speakers.append(envelope.context.extensions[VISITOR].principal.name)
             if message.payload["text"] == "rude":
-                raise BlockedByInterceptor("Mind your words.")
+                raise e.BlockedByInterceptor("Mind your words.")
             if message.payload["text"] == "blunt":
                 message.payload["text"] = "polite"
         return CONTINUE

@@ -6,8 +6,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import QueryInvalid
 from folkmoot.transports.rooms.door import Wish, read_wish
 
 
@@ -60,7 +60,7 @@ def test_the_query_names_the_room_and_where_to_go_on(query: str, wish: Wish) -> 
     ],
 )
 def test_a_query_that_cannot_be_meant_is_a_bad_request(query: str) -> None:
-    with pytest.raises(QueryInvalid) as refused:
+    with pytest.raises(e.QueryInvalid) as refused:
         read(query)
     assert refused.value.close == CloseCode.BAD_REQUEST
     assert len(refused.value.message.encode()) <= 123

@@ -8,8 +8,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import NotFound
 from folkmoot.transports.websocket import Handler, Refusal, UpgradeRequest, WebSocketConnection
 from tests.harness import run
 from tests.transports.websocket.support import Guest, Party, opened
@@ -127,7 +127,7 @@ def test_a_refusal_reaches_the_client_as_a_close_code() -> None:
 def test_an_error_at_the_door_is_an_http_status() -> None:
     class Absent(Party):
         async def accept(self, request: UpgradeRequest) -> Refusal:
-            raise NotFound("There is nothing at this address.")
+            raise e.NotFound("There is nothing at this address.")
 
     async def main() -> int:
         async with opened(party=Absent()) as at:

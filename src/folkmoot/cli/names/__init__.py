@@ -32,7 +32,7 @@ from folkmoot.cli.options import (
     sent_headers,
 )
 from folkmoot.cli.output import ExitCode, aligned, coloured, complain, one_line, say
-from folkmoot.core.errors import ProjectUnusable
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.names.generate.plan import Plan
@@ -122,7 +122,7 @@ def doc(
     else:
         project, helper = from_sources(Path(target or "."), wishes)
     if project.namespace is None:
-        raise ProjectUnusable("The names do not share a namespace. Give it with --namespace.")
+        raise e.ProjectUnusable("The names do not share a namespace. Give it with --namespace.")
     page = Path(output) if output and output != STDOUT else project.root / project.namespaces_file
     plan = Plan(project.root)
     before = plan.read(page) if output != STDOUT else None
@@ -150,7 +150,7 @@ def from_sources(path: Path, wishes: LintOptions) -> tuple[Project, str | None]:
         told = [
             f"{it.place.path if it.place else 'A file'}: {it.message}" for it in project.unreadable
         ]
-        raise ProjectUnusable(told[0], problems=told)
+        raise e.ProjectUnusable(told[0], problems=told)
     for note in project.notes:
         place = f"{note.place.path}:{note.place.line}"
         complain(one_line(f"{place}: {note.message}"), kind="warning")

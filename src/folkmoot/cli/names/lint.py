@@ -21,7 +21,7 @@ from folkmoot.cli.options import (
     sent_headers,
 )
 from folkmoot.cli.output import ExitCode, complain, one_line, say
-from folkmoot.core.errors import FolkmootError, InvalidName
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def checked_namespace(value: str | None) -> Any:
 
     try:
         validate_namespace(value)
-    except InvalidName as error:
+    except e.InvalidName as error:
         near = f"; {error.nearest} would be one" if error.nearest else ""
         raise typer.BadParameter(
             f"must be 3 to 20 lower-case letters and digits, a letter first{near}"
@@ -247,7 +247,7 @@ def ask(
 
     try:
         inventory = asyncio.run(take_inventory(server, headers=headers, seconds=seconds))
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         complain(f"The server cannot be asked. {error.message}")
         raise typer.Exit(ExitCode.UNREACHABLE) from None
     complain(*inventory.faults, kind="warning")

@@ -36,7 +36,7 @@ from folkmoot.cli.room.options import (
     room_command,
 )
 from folkmoot.cli.show import word
-from folkmoot.core.errors import CredentialsUnusable
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -199,7 +199,7 @@ def come_in(room: str, url: str | None) -> Entrance:
             answer = hub_at(hub).exchange_invitation(room, token)
             guest = GuestPass(hub, room, answer.guest, answer.credential or "")
             keyring.put_guest(guest)
-    except CredentialsUnusable as error:
+    except e.CredentialsUnusable as error:
         if guest is None:
             raise
         # The invitation is used up, so this one visit is all there will be.

@@ -38,7 +38,7 @@ from folkmoot.cli.room.screen import Screen, Situation, fitting, offered_keys
 from folkmoot.cli.room.sentences import allowed
 from folkmoot.cli.room.slash import Toolbox
 from folkmoot.client import OfferedTool, Room
-from folkmoot.core.errors import FolkmootError, ProposalRequired, RoomLeft, ToolRefused
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_CALL
 
 Sending: TypeAlias = Callable[[], Awaitable[Any]]
@@ -216,7 +216,7 @@ class RoomActions:
         made = slash.as_message("mcp.request", TOOLS_CALL, asked.name, arguments)
         try:
             await self._room.send(made.kind, {**made.payload, "id": uuid4().hex}, to=to)
-        except ProposalRequired:
+        except e.ProposalRequired:
             await self._propose_call(asked.name, arguments, to)
 
     async def _propose_call(self, tool: str, arguments: dict[str, Any], to: str) -> None:
@@ -231,7 +231,7 @@ class RoomActions:
         method, context = slash.method_of(asked.name)
         schema = None
         if method == TOOLS_CALL and asked.words and not asked.words[0].startswith("{"):
-            with suppress(ToolRefused):
+            with suppress(e.ToolRefused):
                 schema = (await self.toolbox.find(context or "", asked.to))[1]
         made = slash.proposal(method, context, read_arguments(asked.words, schema))
         await self._room.send(made.kind, made.payload, to=asked.to or ())
@@ -280,13 +280,13 @@ class RoomActions:
     async def _sent(self, send: Sending) -> None:
         try:
             await send()
-        except RoomLeft:
+        except e.RoomLeft:
             pass
         except ArgumentMistake as error:
             self.note(str(error))
-        except ToolRefused as error:
+        except e.ToolRefused as error:
             self.note(error.message)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self.show(look(refusal(error)))
         finally:
             self._now.waiting -= 1
@@ -336,7 +336,7 @@ def present_moment() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def refusal(error: FolkmootError) -> dict[str, Any]:
+def refusal(error: e.FolkmootError) -> dict[str, Any]:
     """An error as a `system.error` message, as the hub would send it."""
     payload = {**error.data, "error": error.code, "message": error.message}
     moment = present_moment()

@@ -19,7 +19,7 @@ from folkmoot.cli.room.options import (
 )
 from folkmoot.cli.room.sentences import content_of, spelled
 from folkmoot.cli.show import Column, show_table, word
-from folkmoot.core.errors import ToolRefused
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_CALL
 
 if TYPE_CHECKING:
@@ -109,20 +109,20 @@ def show_answer(answer: dict[str, Any], tool: str) -> None:
             number = word(answer.get("seq"))
             say(f"You may not call {tool} yourself, so it was proposed as #{number}.", err=True)
         case "waiting":
-            raise ToolRefused(
+            raise e.ToolRefused(
                 f"{by} has not answered yet; 'folkmoot room history' shows the answer when it "
                 "comes."
             )
         case "failed":
             error = answer.get("error")
             told = error.get("message") if isinstance(error, dict) else None
-            raise ToolRefused(f"{by}: {one_line(str(told or 'the call failed'))}")
+            raise e.ToolRefused(f"{by}: {one_line(str(told or 'the call failed'))}")
         case _:
             result = answer.get("result")
             result = result if isinstance(result, dict) else {}
             text = content_of(result) or spelled(result)
             if result.get("isError"):
-                raise ToolRefused(f"{by}: {one_line(text)}")
+                raise e.ToolRefused(f"{by}: {one_line(text)}")
             for line in lines(text):
                 say(line)
 
@@ -145,7 +145,7 @@ def propose(
     if method == TOOLS_CALL and arguments and not entrance.guest:
         try:
             to_ask, schema = whose(entrance.client, name, context or "", to)
-        except ToolRefused:
+        except e.ToolRefused:
             # Whoever approves it may know better who offers it.
             to_ask = None
         to = to or to_ask
@@ -158,7 +158,7 @@ def propose(
 def account(who: Entrance, room: str) -> HubClient:
     """The hub, as an account; a guest uses tools where they are."""
     if who.guest:
-        raise ToolRefused(
+        raise e.ToolRefused(
             f"As a guest, use /tools and /call in the room: 'folkmoot room join {room}'."
         )
     return who.client
@@ -174,7 +174,7 @@ def whose(hub: HubClient, room: str, tool: str, to: str | None) -> tuple[str | N
     """Who offers a tool, and the schema of its arguments where that is known."""
     try:
         answer = list_tools(hub, room, to)
-    except ToolRefused:
+    except e.ToolRefused:
         if to is None:
             raise
         return to, None
@@ -185,6 +185,6 @@ def whose(hub: HubClient, room: str, tool: str, to: str | None) -> tuple[str | N
     if to is not None or len(offers) == 1:
         return to or str(offers[0].get("to")), offers[0].get("inputSchema") if offers else None
     if not offers:
-        raise ToolRefused(f"Nobody in the room offers {one_line(tool)}.")
+        raise e.ToolRefused(f"Nobody in the room offers {one_line(tool)}.")
     named = " and ".join(word(it.get("to")) for it in offers)
-    raise ToolRefused(f"{named} offer {one_line(tool)}; say whose with --to.")
+    raise e.ToolRefused(f"{named} offer {one_line(tool)}; say whose with --to.")

@@ -18,7 +18,7 @@ from folkmoot.cli.room.messages import kind_of, look
 from folkmoot.cli.room.options import post, proposed, room_command
 from folkmoot.cli.room.sentences import allowed, called
 from folkmoot.cli.show import ASCII, UNICODE, Column, can_show, cut, word
-from folkmoot.core.errors import ToolRefused
+from folkmoot.core import errors as e
 from folkmoot.core.uuids import as_stored, is_uuid
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def found(client: HubClient, name: str, which: str) -> Proposal:
         known = (str(proposal.seq),) if wanted.isdecimal() else (proposal.id,)
         if wanted in known or as_stored(wanted) in known:
             return proposal
-    raise ToolRefused(f"There is no proposal {one_line(which)} in the room.")
+    raise e.ToolRefused(f"There is no proposal {one_line(which)} in the room.")
 
 
 LastOption = Annotated[int, number("--last", 1, MAX_ASKS, "How many.  [default: 50]")]

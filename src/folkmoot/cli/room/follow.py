@@ -19,14 +19,7 @@ from folkmoot.cli.room.messages import Looks, mentioned, plain, verbatim
 from folkmoot.cli.room.options import Entrance
 from folkmoot.cli.room.sentences import may_instead
 from folkmoot.client import Gap, Message, Room
-from folkmoot.core.errors import (
-    AuthenticationRequired,
-    FolkmootError,
-    MessageTooLarge,
-    NotSignedIn,
-    RateLimited,
-    ToolRefused,
-)
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -50,8 +43,8 @@ async def inside(room: str, who: Entrance) -> AsyncIterator[Room]:
     try:
         async with Room(who.hub, room=room, token=who.token) as entered:
             yield entered
-    except AuthenticationRequired:
-        raise NotSignedIn(GUEST_UNKNOWN if who.guest else ACCOUNT_UNKNOWN) from None
+    except e.AuthenticationRequired:
+        raise e.NotSignedIn(GUEST_UNKNOWN if who.guest else ACCOUNT_UNKNOWN) from None
 
 
 def envelope_of(message: Message) -> dict[str, Any]:
@@ -169,7 +162,7 @@ async def typed_lines(descriptor: int) -> AsyncIterator[str]:
             if text := _text(line):
                 yield text
         if len(rest) > MAX_LINE:
-            raise MessageTooLarge("A line of the standard input is longer than 4 MiB.")
+            raise e.MessageTooLarge("A line of the standard input is longer than 4 MiB.")
     if text := _text(rest):
         yield text
 
@@ -282,7 +275,7 @@ async def converse(name: str, who: Entrance) -> None:
 
         await Company().until_one_ends(follower.follow(room), speak(), reader_gone())
     if speaker.refused:
-        raise ToolRefused(f"{speaker.refused} of the lines were refused.")
+        raise e.ToolRefused(f"{speaker.refused} of the lines were refused.")
 
 
 class Speaker:
@@ -300,7 +293,7 @@ class Speaker:
         async for line in typed_lines(sys.stdin.fileno()):
             try:
                 await self._say(line)
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 self.refused += 1
                 complain(*refused(error))
 
@@ -309,7 +302,7 @@ class Speaker:
         while True:
             try:
                 self.said = (await self._room.say(line, mentions=whom)).seq
-            except RateLimited as error:
+            except e.RateLimited as error:
                 wait = error.data.get("retry_after")
                 if not isinstance(wait, int | float) or not 0 <= wait <= MAX_WAIT:
                     raise
@@ -319,7 +312,7 @@ class Speaker:
                 return
 
 
-def refused(error: FolkmootError) -> list[str]:
+def refused(error: e.FolkmootError) -> list[str]:
     """A refusal in lines: why, and what is allowed."""
     return [error.message, *may_instead(error.code, error.data)]
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from folkmoot.cli.limits import MAX_REMEMBERED, MAX_SHOWN_TEXT
 from folkmoot.cli.output import escape_json, lines, one_line
 from folkmoot.cli.room import sentences
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import Kind, parse
 
@@ -166,11 +166,11 @@ def kind_of(text: Any, payload: dict[str, Any]) -> Kind | None:
     """The kind with the context of its payload; None for what is no kind."""
     try:
         kind = parse(str(text))
-    except FolkmootError:
+    except e.FolkmootError:
         return None
     try:
         return effective(kind, payload) if kind.protocol == "mcp" else kind
-    except FolkmootError:
+    except e.FolkmootError:
         return kind
 
 

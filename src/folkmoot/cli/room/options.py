@@ -26,7 +26,7 @@ from folkmoot.cli.options import (
     number,
     option,
 )
-from folkmoot.core.errors import NotSignedIn
+from folkmoot.core import errors as e
 from folkmoot.core.mcpx import PROTOCOL
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def entrance_from(
     """An entrance from the saved accounts and guest passes."""
     try:
         login = keyring.find(url, name)
-    except NotSignedIn:
+    except e.NotSignedIn:
         kept = keyring.find_guest(room, url, name) if room is not None else None
         if kept is None:
             raise

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from folkmoot.cli.limits import MAX_PROPOSALS, MAX_TOLD
 from folkmoot.cli.room.messages import Look, look, words
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, capability
-from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import JSONRPC
@@ -34,7 +34,7 @@ class Holder:
             parsed = parse(kind)
             if parsed.protocol == "mcp" and payload is not None:
                 parsed = effective(parsed, payload)
-        except FolkmootError:
+        except e.FolkmootError:
             return True
         return rights.allows(parsed, payload, to) or (not to and rights.may_allow(parsed))
 
@@ -53,7 +53,7 @@ class Holder:
             self._known = held
             self._rights = None
             if len(held) < MAX_TOLD:
-                with suppress(FolkmootError):
+                with suppress(e.FolkmootError):
                     self._rights = Rights(held)
         return self._rights
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from folkmoot.core import chat
-from folkmoot.core.errors import CapabilityDenied, GrantExceedsRights, ProposalRequired
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import Kind
 from folkmoot.mcp.wire import TOOLS_CALL, TOOLS_LIST
 
 Payload: TypeAlias = dict[str, Any]
 
 LACKING: Final = frozenset(
-    error.code for error in (CapabilityDenied, GrantExceedsRights, ProposalRequired)
+    error.code for error in (e.CapabilityDenied, e.GrantExceedsRights, e.ProposalRequired)
 )
 """Refusals for want of a right: what one holds explains them."""
 CONTEXT_MEMBERS: Final = ("name", "uri")

@@ -14,13 +14,7 @@ from msgspec import Struct
 from folkmoot.cli.credentials import checked_handle
 from folkmoot.cli.limits import MAX_ASKED
 from folkmoot.cli.room.proposals import Holder
-from folkmoot.core.errors import (
-    FolkmootError,
-    PolicyError,
-    RecipientUnknown,
-    RequestFailed,
-    ToolRefused,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.uuids import is_uuid
 from folkmoot.mcp.wire import (
@@ -283,7 +277,7 @@ class ToolListing(Struct):
 
     offers: list[OfferedTool]
     silent: list[str]
-    refusal: FolkmootError | None = None
+    refusal: e.FolkmootError | None = None
 
 
 class Toolbox:
@@ -309,9 +303,9 @@ class Toolbox:
         names = await self._offering(who)
         listing = ToolListing([], [])
         for name, answer in zip(names, await self._ask_all(names), strict=True):
-            if isinstance(answer, PolicyError | RecipientUnknown):
+            if isinstance(answer, e.PolicyError | e.RecipientUnknown):
                 listing.refusal = answer
-            elif isinstance(answer, FolkmootError):
+            elif isinstance(answer, e.FolkmootError):
                 listing.silent.append(name)
             else:
                 listing.offers += answer
@@ -326,13 +320,13 @@ class Toolbox:
         if who is not None:
             # It may be there all the same: whoever has it says so.
             return who, None
-        raise ToolRefused(which(tool, [it.by for it in found], listing))
+        raise e.ToolRefused(which(tool, [it.by for it in found], listing))
 
     async def _offering(self, who: str | None) -> list[str]:
         """Whom to ask: others would not answer, save one who answers by hand and is named."""
         if who is not None:
             without = False
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 here = await self._room.list_participants()
                 without = any(it.id == who and it.offers_tools is False for it in here)
             return [] if without else [who]
@@ -340,14 +334,14 @@ class Toolbox:
         serving = (it for it in here if it.offers_tools and it.type in OFFERING)
         return sorted(it.id for it in serving if it.id != self._room.me.id)[:MAX_ASKED]
 
-    async def _ask_all(self, names: Iterable[str]) -> list[list[OfferedTool] | FolkmootError]:
+    async def _ask_all(self, names: Iterable[str]) -> list[list[OfferedTool] | e.FolkmootError]:
         return list(await asyncio.gather(*map(self._ask, names)))
 
-    async def _ask(self, name: str) -> list[OfferedTool] | FolkmootError:
+    async def _ask(self, name: str) -> list[OfferedTool] | e.FolkmootError:
         if name not in self._known:
             try:
                 self._known[name] = await self._room.list_tools(name)
-            except (PolicyError, RecipientUnknown, RequestFailed) as error:
+            except (e.PolicyError, e.RecipientUnknown, e.RequestFailed) as error:
                 return error
         return self._known[name]
 

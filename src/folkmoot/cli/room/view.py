@@ -23,7 +23,7 @@ from folkmoot.cli.room.proposals import Holder, WaitingProposals
 from folkmoot.cli.room.screen import NameCompleter, Screen, Situation, card, status_line
 from folkmoot.cli.room.sentences import allowed
 from folkmoot.client import Gap, Message, Room
-from folkmoot.core.errors import FolkmootError
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.cli.client import HubClient
@@ -108,7 +108,7 @@ class LiveView:
             self._doing.note(f"{lost[0].upper()}{lost[1:]}.")
             # After a gap the numbers may start again.
             self._shown = 0
-            with suppress(FolkmootError):
+            with suppress(e.FolkmootError):
                 await self._find_waiting()
         elif message.seq > self._shown:
             envelope = envelope_of(message)

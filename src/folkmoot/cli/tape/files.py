@@ -22,7 +22,7 @@ from folkmoot.cli.show import (
     number,
     side,
 )
-from folkmoot.core.errors import ExportFailed, TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.proxy.redaction import TapeRedactor, own_key_file, redaction_key
 from folkmoot.proxy.redaction.placeholders import FOLDER_KEY
 from folkmoot.proxy.tape.export import FORMATS
@@ -36,9 +36,9 @@ from folkmoot.proxy.tape.stats import Counting
 def write_whole(target: Path, chunks: Iterable[str], *, overwrite: bool) -> None:
     """Write a file, or leave things as they were. Raises `ExportFailed`."""
     if target.is_dir():
-        raise ExportFailed(f"{target}: is a folder. Give the name of a file.")
+        raise e.ExportFailed(f"{target}: is a folder. Give the name of a file.")
     if target.exists() and not overwrite:
-        raise ExportFailed(f"{target}: already exists. --overwrite replaces it.")
+        raise e.ExportFailed(f"{target}: already exists. --overwrite replaces it.")
     try:
         handle, name = mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
         part = Path(name)
@@ -50,7 +50,7 @@ def write_whole(target: Path, chunks: Iterable[str], *, overwrite: bool) -> None
             with suppress(OSError):
                 part.unlink()
     except OSError as error:
-        raise ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from error
+        raise e.ExportFailed(f"{target}: {(error.strerror or 'unwritable').lower()}.") from error
 
 
 SUFFIXES: Final = (".jsonl", ".jsonl.zst")
@@ -77,12 +77,12 @@ class ListedTape(msgspec.Struct, frozen=True):
 def list_paths(paths: Sequence[Path], *, as_json: bool) -> None:
     """Tell of the tapes among some files, or in folders; in this one if none are named."""
     found: list[ListedTape] = []
-    broken: list[TapeUnreadable] = []
+    broken: list[e.TapeUnreadable] = []
     for path in paths or [Path()]:
         for file, named in candidates(path):
             try:
                 found.append(looked_at(file))
-            except TapeUnreadable as error:
+            except e.TapeUnreadable as error:
                 if named or error.data.get("line") != 1:
                     broken.append(error)
     if as_json:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from folkmoot.cli.options import argument, choice, flag, number, option
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import FolkmootError
 
 SAYERS = {
     "client": MessageDirection.CLIENT_TO_SERVER,
@@ -29,7 +29,7 @@ def _words(name: str, metavar: str, what: str, check: Any) -> Any:
         for value in values or []:
             try:
                 check(value)
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 raise typer.BadParameter(error.message.rstrip(".")) from None
         return values or []
 

@@ -43,7 +43,7 @@ from folkmoot.cli.show import label
 from folkmoot.cli.tape.options import IgnoreOption, TapeArgument, places
 
 if TYPE_CHECKING:
-    from folkmoot.core.errors import TapeExhausted
+    from folkmoot.core import errors as e
     from folkmoot.proxy.replay.playing import PlayedCall, PlayReport
     from folkmoot.proxy.tape.diff import Difference
     from folkmoot.relay.steps import Steps
@@ -206,7 +206,7 @@ class Misses:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def note(self, error: TapeExhausted) -> None:
+    def note(self, error: e.TapeExhausted) -> None:
         """Add a line."""
         line: dict[str, Any] = {"message": error.message, **error.data}
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC

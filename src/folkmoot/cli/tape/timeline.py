@@ -14,8 +14,8 @@ import msgspec
 
 from folkmoot.cli.output import escape_json, one_line, say
 from folkmoot.cli.show import Paper, clock, cut, label, lapse, number, side
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import TapeUnreadable
 from folkmoot.proxy.tape.file import HOW, MAGIC, WINDOW
 from folkmoot.proxy.tape.lines import EndLine, Header, Line, decode_line
 from folkmoot.proxy.tape.reader import CHUNK, LONGEST, TapeLines
@@ -33,7 +33,7 @@ def followed(path: Path, wait: Callable[[], None] | None = None) -> Iterator[Lin
         with path.open("rb") as file:
             yield from _Follower(path, file).lines(wait or (lambda: time.sleep(LOOK_SECONDS)))
     except OSError as error:
-        raise TapeUnreadable(f"{path}: cannot be read: {error.strerror}.") from error
+        raise e.TapeUnreadable(f"{path}: cannot be read: {error.strerror}.") from error
 
 
 class _Follower:
@@ -80,7 +80,7 @@ class _Follower:
         try:
             import zstandard
         except ImportError:
-            raise TapeUnreadable(f"{self._path}: is compressed. {HOW}") from None
+            raise e.TapeUnreadable(f"{self._path}: is compressed. {HOW}") from None
         stream: Any = zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
 
         def unpack(chunk: bytes) -> bytes:
@@ -98,11 +98,11 @@ class _Follower:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._broken(f"cannot be read: {error}") from None
         if self._number == 1 and not isinstance(line, Header):
-            raise TapeUnreadable(f"{self._path}: is not a tape.")
+            raise e.TapeUnreadable(f"{self._path}: is not a tape.")
         return line
 
-    def _broken(self, what: str) -> TapeUnreadable:
-        return TapeUnreadable(f"{self._path}: line {self._number} {what}.")
+    def _broken(self, what: str) -> e.TapeUnreadable:
+        return e.TapeUnreadable(f"{self._path}: line {self._number} {what}.")
 
 
 def _unpacked(chunk: bytes) -> bytes:

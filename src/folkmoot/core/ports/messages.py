@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import msgspec
 
 if TYPE_CHECKING:
+    from folkmoot.core import errors as e
     from folkmoot.core.capability import Rights
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.errors import FolkmootError, PolicyError
     from folkmoot.core.kinds import Kind
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.policy import Principal
@@ -110,8 +110,8 @@ class Service(Protocol):
         ...
 
     def refused(
-        self, envelope: MessageEnvelope[Any], principal: Principal, error: PolicyError
-    ) -> FolkmootError:
+        self, envelope: MessageEnvelope[Any], principal: Principal, error: e.PolicyError
+    ) -> e.FolkmootError:
         """Note what policy refused, where it is to be noted; what its sender is told."""
         ...
 

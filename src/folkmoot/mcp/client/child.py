@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self, cast
 
-from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.mcp.pipes import given
 from folkmoot.taskgroups import waited
 
@@ -85,18 +85,18 @@ class Child(asyncio.SubprocessProtocol):
         A `guard` is a pipe to read from and until when the command may run at first; see `GUARD`.
         """
         if not command or not command[0]:
-            raise ServerUnreachable("The server's command is empty.")
+            raise e.ServerUnreachable("The server's command is empty.")
         program = command[0]
         if any("\0" in part for part in (*command, *(env or {}), *(env or {}).values())):
             # Everything from there on would be cut off without a word.
-            raise ServerUnreachable("The server's command or environment holds a null character.")
+            raise e.ServerUnreachable("The server's command or environment holds a null character.")
         if cwd is not None and not Path(cwd).is_dir():  # noqa: ASYNC240 - starting blocks as well
-            raise ServerUnreachable(f"{program} cannot be started: there is no folder {cwd}.")
+            raise e.ServerUnreachable(f"{program} cannot be started: there is no folder {cwd}.")
         if guard is not None:
             if "/" not in program and not shutil.which(
                 program, path=(env or os.environ).get("PATH")
             ):
-                raise ServerUnreachable(f"{program} cannot be started: it was not found.")
+                raise e.ServerUnreachable(f"{program} cannot be started: it was not found.")
             told, until = guard
             command = (sys.executable, "-I", "-S", "-c", GUARD, str(told), repr(until), *command)
         child = cls(on_exit)
@@ -114,7 +114,7 @@ class Child(asyncio.SubprocessProtocol):
             )
         except OSError as error:
             reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown").lower()
-            raise ServerUnreachable(f"{program} cannot be started: {reason}.") from None
+            raise e.ServerUnreachable(f"{program} cannot be started: {reason}.") from None
         except asyncio.CancelledError:
             # The loop kills what it was just starting, and must not end before it.
             await waited(child._exited, LEFT_BEHIND_SECONDS)

@@ -7,11 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from folkmoot import __version__
-from folkmoot.core.errors import (
-    CarryError,
-    MessageError,
-    ServerAnswerInvalid,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ProtocolMessage,
     Request,
@@ -89,7 +85,7 @@ async def detect(target: HttpTarget, note: Note = unnoted) -> Kind:
     if kind is None:
         status, kind = await _asked(target, HANDSHAKE, SAYS, note)
     if kind is None:
-        raise ServerAnswerInvalid(
+        raise e.ServerAnswerInvalid(
             f"What answers at {target.shown} ({status}) is not an MCP server.", status=status
         )
     return kind
@@ -119,7 +115,7 @@ async def _opens_stream(target: HttpTarget) -> bool:
     try:
         async with target.ask("GET", LISTENS) as answer:
             return (await first_of(answer))[0]
-    except CarryError:
+    except e.CarryError:
         return False
 
 
@@ -138,7 +134,7 @@ async def first_of(answer: HttpAnswer) -> tuple[bool, Response | None]:
                         return True, None
                     if (found := read_response(event.data)) is not None:
                         return False, found
-    except (MessageError, ServerAnswerInvalid, TimeoutError):
+    except (e.MessageError, e.ServerAnswerInvalid, TimeoutError):
         pass
     return False, None
 
@@ -147,7 +143,7 @@ def read_response(raw: bytes) -> Response | None:
     """The response in some bytes, if there is one."""
     try:
         message = decode_message(raw)
-    except MessageError:
+    except e.MessageError:
         return None
     return message if isinstance(message, Response) else None
 
@@ -161,5 +157,5 @@ async def end_session(target: HttpTarget, answer: HttpAnswer, headers: Headers =
     try:
         async with asyncio.timeout(ENDPOINT_SECONDS), target.ask("DELETE", told):
             return
-    except (CarryError, TimeoutError):
+    except (e.CarryError, TimeoutError):
         return

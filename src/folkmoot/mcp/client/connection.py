@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from httptools import HttpParserError, HttpResponseParser
 from msgspec import Struct
 
-from folkmoot.core.errors import ServerAnswerInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.transport import ConnectionInfo, Headers
 from folkmoot.mcp.client.headers import TOKEN, text_of
 from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions, dense_parts
@@ -419,7 +419,7 @@ async def read_whole(answer: HttpAnswer, most: int) -> bytes:
         parts.append(part)
         size += len(part)
     if size > most:
-        raise ServerAnswerInvalid(
+        raise e.ServerAnswerInvalid(
             f"The server's answer has more than the {most:,} bytes that are accepted.",
             status=answer.status,
         )

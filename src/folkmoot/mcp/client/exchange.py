@@ -12,15 +12,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from folkmoot.core.errors import (
-    CarryError,
-    FolkmootError,
-    MessageError,
-    MessageTooLarge,
-    ServerAnswerInvalid,
-    ServerTimeout,
-    ServerUnreachable,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     ProtocolMessage,
@@ -130,7 +122,7 @@ class HttpExchange:
             broken = await self._post()
             while not (self.settled or self.cancelled):
                 broken = await self._resume(broken)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             if not (self.settled or self.cancelled):
                 await self._link.fail(self, error, self._transport)
         finally:
@@ -141,7 +133,7 @@ class HttpExchange:
             # They hold this one too, and would be left to the collector of garbage.
             self._task = self._eager = self._stream = None
 
-    async def _post(self) -> CarryError | None:
+    async def _post(self) -> e.CarryError | None:
         link, request = self._link, self.request
         target, body = link.target, encode_message(request)
         patience = None if request.method == LISTEN else target.answer_seconds
@@ -159,16 +151,16 @@ class HttpExchange:
                     await self._read(answer)
                 else:
                     await self._whole(answer)
-        except (ServerUnreachable, ServerTimeout) as error:
+        except (e.ServerUnreachable, e.ServerTimeout) as error:
             if self._stream is None or not self._stream.resuming:
                 raise
             return error
         return None
 
-    async def _resume(self, broken: CarryError | None) -> CarryError | None:
+    async def _resume(self, broken: e.CarryError | None) -> e.CarryError | None:
         stream, link = self._stream, self._link
         if self.stateless or stream is None or not stream.resuming or stream.barren >= MOST_BARREN:
-            raise broken or ServerUnreachable(
+            raise broken or e.ServerUnreachable(
                 f"The server at {link.target.shown} ended the connection before it had answered."
             )
         await asyncio.sleep(stream.wait)
@@ -179,10 +171,10 @@ class HttpExchange:
                     await self._read(answer)
                     return None
                 status = answer.status
-        except (ServerUnreachable, ServerTimeout) as error:
+        except (e.ServerUnreachable, e.ServerTimeout) as error:
             stream.barren += 1
             return error
-        lost = ServerUnreachable(
+        lost = e.ServerUnreachable(
             f"The server at {link.target.shown} broke off its answer and does not resume it.",
             status=status,
         )
@@ -214,7 +206,7 @@ class HttpExchange:
         """Take an answer of one JSON message."""
         empty = answer.whole and not answer.parts
         if answer.content_type != JSON or empty:
-            raise ServerAnswerInvalid(
+            raise e.ServerAnswerInvalid(
                 "The server accepted the request and answers nothing."
                 if empty
                 else f"The server answers with {answer.content_type[:100]}, not with a message.",
@@ -223,16 +215,16 @@ class HttpExchange:
         body = await read_whole(answer, self._link.limits.message_bytes)
         try:
             message = decode_message(body, self._link.limits)
-        except MessageError as error:
+        except e.MessageError as error:
             self._link.strays.note(error)
-            raise ServerAnswerInvalid(
+            raise e.ServerAnswerInvalid(
                 f"The server's answer cannot be read: {error.message}", status=answer.status
             ) from None
         # An error may have been made before anyone had read the id.
         if not isinstance(message, Response) or not (
             message.id is None or same_id(message.id, self.request.id)
         ):
-            raise ServerAnswerInvalid(
+            raise e.ServerAnswerInvalid(
                 "The server answers something that it was not asked.", status=answer.status
             )
         await self._deliver(message, len(body))
@@ -246,7 +238,7 @@ class HttpExchange:
         body = await read_whole(answer, MOST_REFUSAL)
         try:
             message = decode_message(body, self._link.limits)
-        except MessageError:
+        except e.MessageError:
             raise error from None
         if not isinstance(message, Response) or not isinstance(message.error, ErrorObject):
             raise error
@@ -302,7 +294,7 @@ class GetStream:
                     await stream.read(answer)
                     return True
                 status = answer.status
-        except CarryError as error:
+        except e.CarryError as error:
             stream.barren += 1
             logger.debug("a stream broke", extra={"error": error.message})
             return True
@@ -320,7 +312,7 @@ STEADY_SECONDS: Final = 5.0
 """A connection that held this long counts as a good one, even if it brought nothing."""
 
 Take: TypeAlias = Callable[[ProtocolMessage, TransportContext, int], Awaitable[None]]
-Unreadable: TypeAlias = Callable[[bytes, MessageError], Awaitable[None]]
+Unreadable: TypeAlias = Callable[[bytes, e.MessageError], Awaitable[None]]
 
 
 class ServerStream:
@@ -361,9 +353,9 @@ class ServerStream:
                 for event in reader.feed(chunk):
                     self.barren = 0
                     await self.take(event, answer)
-        except MessageTooLarge as error:
+        except e.MessageTooLarge as error:
             await self._unreadable(b"", error)
-            raise ServerAnswerInvalid(
+            raise e.ServerAnswerInvalid(
                 f"The server's answer cannot be read: {error.message}"
             ) from None
         finally:
@@ -380,7 +372,7 @@ class ServerStream:
             return
         try:
             message = decode_message(event.data, self._limits)
-        except MessageError as error:
+        except e.MessageError as error:
             await self._unreadable(event.data, error)
             return
         metadata = SseMetadata(

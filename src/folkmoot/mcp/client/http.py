@@ -10,13 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import (
-    CarryError,
-    FolkmootError,
-    InvalidResponse,
-    ServerAnswerInvalid,
-    TooManyInFlight,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -37,7 +31,6 @@ from folkmoot.taskgroups import waited
 
 if TYPE_CHECKING:
     from folkmoot.core.envelope import MessageEnvelope
-    from folkmoot.core.errors import MessageError
     from folkmoot.core.ports import Clock
     from folkmoot.mcp.client.connection import HttpAnswer
 
@@ -146,7 +139,7 @@ class HttpLink(WebLink):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:
-            raise TooManyInFlight("The server already has too many open requests.") from None
+            raise e.TooManyInFlight("The server already has too many open requests.") from None
 
     def _ends_exchange(self, message: ProtocolMessage) -> bool:
         """Whether a message only says that an answer is not wanted, by which all is done.
@@ -195,7 +188,7 @@ class HttpLink(WebLink):
         if type(message) is Response:
             exchange = None if message.id is None else self._exchanges.get(message.id)
             if exchange is None:
-                self.strays.note(InvalidResponse("An answer came that nobody waits for."))
+                self.strays.note(e.InvalidResponse("An answer came that nobody waits for."))
                 return
             if exchange.request.method in TELLING:
                 self._learn(exchange, message.result)
@@ -210,21 +203,21 @@ class HttpLink(WebLink):
         await self._inbox.put(self.envelope_of(message, transport), size, tag)
 
     async def fail(
-        self, exchange: HttpExchange, error: FolkmootError, transport: TransportContext | None
+        self, exchange: HttpExchange, error: e.FolkmootError, transport: TransportContext | None
     ) -> None:
         """Answer a request whose server does not."""
         self.settle(exchange)
         answer = self.answer_for(error, exchange.request.id)
         await self._inbox.put(self.envelope_of(answer, transport), 0)
 
-    async def unreadable(self, raw: bytes, error: MessageError) -> None:
+    async def unreadable(self, raw: bytes, error: e.MessageError) -> None:
         """Take note of what is not a message; if it was meant for someone, they are told."""
         self.strays.note(error)
         message_id = answered_id(raw)
         exchange = None if message_id is None else self._exchanges.get(message_id)
         if exchange is not None:
             words = f"The server's answer cannot be read: {error.message}"
-            await self.fail(exchange, ServerAnswerInvalid(words), None)
+            await self.fail(exchange, e.ServerAnswerInvalid(words), None)
         await asyncio.sleep(min(1.0, len(raw) / JUNK_A_SECOND))
 
     def _learn(self, exchange: HttpExchange, result: Any) -> None:
@@ -288,7 +281,7 @@ class HttpLink(WebLink):
                 self.target.ask("DELETE", headers) as answer,
             ):
                 logger.debug("ended a session", extra={"status": answer.status})
-        except (CarryError, TimeoutError):
+        except (e.CarryError, TimeoutError):
             logger.debug("a session could not be ended")
 
 

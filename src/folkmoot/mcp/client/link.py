@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import FolkmootError, TooManyInFlight
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
 from folkmoot.mcp.wire import refusal
@@ -34,7 +34,7 @@ class ServerLink(Carrier):
     def __init__(self, clock: Clock, limits: Limits = PROXY_LIMITS) -> None:
         super().__init__(MessageDirection.SERVER_TO_CLIENT, clock, limits)
         self.strays = Strays()
-        self.failing: Callable[[MessageId, FolkmootError], None] | None = None
+        self.failing: Callable[[MessageId, e.FolkmootError], None] | None = None
         """Told why a request gets an answer of this link's own making, before that is received."""
         self.answering: Callable[[Response, TransportContext], bool] | None = None
         """Offered an answer that needs not wait to be received, and says whether it takes it."""
@@ -45,7 +45,7 @@ class ServerLink(Carrier):
     own_streams: ClassVar[bool] = False
     """Whether each request has a stream of its own, as over Streamable HTTP."""
 
-    def answer_for(self, error: FolkmootError, message_id: MessageId) -> Response:
+    def answer_for(self, error: e.FolkmootError, message_id: MessageId) -> Response:
         """The answer to a request whose server gives none."""
         if self.failing is not None:
             self.failing(message_id, error)
@@ -76,7 +76,7 @@ class OpenRequests:
     def add(self, request: Request) -> None:
         """Expect an answer."""
         if len(self._ids) >= MOST_OPEN:
-            raise TooManyInFlight("The server already has too many open requests.")
+            raise e.TooManyInFlight("The server already has too many open requests.")
         self._ids[request.id] = None
 
     def answered(self, message_id: MessageId | None) -> None:
@@ -103,7 +103,7 @@ class Strays:
         """The number of stray messages."""
         return self._seen.total()
 
-    def note(self, error: FolkmootError) -> None:
+    def note(self, error: e.FolkmootError) -> None:
         """Count a stray message; its content is not logged."""
         self._seen[error.code] += 1
         if self._seen[error.code] == 1:

@@ -9,14 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import (
-    CarryError,
-    MessageError,
-    ServerAnswerInvalid,
-    ServerTimeout,
-    ServerUnreachable,
-    TransportClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     Notification,
     ProtocolMessage,
@@ -52,7 +45,7 @@ class OldSseLink(WebLink):
         super().__init__(target, clock, **options)
         self._endpoint: asyncio.Future[HttpUrl]
         self._open_requests = OpenRequests()
-        self._lost: CarryError | None = None
+        self._lost: e.CarryError | None = None
 
     async def open(self) -> None:
         """Open the stream and learn where messages go."""
@@ -62,7 +55,7 @@ class OldSseLink(WebLink):
             async with asyncio.timeout(ENDPOINT_SECONDS):
                 await self._endpoint
         except TimeoutError:
-            raise ServerTimeout(
+            raise e.ServerTimeout(
                 f"The server at {self.target.shown} does not say where messages go."
             ) from None
 
@@ -74,17 +67,17 @@ class OldSseLink(WebLink):
                 if answer.status not in OK:
                     raise as_carry_error(refusal_of(answer.status))
                 if answer.content_type != EVENT_STREAM:
-                    raise ServerAnswerInvalid(
+                    raise e.ServerAnswerInvalid(
                         f"The server at {self.target.shown} answers with "
                         f"{answer.content_type[:100]}, not with a stream of events."
                     )
                 await stream.read(answer)
-            self._lost = ServerUnreachable(f"The server at {self.target.shown} ended the stream.")
-        except CarryError as error:
+            self._lost = e.ServerUnreachable(f"The server at {self.target.shown} ended the stream.")
+        except e.CarryError as error:
             self._lost = error
         await self._leave_nothing_open(self._lost)
 
-    async def _leave_nothing_open(self, error: CarryError) -> None:
+    async def _leave_nothing_open(self, error: e.CarryError) -> None:
         if not self._endpoint.done():
             self._endpoint.set_exception(error)
             return
@@ -103,7 +96,7 @@ class OldSseLink(WebLink):
         except ValueError:
             place, safe = here, False
         if not safe:
-            raise ServerAnswerInvalid(
+            raise e.ServerAnswerInvalid(
                 f"The server at {self.target.shown} names an address elsewhere for messages, "
                 "which is not used."
             )
@@ -113,7 +106,7 @@ class OldSseLink(WebLink):
         """Send a message; a request is on its way then, everything else is accepted."""
         self.check_open(envelope)
         if self._lost is not None or not self._endpoint.done():
-            raise TransportClosed("The stream from the server has ended.")
+            raise e.TransportClosed("The stream from the server has ended.")
         message, headers = envelope.message, self.sender_of(envelope) | SAYS
         if type(message) is Request:
             self._open_requests.add(message)
@@ -131,7 +124,7 @@ class OldSseLink(WebLink):
     async def _ask(self, request: Request, headers: dict[str, str]) -> None:
         try:
             await self.tell(headers, encode_message(request), self._endpoint.result())
-        except CarryError as error:
+        except e.CarryError as error:
             if request.id in self._open_requests:
                 self._open_requests.answered(request.id)
                 await self._inbox.put(self.envelope_of(self.answer_for(error, request.id)), 0)
@@ -144,14 +137,14 @@ class OldSseLink(WebLink):
             self._open_requests.answered(message.id)
         await self._inbox.put(self.envelope_of(message, transport), size)
 
-    async def unreadable(self, raw: bytes, error: MessageError) -> None:
+    async def unreadable(self, raw: bytes, error: e.MessageError) -> None:
         """Take note of what is not a message; if it was meant for someone, they are told."""
         self.strays.note(error)
         message_id = answered_id(raw)
         if message_id is not None and message_id in self._open_requests:
             self._open_requests.answered(message_id)
             words = f"The server's answer cannot be read: {error.message}"
-            answer = self.answer_for(ServerAnswerInvalid(words), message_id)
+            answer = self.answer_for(e.ServerAnswerInvalid(words), message_id)
             await self._inbox.put(self.envelope_of(answer), 0)
 
 

@@ -11,15 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from folkmoot.core.errors import (
-    FolkmootError,
-    MessageError,
-    MessageTooLarge,
-    ServerAnswerInvalid,
-    ServerTimeout,
-    ServerUnreachable,
-    TransportClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -250,7 +242,7 @@ class StdioLink(ServerLink):
         while self._junk <= LITTLE_JUNK:
             try:
                 line = self._lines.take()
-            except MessageTooLarge as error:
+            except e.MessageTooLarge as error:
                 self.strays.note(error)
                 about = answered_id(self._lines.passed_over)
                 if about is None:
@@ -265,7 +257,7 @@ class StdioLink(ServerLink):
                 return None
             try:
                 message = decode_message(line, self.limits)
-            except MessageError as error:
+            except e.MessageError as error:
                 self.strays.note(error)
                 self._junk += len(line) + JUNK_LINE
                 answer = self._unreadable(answered_id(line), error)
@@ -279,22 +271,23 @@ class StdioLink(ServerLink):
             return self.envelope_of(message)
         return None
 
-    def _unreadable(self, message_id: MessageId | None, error: FolkmootError) -> Response | None:
+    def _unreadable(self, message_id: MessageId | None, error: e.FolkmootError) -> Response | None:
         """The answer to a request whose own answer cannot be passed on."""
         if message_id is None or message_id not in self._open_requests:
             return None
         self._open_requests.answered(message_id)
         return self.answer_for(
-            ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}"), message_id
+            e.ServerAnswerInvalid(f"The server's answer cannot be read: {error.message}"),
+            message_id,
         )
 
     def _lost(self) -> MessageEnvelope[Any]:
         lost = self._open_requests.lost()
         if lost is None:
-            raise TransportClosed(self.fate)
-        error: FolkmootError = ServerUnreachable("The server ended before it answered.")
+            raise e.TransportClosed(self.fate)
+        error: e.FolkmootError = e.ServerUnreachable("The server ended before it answered.")
         if self._too_slow:
-            error = ServerTimeout(self.fate)
+            error = e.ServerTimeout(self.fate)
         return self.envelope_of(self.answer_for(error, lost))
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
@@ -302,7 +295,7 @@ class StdioLink(ServerLink):
         self.check_way(envelope)
         message, writer = envelope.message, self._writer
         if writer is None or writer.closed or self._reader is None or self._reader.ended:
-            raise TransportClosed(self.fate or ENDED)
+            raise e.TransportClosed(self.fate or ENDED)
         if type(message) is Request:
             self._open_requests.add(message)
             self._wait_for_start()

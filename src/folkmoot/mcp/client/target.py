@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from msgspec import Struct
 
 from folkmoot import __version__
-from folkmoot.core.errors import (
-    CarryError,
-    FolkmootError,
-    ServerAnswerInvalid,
-    ServerTimeout,
-    ServerUnreachable,
-    SessionNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.transport import ConnectionInfo, Headers, SocketAddress, TlsInfo
 from folkmoot.mcp.client.connection import HttpFailure, NotHttp, ServerSilent, head_of
 from folkmoot.mcp.client.pool import HttpConnections
@@ -116,14 +109,16 @@ class HttpTarget:
         """The address with what a client adds to its query."""
         return self.url._replace(query="&".join(filter(None, (self.url.query, query))))
 
-    def failure_of(self, error: HttpFailure) -> CarryError:
+    def failure_of(self, error: HttpFailure) -> e.CarryError:
         """Why there is no answer, as an error of ours."""
         if isinstance(error, ServerSilent):
-            return ServerTimeout(f"The server at {self.shown} did not answer in time.")
+            return e.ServerTimeout(f"The server at {self.shown} did not answer in time.")
         if isinstance(error, NotHttp):
             words = f"The answer of the server at {self.shown} cannot be read: {error.words}."
-            return ServerAnswerInvalid(words)
-        failure = ServerUnreachable(f"The server at {self.shown} cannot be reached: {error.words}.")
+            return e.ServerAnswerInvalid(words)
+        failure = e.ServerUnreachable(
+            f"The server at {self.shown} cannot be reached: {error.words}."
+        )
         failure.unsent = error.unsent
         return failure
 
@@ -136,7 +131,7 @@ class HttpTarget:
             there, followed = url, False
         if followed and (status in KEEP_METHOD or method == "GET"):
             return there
-        raise ServerAnswerInvalid(
+        raise e.ServerAnswerInvalid(
             f"The server at {self.shown} redirects to {shown(there)}, which is not followed.",
             status=status,
         )
@@ -158,7 +153,7 @@ class Asking(Struct, eq=False):
         target, method, body, url = self._target, self._method, self._body, self._url
         connections, headers = target.connections, self._headers
         if connections is None:
-            raise ServerUnreachable("The connections to the server are closed.")
+            raise e.ServerUnreachable("The connections to the server are closed.")
         own = headers if isinstance(headers, dict) else dict(headers.pairs)
         told = list((target.defaults | own).items())
         if len(own) < len(headers):
@@ -176,7 +171,7 @@ class Asking(Struct, eq=False):
                 url = target.redirected(method, url, answer.status, place)
         except HttpFailure as error:
             raise target.failure_of(error) from None
-        raise ServerAnswerInvalid(f"The server at {target.shown} redirects in circles.")
+        raise e.ServerAnswerInvalid(f"The server at {target.shown} redirects in circles.")
 
     async def __aexit__(
         self,
@@ -201,7 +196,7 @@ def _parsed(url: str) -> HttpUrl:
     try:
         return HttpUrl.parse(url.strip())
     except ValueError:
-        raise ServerUnreachable(
+        raise e.ServerUnreachable(
             "The server's address must be a URL such as https://example.org/mcp."
         ) from None
 
@@ -264,11 +259,11 @@ def may_recover(status: int) -> bool:
     return status in TRY_AGAIN or status >= SERVER_FAILED
 
 
-def refusal_of(status: int, *, in_session: bool = False) -> FolkmootError:
+def refusal_of(status: int, *, in_session: bool = False) -> e.FolkmootError:
     """The error that the status of an answer stands for where its body says nothing better."""
     if status == NOT_FOUND and in_session:
-        return SessionNotFound("The server no longer knows this session.", status=status)
+        return e.SessionNotFound("The server no longer knows this session.", status=status)
     if status >= SERVER_FAILED:
-        return ServerUnreachable(f"The server failed ({status}).", status=status)
+        return e.ServerUnreachable(f"The server failed ({status}).", status=status)
     words = _REFUSALS.get(status, "The server rejected the request")
-    return ServerAnswerInvalid(f"{words} ({status}).", status=status)
+    return e.ServerAnswerInvalid(f"{words} ({status}).", status=status)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from folkmoot.core.errors import CarryError, ServerAnswerInvalid, ServerTimeout, TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.core.session import ANONYMOUS, SessionContext
 from folkmoot.core.transport import Headers, HttpMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, EnvelopeQueue
@@ -110,7 +110,7 @@ class WebLink(ServerLink):
         """Refuse what cannot be sent."""
         self.check_way(envelope)
         if self.closed:
-            raise TransportClosed("The link to the server is closed.")
+            raise e.TransportClosed("The link to the server is closed.")
 
     def sender_of(self, envelope: MessageEnvelope[Any]) -> dict[str, str]:
         """The headers of whoever sends a message: the client's own, and those of this link.
@@ -139,13 +139,13 @@ class WebLink(ServerLink):
                     error = refusal_of(answer.status, in_session=SESSION_HEADER in headers)
                     raise as_carry_error(error)
         except TimeoutError:
-            raise ServerTimeout(
+            raise e.ServerTimeout(
                 f"The server at {self.target.shown} did not accept a message in time."
             ) from None
 
 
-def as_carry_error(error: Exception) -> CarryError:
+def as_carry_error(error: Exception) -> e.CarryError:
     """An error of one answer as an error of the transport."""
-    if isinstance(error, CarryError):
+    if isinstance(error, e.CarryError):
         return error
-    return ServerAnswerInvalid(str(error), **getattr(error, "data", {}))
+    return e.ServerAnswerInvalid(str(error), **getattr(error, "data", {}))

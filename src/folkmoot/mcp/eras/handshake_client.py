@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from folkmoot.core.errors import EraNotBridged, TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -124,7 +124,7 @@ class HandshakeClient:
 
     def _call(self, request: Request) -> list[Step]:
         if len(self._calls) >= wire.MOST_OPEN:
-            return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
+            return [ToClient(refusal(request.id, e.TooManyInFlight("Too many requests are open.")))]
         server_id = request.id if request.id not in self._calls else self._ids.next()
         call = self._calls[server_id] = PendingRequest(request, server_id)
         return [ToServer(self._as_stateless(call))]
@@ -189,7 +189,7 @@ class HandshakeClient:
     def _ask(self, call: PendingRequest, wanted: dict[str, Any]) -> list[Step]:
         try:
             steps = self._rounds.ask(call, wanted, self._offered)
-        except EraNotBridged as error:
+        except e.EraNotBridged as error:
             return self._fail(call, error)
         return steps or self._again(call)
 
@@ -212,6 +212,6 @@ class HandshakeClient:
             more[wire.REQUEST_STATE] = call.state
         return [ToServer(self._as_stateless(call, **more), after=pause(call))]
 
-    def _fail(self, call: PendingRequest, error: EraNotBridged) -> list[Step]:
+    def _fail(self, call: PendingRequest, error: e.EraNotBridged) -> list[Step]:
         del self._calls[call.server_id]
         return [ToClient(refusal(call.request.id, error))]

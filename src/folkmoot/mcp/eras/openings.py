@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeAlias
 
-from folkmoot.core.errors import TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -121,7 +121,7 @@ class _Opening:
             self.held.append(message)
             return []
         if isinstance(message, Request):
-            return [ToClient(refusal(message.id, TooManyInFlight("Too many requests are open.")))]
+            return [ToClient(refusal(message.id, e.TooManyInFlight("Too many requests are open.")))]
         return []
 
     def _discover(self, client: Any, capabilities: Any) -> Request:

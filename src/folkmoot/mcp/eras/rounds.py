@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from folkmoot.core.errors import EraNotBridged
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -87,7 +87,7 @@ class Rounds:
             steps.append(ToClient(question.request(message_id), about=call.request.id))
         return steps
 
-    def take(self, answer: Response) -> tuple[PendingRequest, EraNotBridged | None] | None:
+    def take(self, answer: Response) -> tuple[PendingRequest, e.EraNotBridged | None] | None:
         """The call that a client's answer belongs to, and why that failed if it did."""
         call = self._calls.pop(answer.id, None) if type(answer.id) is str else None
         if call is None or type(answer.id) is not str:
@@ -132,6 +132,6 @@ def read_questions(wanted: dict[str, Any], capabilities: dict[str, Any]) -> list
     return questions
 
 
-def input_refused(error: ErrorObject) -> EraNotBridged:
+def input_refused(error: ErrorObject) -> e.EraNotBridged:
     """Why a call fails whose client answered a question with an error."""
     return EraRefusal.INPUT_REFUSED.error(error={"code": error.code, "message": error.message})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from folkmoot.core.errors import TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -142,7 +142,7 @@ class StatelessClient:
         if request.method in wire.ASKING and wire.REQUEST_STATE in params_of(request):
             return self._resume(request)
         if self._calls.full:
-            return [ToClient(refusal(request.id, TooManyInFlight("Too many requests are open.")))]
+            return [ToClient(refusal(request.id, e.TooManyInFlight("Too many requests are open.")))]
         call = ForwardedCall(request)
         due = self._questions.due(call)
         return self._ask(call, due) if due else self._send(call, request)

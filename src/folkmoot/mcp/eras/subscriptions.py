@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from folkmoot.core.errors import TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -102,7 +102,7 @@ class HandshakeSubscription:
                 ToClient(error_answer(request.id, wire.INVALID_PARAMS, '"uri" must be a string.'))
             ]
         if len(self._uris) >= MOST_URIS or len(self._waiting) >= MOST_URIS:
-            return [ToClient(refusal(request.id, TooManyInFlight("Too many subscriptions.")))]
+            return [ToClient(refusal(request.id, e.TooManyInFlight("Too many subscriptions.")))]
         self._uris[uri] = None
         self._waiting.append((request, uri))
         self._ended = 0
@@ -288,7 +288,7 @@ class StatelessSubscriptions:
             or len(self._listens) >= MOST_LISTENS
             or len(self._topics) + len(new) > MOST_URIS
         ):
-            return [ToClient(refusal(request.id, TooManyInFlight("Too many subscriptions.")))]
+            return [ToClient(refusal(request.id, e.TooManyInFlight("Too many subscriptions.")))]
         lists = [name for name in self._offered if wanted.get(name) is True]
         listen = self._listens[request.id] = _Listen(lists, uris)
         listen.waiting = {u for u in uris if u in new or not self._topics[u].agreed}

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from folkmoot.core.errors import EraNotBridged
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TASKS_CANCEL, TASKS_GET, TASKS_LIST, TASKS_RESULT, TASKS_UPDATE
 
 UNBRIDGED: Final = frozenset((TASKS_GET, TASKS_LIST, TASKS_RESULT, TASKS_UPDATE, TASKS_CANCEL))
@@ -57,10 +57,10 @@ class EraRefusal(Enum):
         self.sentence = sentence
         self.told = told
 
-    def error(self, detail: str = "", **data: object) -> EraNotBridged:
+    def error(self, detail: str = "", **data: object) -> e.EraNotBridged:
         """The error that says so, with one thing named at the end of the sentence."""
         message = f"{self.sentence[:-1]}: {detail}." if detail else self.sentence
-        return EraNotBridged(message, **data)
+        return e.EraNotBridged(message, **data)
 
 
 class BridgedSubject(msgspec.Struct, frozen=True, gc=False):

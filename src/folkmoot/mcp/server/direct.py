@@ -17,17 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import (
-    FolkmootError,
-    InternalError,
-    InvalidResponse,
-    MessageError,
-    MethodNotAllowed,
-    ParamsInvalid,
-    SessionRequired,
-    VersionUnsupported,
-)
 from folkmoot.core.message import Notification, Request, decode_message
 from folkmoot.core.session import Era
 from folkmoot.mcp import wire
@@ -110,7 +101,7 @@ class ServedRequest(Protocol):
         """Set when its client has left, or need not be waited for any more."""
 
     @property
-    def ending(self) -> FolkmootError | None:
+    def ending(self) -> e.FolkmootError | None:
         """Why its client is not waited for; None if it has left, or everyone is let go."""
 
 
@@ -182,7 +173,7 @@ class DirectServer:
                     if call is None
                     else Request(id=call.id, method=call.method, params=call.params)
                 )
-            except MessageError as error:
+            except e.MessageError as error:
                 await refuse(send, error, readable_id(body))
                 return
             if type(message) is not Request:
@@ -193,22 +184,22 @@ class DirectServer:
                 await self._sessions.ask(visit, message, receive, send)
             else:
                 await self._ask(visit, message, receive, send)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             # In the handshake era the status speaks of sessions, and not of messages.
-            of_message = message_id is not None and isinstance(error, ParamsInvalid)
+            of_message = message_id is not None and isinstance(error, e.ParamsInvalid)
             await refuse(send, error, message_id, OK if visit.handshake and of_message else None)
 
     async def _without_body(self, visit: ServedRequest, receive: Receive, send: Send) -> None:
         method = visit.scope["method"]
         if not visit.handshake:
-            raise MethodNotAllowed("Without sessions there is only POST.", allow="POST")
+            raise e.MethodNotAllowed("Without sessions there is only POST.", allow="POST")
         if method == "GET":
             await self._sessions.listen(visit, receive, send)
         elif method == "DELETE":
             await self._sessions.end(visit, send)
         else:
             allow = "GET, POST, DELETE"
-            raise MethodNotAllowed(f"This address takes {allow}.", allow=allow)
+            raise e.MethodNotAllowed(f"This address takes {allow}.", allow=allow)
 
     async def _take(
         self, visit: ServedRequest, message: Notification | Response, send: Send
@@ -216,7 +207,7 @@ class DirectServer:
         """A message that wants no answer."""
         if visit.handshake:
             if visit.session is None:
-                raise SessionRequired("The request names no session; initialize opens one.")
+                raise e.SessionRequired("The request names no session; initialize opens one.")
             self._sessions.take(visit.session, message)
             await say(send, ACCEPTED, headers=visit.session.headers)
         elif type(message) is Notification:
@@ -224,7 +215,7 @@ class DirectServer:
             check_version(visit.head.text(VERSION_BYTES))
             await say(send, ACCEPTED)
         else:
-            raise InvalidResponse("Clients of the stateless era are asked nothing.")
+            raise e.InvalidResponse("Clients of the stateless era are asked nothing.")
 
     async def _ask(
         self, visit: ServedRequest, request: Request, receive: Receive, send: Send
@@ -281,11 +272,11 @@ class DirectServer:
                 self._watching.end(watched)
         except Stopped:
             return None
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             return self.service.refusal(asked, error)
         except Exception:
             logger.exception("a request failed", extra={"method": asked.request.method})
-            return error_of(InternalError("The request could not be answered."))
+            return error_of(e.InternalError("The request could not be answered."))
         except BaseException:
             asked.reply.abandon()
             raise
@@ -343,7 +334,7 @@ def left(asked: McpRequest) -> None:
 def check_version(version: str | None) -> None:
     """Refuse a version of the stateless era that is not spoken here."""
     if version != wire.STATELESS_VERSION:
-        raise VersionUnsupported(
+        raise e.VersionUnsupported(
             "This version of the protocol is not supported.",
             supported=[wire.STATELESS_VERSION],
             requested=(version or "")[:64],

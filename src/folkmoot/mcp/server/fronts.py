@@ -16,17 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import (
-    FolkmootError,
-    HubStopping,
-    InternalError,
-    MessageError,
-    ServerUnreachable,
-    SessionNotFound,
-    TooManyInFlight,
-    TransportClosed,
-)
 from folkmoot.core.message import (
     Notification,
     Request,
@@ -99,7 +90,7 @@ class FrontCarrier(Carrier):
             envelope = envelope.with_session(ANONYMOUS)
         await self._inbox.put(envelope, len(message.raw or b""))
         if self.over:
-            raise SessionNotFound("The session has ended.")
+            raise e.SessionNotFound("The session has ended.")
 
     def say(self, message: ProtocolMessage) -> None:
         """Tell the server something in the client's place."""
@@ -126,16 +117,16 @@ class FrontCarrier(Carrier):
     def check_open(self) -> None:
         """Refuse to send where nobody is any more."""
         if self.over:
-            raise TransportClosed("The client has ended the conversation.")
+            raise e.TransportClosed("The client has ended the conversation.")
 
-    def end(self, error: FolkmootError | None = None) -> None:
+    def end(self, error: e.FolkmootError | None = None) -> None:
         """End the conversation; whoever waits for an answer is told why there is none."""
         if self.over:
             return
         self.over = True
         self._inbox.end()
         self._silence.set()
-        why = error or ServerUnreachable("The conversation with the server has ended.")
+        why = error or e.ServerUnreachable("The conversation with the server has ended.")
         for asked in self._open.values():
             told = encode_message(refusal(asked.id, why))
             asked.stream.put(told, None, last=True, status=why.http)
@@ -196,7 +187,7 @@ class Front(ABC, Generic[C]):
         """Serve one request."""
         try:
             await self._answer(scope, read_carried(scope, self._headers), receive, send)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             await refuse(send, error)
 
     @abstractmethod
@@ -210,19 +201,19 @@ class Front(ABC, Generic[C]):
             return None
         try:
             return decode_message(body, self._limits)
-        except MessageError as error:
+        except e.MessageError as error:
             await refuse(send, error, readable_id(body))
             return None
 
     def _session(self, session_id: str) -> C:
         carrier = self._sessions.get(session_id)
         if carrier is None or carrier.over:
-            raise SessionNotFound("The session has ended or does not exist.")
+            raise e.SessionNotFound("The session has ended or does not exist.")
         return carrier
 
     def _open(self, make: Callable[[str, Clock, Limits, TransportContext], C], head: Head) -> C:
         if len(self._sessions) >= self._most:
-            raise TooManyInFlight("Too many sessions are open.")
+            raise e.TooManyInFlight("Too many sessions are open.")
         session_id = secrets.token_hex(SESSION_BYTES)
         carrier = make(session_id, self._clock, self._limits, head.transport)
         self.begin(carrier, lambda: self._sessions.pop(session_id, None))
@@ -233,7 +224,7 @@ class Front(ABC, Generic[C]):
         """End one session, such as one that is idle."""
         carrier = self._sessions.get(session_id)
         if carrier is not None:
-            carrier.end(SessionNotFound("The session has ended."))
+            carrier.end(e.SessionNotFound("The session has ended."))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -253,7 +244,7 @@ class Front(ABC, Generic[C]):
         """End every conversation and stream, so that the server can stop, and begin no other."""
         self.stopping = True
         for carrier in list(self._carried.values()):
-            carrier.end(HubStopping("The proxy is stopping."))
+            carrier.end(e.HubStopping("The proxy is stopping."))
 
     def begin(self, carrier: FrontCarrier, ended: Callable[[], object] = lambda: None) -> None:
         """Carry a conversation, and tell when it has ended."""
@@ -264,7 +255,7 @@ class Front(ABC, Generic[C]):
 
     def _check_running(self) -> None:
         if self.stopping:
-            raise HubStopping("The proxy is stopping.")
+            raise e.HubStopping("The proxy is stopping.")
 
     @contextmanager
     def watching(self, receive: Receive, reader: StreamReader) -> Iterator[None]:
@@ -278,14 +269,14 @@ class Front(ABC, Generic[C]):
             reader.leave()
 
     async def _carry(self, carrier: FrontCarrier, ended: Callable[[], object]) -> None:
-        error: FolkmootError = ServerUnreachable("The conversation with the server has ended.")
+        error: e.FolkmootError = e.ServerUnreachable("The conversation with the server has ended.")
         try:
             await self._serve(carrier)
-        except FolkmootError as failed:
+        except e.FolkmootError as failed:
             error = failed
             logger.warning("a conversation failed", extra={"error": failed.message})
         except Exception:
-            error = InternalError("The proxy failed to carry this conversation.")
+            error = e.InternalError("The proxy failed to carry this conversation.")
             logger.exception("a conversation failed")
         finally:
             carrier.end(error)

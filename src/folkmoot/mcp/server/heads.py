@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import (
-    BodyTooLarge,
-    HeaderMismatch,
-    MediaTypeUnsupported,
-    NotAcceptable,
-    ParamsInvalid,
-    VersionMissing,
-    VersionUnsupported,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import is_message_id
 from folkmoot.core.session import KNOWN_VERSIONS, Era, ProtocolVersion
 from folkmoot.core.transport import (
@@ -152,7 +144,7 @@ def read_carried(scope: Scope, extra: Sequence[str] = ()) -> CarriedHead:
     named = head.text(VERSION_BYTES)
     version = ProtocolVersion(wire.ASSUMED_VERSION if named is None else named)
     if not version.is_known and version.era is not Era.STATELESS:
-        raise VersionUnsupported(
+        raise e.VersionUnsupported(
             "The header mcp-protocol-version names no version that is spoken here.",
             supported=list(KNOWN_VERSIONS),
             requested=version.value[:64],
@@ -174,27 +166,27 @@ def passed_on(pairs: Iterable[tuple[bytes, bytes]], extra: Sequence[str] = ()) -
 def check_once(head: Head, once: frozenset[bytes] = ONCE) -> None:
     """What may be said once only is not said twice, lest each reader take another of the two."""
     for name in head.twice & once:
-        raise HeaderMismatch(f"The header {name.decode()} occurs twice.")
+        raise e.HeaderMismatch(f"The header {name.decode()} occurs twice.")
 
 
 def check_json(head: Head) -> None:
     """A message comes as JSON."""
     kind = head.first.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != wire.JSON.encode():
-        raise MediaTypeUnsupported(f"A message is sent as {wire.JSON}.")
+        raise e.MediaTypeUnsupported(f"A message is sent as {wire.JSON}.")
 
 
 def check_answerable(head: Head, *, both: bool) -> None:
     """Who asks takes at least one form of answer, or `both`."""
     taken = (head.json, head.events)
     if not (all(taken) if both else any(taken)):
-        raise NotAcceptable(f"The client must accept {wire.JSON} and {wire.EVENT_STREAM}.")
+        raise e.NotAcceptable(f"The client must accept {wire.JSON} and {wire.EVENT_STREAM}.")
 
 
 def check_listener(head: Head) -> None:
     """Refuse a listener that does not accept events."""
     if not head.events:
-        raise NotAcceptable(f"The client must accept {wire.EVENT_STREAM}.")
+        raise e.NotAcceptable(f"The client must accept {wire.EVENT_STREAM}.")
 
 
 def check_repeated(
@@ -208,10 +200,10 @@ def check_repeated(
     meta = params.get("_meta")
     if type(meta) is not dict or not meta.keys() >= needed:
         named = " and ".join(f'"{key}"' for key in sorted(needed))
-        raise VersionMissing(f"params._meta must have {named}.")
+        raise e.VersionMissing(f"params._meta must have {named}.")
     first = head.first
     if first.get(VERSION_BYTES, b"").decode("latin-1") != meta[wire.VERSION_KEY]:
-        raise HeaderMismatch(
+        raise e.HeaderMismatch(
             f"The header {wire.VERSION_HEADER} does not say what the request says."
         )
     if first.get(METHOD_BYTES, b"").decode("latin-1") != method:
@@ -234,28 +226,28 @@ def check_marked(
         header = wire.PARAM_HEADERS + token
         told = given.get(header, ())
         if len(told) > 1:
-            raise HeaderMismatch(f"The header {header} stands there twice.")
+            raise e.HeaderMismatch(f"The header {header} stands there twice.")
         value = value_at(arguments, path)
         meant = None if value is None else as_text(value)
         if meant is not None and not told:
-            raise HeaderMismatch(f"The header {header} is missing; {'.'.join(path)} is given.")
+            raise e.HeaderMismatch(f"The header {header} is missing; {'.'.join(path)} is given.")
         if told and (meant is None or not _repeats(unwrapped(told[0]), value, meant)):
-            raise HeaderMismatch(f"The header {header} does not say what the request says.")
+            raise e.HeaderMismatch(f"The header {header} does not say what the request says.")
 
 
 def claimed(capabilities: Any, client: Any) -> dict[str, Any]:
     """The capabilities a client declares, as far as they are used."""
     if type(capabilities) is not dict:
-        raise ParamsInvalid("The client's capabilities must be an object.")
+        raise e.ParamsInvalid("The client's capabilities must be an object.")
     for name, value in capabilities.items():
         if name in OBJECTS and type(value) is not dict:
-            raise ParamsInvalid(f"The capability {name} must be an object.")
+            raise e.ParamsInvalid(f"The capability {name} must be an object.")
     if client is not None and not (
         type(client) is dict
         and type(client.get("name")) is str
         and type(client.get("version")) is str
     ):
-        raise ParamsInvalid("clientInfo must have a name and a version.")
+        raise e.ParamsInvalid("clientInfo must have a name and a version.")
     if EXPERIMENTAL not in capabilities:
         return capabilities
     return {name: value for name, value in capabilities.items() if name != EXPERIMENTAL}
@@ -264,9 +256,9 @@ def claimed(capabilities: Any, client: Any) -> dict[str, Any]:
 def check_wishes(token: Any, level: Any) -> None:
     """Refuse a progress token or a level that is none."""
     if token is not None and not is_message_id(token):
-        raise ParamsInvalid("progressToken must be a string or an integer.")
+        raise e.ParamsInvalid("progressToken must be a string or an integer.")
     if level is not None and level not in wire.LEVELS:
-        raise ParamsInvalid(f"The level must be one of {', '.join(wire.LEVELS)}.")
+        raise e.ParamsInvalid(f"The level must be one of {', '.join(wire.LEVELS)}.")
 
 
 def _repeats(told: str | None, value: Any, meant: str) -> bool:
@@ -279,7 +271,7 @@ def _repeats(told: str | None, value: Any, meant: str) -> bool:
 
 def _check_same(header: str, told: str | None, meant: Any) -> None:
     if told != meant:
-        raise HeaderMismatch(f"The header {header} does not say what the request says.")
+        raise e.HeaderMismatch(f"The header {header} does not say what the request says.")
 
 
 def unwrapped(value: str | None) -> str | None:
@@ -303,7 +295,7 @@ async def read_limited(receive: Receive, most: int) -> bytes | None:
             return None
         body += message.get("body", b"")
         if len(body) > most:
-            raise BodyTooLarge(f"A message may have at most {most:,} bytes.", limit=most)
+            raise e.BodyTooLarge(f"A message may have at most {most:,} bytes.", limit=most)
         if not message.get("more_body", False):
             return bytes(body)
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote
 
-from folkmoot.core.errors import FolkmootError, MethodNotAllowed, SessionRequired
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, encode_message
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId
 from folkmoot.mcp.framing import encode_event
@@ -62,14 +62,14 @@ class HttpFront(Front[SessionCarrier]):
         if method == "POST":
             await self._post(head, receive, send)
         elif head.stateless:
-            raise MethodNotAllowed("Without sessions there is only POST.", allow="POST")
+            raise e.MethodNotAllowed("Without sessions there is only POST.", allow="POST")
         elif method == "GET":
             await self._listen(head, receive, send)
         elif method == "DELETE":
             await self._known(head).leave()
             await say(send, NO_CONTENT)
         else:
-            raise MethodNotAllowed(f"This address takes {METHODS}.", allow=METHODS)
+            raise e.MethodNotAllowed(f"This address takes {METHODS}.", allow=METHODS)
 
     async def _post(self, head: Head, receive: Receive, send: Send) -> None:
         check_answerable(head, both=False)
@@ -88,7 +88,7 @@ class HttpFront(Front[SessionCarrier]):
             return
         try:
             await self._ask(head, message, receive, send)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             await refuse(send, error, message.id)
 
     async def _ask(self, head: Head, request: Request, receive: Receive, send: Send) -> None:
@@ -116,7 +116,7 @@ class HttpFront(Front[SessionCarrier]):
     def _known(self, head: Head) -> SessionCarrier:
         session_id = head.text(SESSION_BYTES)
         if session_id is None:
-            raise SessionRequired("The request names no session; one is opened with initialize.")
+            raise e.SessionRequired("The request names no session; one is opened with initialize.")
         return self._session(session_id)
 
     def _new(self, head: Head) -> SessionCarrier:
@@ -177,7 +177,7 @@ class OldSseFront(Front[OldSseCarrier]):
             check_json(head)
             await self._post(scope, head, receive, send)
         else:
-            raise MethodNotAllowed("This address takes GET or POST.", allow="GET, POST")
+            raise e.MethodNotAllowed("This address takes GET or POST.", allow="GET, POST")
 
     async def _listen(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         carrier = self._open(OldSseCarrier, head)
@@ -193,7 +193,7 @@ class OldSseFront(Front[OldSseCarrier]):
     async def _post(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         named = parse_qs(scope["query_string"].decode("latin-1")).get(SESSION, [])
         if len(named) != 1:
-            raise SessionRequired("The address names no session; the stream says which it is.")
+            raise e.SessionRequired("The address names no session; the stream says which it is.")
         carrier = self._session(named[0])
         message = await self._read(receive, send)
         if message is not None:

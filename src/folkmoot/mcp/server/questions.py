@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from folkmoot.core.errors import EraNotBridged, HubStopping, TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Response, members
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
@@ -99,12 +99,12 @@ async def put_questions(
             if answering.done():
                 return answering.result()
             if leaving.done():
-                raise visit.ending or HubStopping("The hub is stopping.")
+                raise visit.ending or e.HubStopping("The hub is stopping.")
             for question_id, answer in waiting.items():
                 if not answer.done():
                     notice = cancellation(question_id, "It took too long.")
                     reply.say(written(notice), Weight.QUESTION)
-            raise EraNotBridged("The client did not answer what it was asked.")
+            raise e.EraNotBridged("The client did not answer what it was asked.")
         finally:
             leaving.cancel()
             answering.cancel()
@@ -114,7 +114,7 @@ async def put_questions(
 def asking(session: HandshakeSession) -> Iterator[tuple[str, asyncio.Future[Response]]]:
     """An id for a question to a session, and its answer once there is one."""
     if len(session.questions) >= MOST_QUESTIONS:
-        raise TooManyInFlight("Too many questions wait for this client's answers.")
+        raise e.TooManyInFlight("Too many questions wait for this client's answers.")
     question_id = f"folkmoot-{secrets.token_hex(ID_BYTES)}"
     answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
     session.questions[question_id] = answer

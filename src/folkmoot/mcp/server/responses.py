@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import MethodNotAllowed
+from folkmoot.core import errors as e
 from folkmoot.core.message import encode_message
 from folkmoot.mcp.server.streams import Stream, Weight
 from folkmoot.mcp.wire import EVENT_STREAM, JSON, refusal
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Send
 
-    from folkmoot.core.errors import FolkmootError
     from folkmoot.core.message import MessageId
     from folkmoot.mcp.server.streams import StreamReader
 
@@ -75,13 +74,13 @@ async def say(
 
 async def refuse(
     send: Send,
-    error: FolkmootError,
+    error: e.FolkmootError,
     message_id: MessageId | None = None,
     status: int | None = None,
 ) -> None:
     """Answer that a request cannot be served, with the status of the error or another."""
     headers = []
-    if isinstance(error, MethodNotAllowed):
+    if isinstance(error, e.MethodNotAllowed):
         headers.append((b"allow", error.data["allow"].encode()))
     await say(send, status or error.http, encode_message(refusal(message_id, error)), headers)
 

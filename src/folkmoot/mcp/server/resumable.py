@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from folkmoot.core.errors import EventUnknown, RequestError, SessionNotFound, StreamExists
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification
 from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.heads import EVENT_ID, check_listener, check_once
@@ -163,7 +163,7 @@ class ResumableStreams:
             place = each.place_of(event_id) if each.begun else None
             if place is not None:
                 return each, place
-        raise EventUnknown(UNKNOWN)
+        raise e.EventUnknown(UNKNOWN)
 
     def forget(self, stream: Stream) -> None:
         """Keep a stream no longer, and end what it waits for."""
@@ -307,22 +307,22 @@ class SessionStreams:
             try:
                 if session.streams is not None:
                     return session.streams.resume(event_id)
-            except EventUnknown:
+            except e.EventUnknown:
                 pass
             if not is_listening(event_id):
                 raise self._lost(event_id)
         elif session.listens:
-            raise StreamExists("This session has a stream already; it may have one.")
+            raise e.StreamExists("This session has a stream already; it may have one.")
         if session.stream is None or session.stream.done:
             session.stream = self._new_stream(session, listening=True)
         return session.stream, None
 
-    def _lost(self, event_id: str) -> RequestError:
+    def _lost(self, event_id: str) -> e.RequestError:
         """Why a stream is not here: another process had it, which is gone, or nobody has it."""
         named, streams = EVENT.fullmatch(event_id), self._server.streams
         if named is not None and streams is not None and named[1] != streams.boot_id:
-            return SessionNotFound(GONE)
-        return EventUnknown(UNKNOWN)
+            return e.SessionNotFound(GONE)
+        return e.EventUnknown(UNKNOWN)
 
     def _can_resume(self, session: HandshakeSession) -> bool:
         return self._server.streams is not None and session.version >= FIRST_VERSION

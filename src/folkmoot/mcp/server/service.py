@@ -22,7 +22,7 @@ from folkmoot.mcp.server.streams import Weight
 from folkmoot.mcp.wire import members_of, refusal
 
 if TYPE_CHECKING:
-    from folkmoot.core.errors import FolkmootError
+    from folkmoot.core import errors as e
     from folkmoot.core.message import MessageId, Notification, Request
     from folkmoot.mcp.server.heads import Head
     from folkmoot.mcp.server.responses import HttpReply
@@ -107,11 +107,11 @@ class McpService(Protocol):
     async def perform(self, asked: McpRequest) -> McpAnswer:
         """Answer one request, or raise why that cannot be done."""
 
-    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
+    def refusal(self, asked: McpRequest, error: e.FolkmootError) -> McpAnswer:
         """The answer to a request that cannot be done."""
 
 
-def error_of(error: FolkmootError) -> McpAnswer:
+def error_of(error: e.FolkmootError) -> McpAnswer:
     """An error of ours as the answer to a request."""
     return McpAnswer(error=refusal(None, error).error)
 

@@ -8,13 +8,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import (
-    InvalidId,
-    RequestCancelled,
-    SessionNotFound,
-    TooManyInFlight,
-    TransportClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     Notification,
     Request,
@@ -95,9 +89,9 @@ class SessionCarrier(FrontCarrier):
     def ask(self, request: Request, *, plain: bool, events: bool) -> tuple[Stream, StreamReader]:
         """The stream that will answer a request, and its reader."""
         if request.id in self._open:
-            raise InvalidId("A request with this id is already open.")
+            raise e.InvalidId("A request with this id is already open.")
         if len(self._open) >= MOST_OPEN:
-            raise TooManyInFlight("Too many requests of this session are open at once.")
+            raise e.TooManyInFlight("Too many requests of this session are open at once.")
         stream = Stream(plain=plain, events=events, keeper=self._streams)
         reader = stream.attach()
         token = found(request, ASKED_TOKEN)
@@ -161,7 +155,7 @@ class SessionCarrier(FrontCarrier):
         if stream.unsent > UNSENT:
             await stream.room()
             if self.over:
-                raise TransportClosed("The client has ended the conversation.")
+                raise e.TransportClosed("The client has ended the conversation.")
 
     def _stream_for(self, message: ProtocolMessage, about: MessageId | None) -> Stream | None:
         """The stream of the request that a message is about, else the one there is."""
@@ -192,7 +186,7 @@ class SessionCarrier(FrontCarrier):
 
     def _give_up(self, asked: UnansweredRequest) -> None:
         if self._open.get(asked.id) is asked:
-            refused = refusal(asked.id, RequestCancelled("The request was cancelled."))
+            refused = refusal(asked.id, e.RequestCancelled("The request was cancelled."))
             self._answer(asked.id, encode_message(refused), None)
 
     async def leave(self) -> None:
@@ -212,7 +206,7 @@ class SessionCarrier(FrontCarrier):
                 asked.stream.end()
         if written:
             await asyncio.wait(written, timeout=LEAVE_SECONDS)
-        self.end(SessionNotFound("The session has ended."))
+        self.end(e.SessionNotFound("The session has ended."))
 
     def _tell_unheard(self, stream: Stream) -> None:
         for envelope in self._unheard.take():
@@ -244,7 +238,7 @@ class Unheard:
         ):
             if not self._drop_notification():
                 if isinstance(envelope.message, Request):
-                    error = TooManyInFlight("The client listens to none of its streams.")
+                    error = e.TooManyInFlight("The client listens to none of its streams.")
                     return refusal(envelope.message.id, error)
                 return None
         self._kept.append(envelope)

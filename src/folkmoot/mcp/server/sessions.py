@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from folkmoot.core.errors import (
-    InvalidId,
-    ParamsInvalid,
-    SessionNotFound,
-    SessionRequired,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     Notification,
     Request,
@@ -122,7 +117,7 @@ class SessionServer:
             return
         session = known(visit)
         if request.id in session.requests:
-            raise InvalidId("A request with this id is already open.")
+            raise e.InvalidId("A request with this id is already open.")
         abandoned = partial(abandon, session, request.id)
         new_stream = partial(self._streams.of_request, session, abandoned)
         reply = HttpReply(send, self._server.tasks, session.headers, new_stream)
@@ -170,10 +165,10 @@ class SessionServer:
         params = members_of(request.params)
         version, capabilities = params.get("protocolVersion"), params.get("capabilities")
         if type(version) is not str:
-            raise ParamsInvalid("protocolVersion must be a string.")
+            raise e.ParamsInvalid("protocolVersion must be a string.")
         client = params.get("clientInfo")
         if client is None:
-            raise ParamsInvalid("clientInfo must be an object.")
+            raise e.ParamsInvalid("clientInfo must be an object.")
         offered = claimed(capabilities, client)
         spoken = next(
             (each for each in wire.HANDSHAKE_VERSIONS if each == version), wire.HANDSHAKE_VERSION
@@ -186,7 +181,7 @@ class SessionServer:
         if session is None:
             session = await self._server.host.open_session(visit, spoken, offered)
         elif session.ended:
-            raise SessionNotFound(ENDED)
+            raise e.SessionNotFound(ENDED)
         elif (session.version, session.capabilities) != (spoken, offered):
             session.version, session.capabilities = spoken, offered
             await self._server.host.session_changed(session)
@@ -205,7 +200,7 @@ class SessionServer:
             level = asked.params.get("level")
             if level not in wire.LEVELS:
                 told = f"level must be one of {', '.join(wire.LEVELS)}."
-                raise ParamsInvalid(told)
+                raise e.ParamsInvalid(told)
             if level != session.log_level:
                 session.log_level = level
                 await self._server.host.session_changed(session)
@@ -217,9 +212,9 @@ def known(visit: ServedRequest) -> HandshakeSession:
     """The session of a request, which must have one."""
     session = visit.session
     if session is None:
-        raise SessionRequired("The request names no session; initialize opens one.")
+        raise e.SessionRequired("The request names no session; initialize opens one.")
     if session.ended:
-        raise SessionNotFound(ENDED)
+        raise e.SessionNotFound(ENDED)
     return session
 
 
@@ -232,7 +227,7 @@ def asked_in(
     if meta is None:
         meta = {}
     if type(meta) is not dict:
-        raise ParamsInvalid("_meta must be an object.")
+        raise e.ParamsInvalid("_meta must be an object.")
     token = meta.get(wire.TOKEN_KEY)
     if token is not None:
         check_wishes(token, None)

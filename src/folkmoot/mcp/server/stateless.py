@@ -11,14 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from folkmoot.core.errors import (
-    FolkmootError,
-    InvalidResponse,
-    Misrouted,
-    NotAcceptable,
-    TooManyInFlight,
-    VersionUnsupported,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -106,7 +99,7 @@ class StatelessCarrier(FrontCarrier):
     def ask(self, request: Request, stream: Stream) -> Request:
         """The request as the server gets it, under an id nobody else has."""
         if len(self._open) >= MOST_OPEN:
-            raise TooManyInFlight("Too many requests are open at once.")
+            raise e.TooManyInFlight("Too many requests are open at once.")
         self._last += 1
         named = self._last
         token = found(request, ASKED_TOKEN)
@@ -132,7 +125,7 @@ class StatelessCarrier(FrontCarrier):
         if isinstance(message, Response):
             self._answer(message, envelope.context.transport)
         elif isinstance(message, Request):
-            error = Misrouted("Clients of the stateless era cannot be asked anything.")
+            error = e.Misrouted("Clients of the stateless era cannot be asked anything.")
             self.say(refusal(message.id, error))
         else:
             about = envelope.context.extensions.get(ABOUT)
@@ -216,11 +209,11 @@ class StatelessFront:
         if isinstance(message, Request):
             try:
                 await self._ask(head, message, receive, send)
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 await refuse(send, error, message.id)
             return
         if isinstance(message, Response):
-            raise InvalidResponse("Clients of the stateless era are asked nothing.")
+            raise e.InvalidResponse("Clients of the stateless era are asked nothing.")
         # Whoever cancels closes the request; an id alone may be anybody's.
         if message.method != wire.CANCELLED:
             await self._carried(head).take(message, head.transport)
@@ -229,14 +222,14 @@ class StatelessFront:
     async def _ask(self, head: Head, request: Request, receive: Receive, send: Send) -> None:
         if request.method == wire.INITIALIZE:
             # It would make the conversation one of the other era for everybody in it.
-            raise VersionUnsupported(
+            raise e.VersionUnsupported(
                 "Without sessions there is nothing to initialize.",
                 supported=[FIRST_STATELESS],
                 requested=head.version.value,
             )
         listens = request.method == wire.LISTEN
         if listens and not head.events:
-            raise NotAcceptable(f"Who listens must accept {EVENT_STREAM}.")
+            raise e.NotAcceptable(f"Who listens must accept {EVENT_STREAM}.")
         params = params_of(request)
         check_repeated(head, request.method, params, NEEDED)
         carrier = self._carried(head)
@@ -274,7 +267,7 @@ class StatelessFront:
         unused = (who for who, each in self._carriers.items() if not each.attended)
         first = next(unused, None)
         if first is None:
-            raise TooManyInFlight("Too many clients are served at once.")
+            raise e.TooManyInFlight("Too many clients are served at once.")
         self._carriers.pop(first).end()
 
     def _forget(self, who: Who, carrier: StatelessCarrier) -> None:

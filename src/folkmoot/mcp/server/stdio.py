@@ -9,8 +9,8 @@ import secrets
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import MessageError, TransportClosed
 from folkmoot.core.message import decode_message, encode_message
 from folkmoot.core.transport import ConnectionInfo, StdioMetadata, TransportContext
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
@@ -95,7 +95,7 @@ class StdioFront(Carrier):
             if self._lines.waiting and self._writer is not None:
                 await self._writer.room()
             elif self._reader.ended:
-                raise TransportClosed("The client closed its end.")
+                raise e.TransportClosed("The client closed its end.")
             else:
                 await self._reader.more()
 
@@ -109,7 +109,7 @@ class StdioFront(Carrier):
                 if line is None:
                     return None
                 return self.envelope_of(decode_message(line, self.limits), self._context)
-            except MessageError as error:
+            except e.MessageError as error:
                 writer = self._writer
                 if writer is not None and not writer.closed:
                     writer.write(encode_message(refusal(readable_id(line or b""), error)))
@@ -121,7 +121,7 @@ class StdioFront(Carrier):
         self.check_way(envelope)
         writer = self._writer
         if writer is None or writer.closed:
-            raise TransportClosed("Nobody reads standard output.")
+            raise e.TransportClosed("Nobody reads standard output.")
         writer.write(one_line(encode_message(envelope.message)))
         if not writer.free:
             await writer.room()

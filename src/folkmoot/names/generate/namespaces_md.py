@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from folkmoot.core.errors import ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.names.deprecation import stage
 from folkmoot.names.limits import MAX_CELL
 from folkmoot.names.lint.model import Declared, Project
@@ -252,7 +252,7 @@ def render(project: Project, text: str | None = None, *, helper: str | None = No
         registry = registry_of(project)
         return f"{TITLE}\n\n{BEGIN}\n{body(registry, helper)}{END}\n"
     if not marked(text):
-        raise ProjectUnusable(
+        raise e.ProjectUnusable(
             f"{project.namespaces_file} has no lines '{BEGIN}' and '{END}' around the part "
             "that may be rewritten. Add them, or use --force to replace the whole file."
         )

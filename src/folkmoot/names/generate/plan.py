@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from folkmoot.core.errors import ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.names.limits import MAX_PROJECT_FILE_BYTES
 from folkmoot.names.lint.project import FoundProject, find_config
 from folkmoot.staging import stage
@@ -90,7 +90,7 @@ class Plan:
             if isinstance(error, OSError):
                 where = error.filename or self.root
                 why = (error.strerror or "unwritable").lower()
-                raise ProjectUnusable(f"{where}: {why}; nothing was changed.") from error
+                raise e.ProjectUnusable(f"{where}: {why}; nothing was changed.") from error
             raise
 
 
@@ -108,13 +108,13 @@ def read_text(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ProjectUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from error
+        raise e.ProjectUnusable(f"{path}: {(error.strerror or 'unreadable').lower()}.") from error
     if len(raw) > MAX_PROJECT_FILE_BYTES:
-        raise ProjectUnusable(f"{path}: it is larger than 4 MiB, so it is left alone.")
+        raise e.ProjectUnusable(f"{path}: it is larger than 4 MiB, so it is left alone.")
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ProjectUnusable(f"{path}: it is not UTF-8 text, so it was not changed.") from None
+        raise e.ProjectUnusable(f"{path}: it is not UTF-8 text, so it was not changed.") from None
 
 
 def make_folders(folder: Path, made: list[Path]) -> None:
@@ -137,7 +137,7 @@ def check_unchanged(staged: list[tuple[Change, Path]]) -> None:
     """Refuse to undo what another program wrote meanwhile."""
     for change, _ in staged:
         if read_text(change.path) != change.before:
-            raise ProjectUnusable(f"{change.path} was just changed by another program.")
+            raise e.ProjectUnusable(f"{change.path} was just changed by another program.")
 
 
 def undo(staged: list[tuple[Change, Path]], done: list[Change], made: list[Path]) -> None:
@@ -199,7 +199,7 @@ def find_layout(path: Path) -> Layout:
     Raises `ProjectUnusable` where there is no such path.
     """
     if not path.exists():
-        raise ProjectUnusable(f"{path}: there is no such folder.")
+        raise e.ProjectUnusable(f"{path}: there is no such folder.")
     found = find_config(path.absolute())
     helpers = map(find_helper, [*find_packages(found), found.root])
     return Layout(found, next(filter(None, helpers), None))

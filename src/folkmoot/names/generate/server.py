@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal, NamedTuple, TypeAlias
 
-from folkmoot.core.errors import InvalidName, ProjectUnusable
+from folkmoot.core import errors as e
 from folkmoot.names.canonical import check_free_namespace, make_tool_name
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.plan import Plan
@@ -89,22 +89,22 @@ class Wanted(NamedTuple):
 def check_server(name: str, namespace: str | None, sdk: Sdk) -> Wanted:
     """What is asked for. Raises `ProjectUnusable` or `InvalidName` for what cannot be made."""
     if not SLUG.fullmatch(name) or len(name) > MAX_SERVER_NAME:
-        raise ProjectUnusable(
+        raise e.ProjectUnusable(
             f"{name!r} is no name for a server: it needs lower-case letters and digits, joined by "
             "single hyphens, such as my-server."
         )
     package = name.replace("-", "_")
     if package in HIDING or keyword.iskeyword(package):
-        raise ProjectUnusable(
+        raise e.ProjectUnusable(
             f"A package called {package} would hide a module of Python or of a library; "
             f"{name}-server, for instance, would not."
         )
     if namespace is None:
         try:
             namespace = namespace_from_slug(name)
-        except InvalidName as error:
+        except e.InvalidName as error:
             proposed = f", for instance {error.nearest}" if error.nearest else ""
-            raise ProjectUnusable(
+            raise e.ProjectUnusable(
                 f"The name {name} makes no namespace, which has 3 to 20 letters and digits; choose "
                 f"one with --namespace{proposed}."
             ) from error
@@ -115,7 +115,7 @@ def check_server(name: str, namespace: str | None, sdk: Sdk) -> Wanted:
 def plan_server(wanted: Wanted, folder: Path) -> Plan:
     """Every file of the new project. Raises `ProjectUnusable` if something is there already."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProjectUnusable(f"{folder} exists and is not an empty folder.")
+        raise e.ProjectUnusable(f"{folder} exists and is not an empty folder.")
     flit = f'\n[tool.flit.module]\nname = "{wanted.package}"\n'
     words = {
         "name": wanted.name,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from folkmoot.core.errors import InvalidName, ProjectUnusable, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.names.canonical import validate_namespace
 from folkmoot.names.limits import MAX_PYPROJECT_BYTES, MAX_SOURCE_BYTES, MAX_SOURCE_FILES
 from folkmoot.names.lint.model import Constant, SourcePlace, TextSpan
@@ -203,7 +203,7 @@ def read_config(file: Path) -> FoundProject:
     problems = [problem for key, value in section.items() for problem in check_key(key, value)]
     if problems:
         told = [f"{file}: [{SECTION}]: {problem}" for problem in problems]
-        raise SettingsError(told[0], problems=told)
+        raise e.SettingsError(told[0], problems=told)
     project = _table(values, "project")
     named: dict[str, Any] = {
         key.replace("-", "_"): tuple(value) if isinstance(value, list) else value
@@ -244,7 +244,7 @@ def namespace_problems(namespace: str) -> list[str]:
     """What is wrong with the namespace of a project."""
     try:
         validate_namespace(namespace)
-    except InvalidName as error:
+    except e.InvalidName as error:
         return [f"'namespace': {error.message}"]
     return []
 
@@ -264,23 +264,23 @@ def _text(file: Path) -> str:
             return raw.decode("utf-8-sig")
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise SettingsError(f"{file}: cannot be read: {reason}") from None
+        raise e.SettingsError(f"{file}: cannot be read: {reason}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{file}: is not UTF-8 text") from None
-    raise SettingsError(f"{file}: is larger than 1 MiB")
+        raise e.SettingsError(f"{file}: is not UTF-8 text") from None
+    raise e.SettingsError(f"{file}: is larger than 1 MiB")
 
 
 def _parsed(file: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise SettingsError(f"{file}: lists and tables are nested too deeply") from None
+        raise e.SettingsError(f"{file}: lists and tables are nested too deeply") from None
     except ValueError as error:
         message = str(error)
         where = POSITION.search(message)
         at = f":{where[1]}:{where[2]}" if where else ""
         told = message[: where.start()] if where else message
-        raise SettingsError(f"{file}{at}: {told[:1].lower()}{told[1:]}") from None
+        raise e.SettingsError(f"{file}{at}: {told[:1].lower()}{told[1:]}") from None
 
 
 def _table(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -327,13 +327,13 @@ def sources(
     found: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
-            raise ProjectUnusable(f"{path}: there is no such file or folder")
+            raise e.ProjectUnusable(f"{path}: there is no such file or folder")
         if not path.is_dir() and not path.is_file():
-            raise ProjectUnusable(f"{path}: is neither a file nor a folder")
+            raise e.ProjectUnusable(f"{path}: is neither a file nor a folder")
         for file in walk(root, path, exclude, trouble) if path.is_dir() else [path]:
             found.setdefault(file)
             if len(found) > MAX_SOURCE_FILES:
-                raise ProjectUnusable(
+                raise e.ProjectUnusable(
                     f"There are more than {MAX_SOURCE_FILES} Python files; name the folders "
                     "to look at."
                 )

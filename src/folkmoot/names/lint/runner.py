@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 
 from folkmoot import __version__
-from folkmoot.core.errors import ProjectUnusable, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.names.generate import namespaces_md
 from folkmoot.names.generate.plan import Plan, find_layout, with_ends_of
 from folkmoot.names.lint import rules
@@ -147,7 +147,7 @@ def write_register(plan: Plan, project: Project) -> None:
         return
     try:
         layout = find_layout(project.root)
-    except ProjectUnusable:
+    except e.ProjectUnusable:
         helper = None
     else:
         helper = None if layout.helper is None else layout.shown(layout.helper)
@@ -209,7 +209,7 @@ def configured(paths: Sequence[Path], wishes: LintOptions) -> FoundProject:
         if (problem := unknown_rule(name))
     ]
     if problems:
-        raise SettingsError(problems[0], problems=problems)
+        raise e.SettingsError(problems[0], problems=problems)
     return structs.replace(found, config=wishes.over(found.config))
 
 

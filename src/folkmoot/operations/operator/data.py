@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    BackupFailed,
-    CommandFailed,
-    CommandInvalid,
-    ExportFailed,
-    KeyUnusable,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.operations.row import (
     Absent,
     Arguments,
@@ -176,9 +169,9 @@ def absolute(path: str, what: str) -> Path:
     """The path of a file, which does not depend on where the hub was started."""
     target = Path(path)
     if not target.is_absolute():
-        raise CommandInvalid(f"{what} must be absolute.")
+        raise e.CommandInvalid(f"{what} must be absolute.")
     if not target.name or "\0" in path:
-        raise CommandInvalid(f"{what} must name a file.")
+        raise e.CommandInvalid(f"{what} must name a file.")
     return target
 
 
@@ -191,7 +184,7 @@ DATA = (
         gives=BackedUp,
         handler=backup,
         effect="acts",
-        errors=(BackupFailed, CommandInvalid),
+        errors=(e.BackupFailed, e.CommandInvalid),
         needs=("backups",),
         local=True,
         progress=Copied,
@@ -215,7 +208,7 @@ DATA = (
         gives=ExportedPerson,
         handler=export_person,
         effect="acts",
-        errors=(CommandInvalid, ExportFailed, UserNotFound),
+        errors=(e.CommandInvalid, e.ExportFailed, e.UserNotFound),
         needs=("exporter",),
         local=True,
         progress=Written,
@@ -251,7 +244,7 @@ DATA = (
         gives=RotatedKey,
         handler=rotate_key,
         effect="acts",
-        errors=(CommandFailed, CommandInvalid, KeyUnusable),
+        errors=(e.CommandFailed, e.CommandInvalid, e.KeyUnusable),
         needs=("key_ring",),
         local=True,
         audit=AuditSpec("key.rotated"),
@@ -273,7 +266,7 @@ DATA = (
         gives=CancelledRotation,
         handler=cancel_rotation,
         effect="destroys",
-        errors=(CommandFailed, CommandInvalid),
+        errors=(e.CommandFailed, e.CommandInvalid),
         needs=("key_ring",),
         local=True,
         audit=AuditSpec("key.rotation_cancelled"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct
 
-from folkmoot.core.errors import CommandInvalid, PatternSyntax, TooManyCapabilities, UserNotFound
+from folkmoot.core import errors as e
 from folkmoot.gateway.access import (
     GrantedView,
     Overview,
@@ -87,7 +87,7 @@ async def revoke(call: Call[Revoke]) -> Revoked:
     """Revoke what was granted."""
     given = call.arguments
     if bool(given.patterns) == given.everything:
-        raise CommandInvalid("Give the patterns to revoke, or everything.")
+        raise e.CommandInvalid("Give the patterns to revoke, or everything.")
     granting, patterns = call.services.granting, given.patterns or []
     return await granting.revoke(
         given.handle, patterns, everything=given.everything, by=call.caller.account
@@ -133,7 +133,7 @@ GRANTS = (
         gives=PersonView,
         handler=grants_of,
         effect="reads",
-        errors=(UserNotFound,),
+        errors=(e.UserNotFound,),
         needs=("grant_views",),
         routes=(
             Route("GET", "/v1/people/{handle}/grants", "getGrants", "Show someone's capabilities"),
@@ -146,7 +146,7 @@ GRANTS = (
         takes=GrantCapabilities,
         gives=GrantedView,
         handler=grant,
-        errors=(CommandInvalid, PatternSyntax, TooManyCapabilities, UserNotFound),
+        errors=(e.CommandInvalid, e.PatternSyntax, e.TooManyCapabilities, e.UserNotFound),
         needs=("granting",),
         audit=AuditSpec("hub.grant", "handle", by_service=True),
         routes=(
@@ -167,7 +167,7 @@ GRANTS = (
         gives=Revoked,
         handler=revoke,
         effect="destroys",
-        errors=(CommandInvalid, PatternSyntax, UserNotFound),
+        errors=(e.CommandInvalid, e.PatternSyntax, e.UserNotFound),
         needs=("granting",),
         audit=AuditSpec("hub.revoke", "handle", by_service=True),
         routes=(

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.core.errors import CommandInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import members
 from folkmoot.mcp.wire import TOOLS_LIST
@@ -194,7 +194,7 @@ async def ask_proxy(call: Call[Any], method: str, target: str, content: Any = No
     """Ask a proxy on the hub's machine, if the caller may."""
     proxies = proxies_of(call)
     if proxies is None:
-        raise CommandInvalid(
+        raise e.CommandInvalid(
             "Proxies on the hub's machine are not shown here. "
             "The setting interceptors.local_proxies says to whom they are."
         )
@@ -205,7 +205,7 @@ def views(pid: int, answer: Any) -> list[HeldView]:
     """What one proxy holds; nothing, where its answer is not to be understood."""
     try:
         listed = converted(answer, HeldList).held
-    except CommandInvalid:
+    except e.CommandInvalid:
         return []
     return [replace(view, proxy=pid) for view in listed]
 
@@ -215,7 +215,7 @@ def converted(answer: Any, shape: type[Shape]) -> Shape:
     try:
         return msgspec.convert(answer, shape)
     except msgspec.ValidationError:
-        raise CommandInvalid("The proxy is of another version. Restart it.") from None
+        raise e.CommandInvalid("The proxy is of another version. Restart it.") from None
 
 
 HELD = (
@@ -237,7 +237,7 @@ HELD = (
         gives=HeldMessage,
         handler=held_show,
         effect="reads",
-        errors=(CommandInvalid,),
+        errors=(e.CommandInvalid,),
         needs=("held",),
         routes=(Route("GET", PATH + "/{held_id}", "getHeld", "Show a held message"),),
         commands=("proxy held show",),
@@ -250,7 +250,7 @@ HELD = (
         gives=Released,
         handler=held_release,
         effect="acts",
-        errors=(CommandInvalid,),
+        errors=(e.CommandInvalid,),
         needs=("held",),
         audit=AuditSpec("held.released", "held_id", within="proxy"),
         routes=(
@@ -271,7 +271,7 @@ HELD = (
         gives=DroppedView,
         handler=held_drop,
         effect="acts",
-        errors=(CommandInvalid,),
+        errors=(e.CommandInvalid,),
         needs=("held",),
         audit=AuditSpec("held.dropped", "held_id", within="proxy"),
         routes=(

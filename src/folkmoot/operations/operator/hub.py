@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from folkmoot.core.errors import CommandInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.ports import ListedNode
 from folkmoot.operations.limits import MAX_AUDIT_LINES, MAX_OPERATOR_PAGE
 from folkmoot.operations.row import (
@@ -206,14 +206,14 @@ async def drain(call: Call[DrainNode]) -> DrainedNode:
     """Have a node give its rooms to others."""
     owners = call.services.store.room_owners
     if owners is None:
-        raise CommandInvalid(NO_NODES)
+        raise e.CommandInvalid(NO_NODES)
     running = [each for each in await owners.list_nodes() if each.lease_seconds > 0]
     wanted = call.arguments.node or owners.process
     found = [each for each in running if wanted in (each.address, each.name, each.process)]
     if len(found) != 1:
-        raise CommandInvalid(f"No running node is called {wanted}.")
+        raise e.CommandInvalid(f"No running node is called {wanted}.")
     if not await owners.drain(found[0].process):
-        raise CommandInvalid("No other node could take its rooms. Stop it instead.")
+        raise e.CommandInvalid("No other node could take its rooms. Stop it instead.")
     return DrainedNode(found[0])
 
 
@@ -293,7 +293,7 @@ HUB = (
         gives=DrainedNode,
         handler=drain,
         effect="changes",
-        errors=(CommandInvalid,),
+        errors=(e.CommandInvalid,),
         needs=("store",),
         audit=AuditSpec("node.drained", "node"),
         routes=(Route("POST", "/v1/nodes/drain", "drainNode", "Drain a node"),),

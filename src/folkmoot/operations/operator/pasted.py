@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import CommandInvalid, InvalidName
+from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
 from folkmoot.operations.limits import MAX_SERVERS_NAMED
 from folkmoot.settings.backend_tables import check_table
@@ -42,7 +42,7 @@ class Described:
         self.table |= {key: True for key, wanted in flags.items() if wanted}
         spec, problems, notes = check_table(self.name, self.table, folder)
         if spec is None:
-            raise CommandInvalid(sentence("; ".join(problems)))
+            raise e.CommandInvalid(sentence("; ".join(problems)))
         self.notes += notes
         return spec
 
@@ -51,7 +51,7 @@ def described(text: str, name: str = "", environ: Mapping[str, str] = os.environ
     """The server that a text describes; a command line and a URL need a name."""
     text, name = text.strip(), name.strip()
     if not text:
-        raise CommandInvalid("Paste mcpServers JSON, a command line or a URL.")
+        raise e.CommandInvalid("Paste mcpServers JSON, a command line or a URL.")
     if text[0] in '{"[':
         return from_json(text, name, environ)
     if URL.fullmatch(text):
@@ -59,7 +59,7 @@ def described(text: str, name: str = "", environ: Mapping[str, str] = os.environ
     else:
         table = from_command(text)
     if not name:
-        raise CommandInvalid("Give the server a name.")
+        raise e.CommandInvalid("Give the server a name.")
     return Described(checked_name(name), table, [])
 
 
@@ -68,13 +68,13 @@ def from_command(text: str) -> dict[str, Any]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise CommandInvalid(f"The command line cannot be read: {error}.") from None
+        raise e.CommandInvalid(f"The command line cannot be read: {error}.") from None
     env: dict[str, str] = {}
     while words and (found := ASSIGNMENT.fullmatch(words[0])):
         env[found[1]] = found[2]
         words = words[1:]
     if not words:
-        raise CommandInvalid("The command line names no program.")
+        raise e.CommandInvalid("The command line names no program.")
     return {"command": words, **({"env": env} if env else {})}
 
 
@@ -82,13 +82,13 @@ def from_json(text: str, name: str, environ: Mapping[str, str]) -> Described:
     """One server from JSON: from `mcpServers`, from a bare table of servers, or a single entry."""
     servers = {server.name: server for server in read(wrapped(text, name), environ)}
     if not servers:
-        raise CommandInvalid("The JSON describes no server.")
+        raise e.CommandInvalid("The JSON describes no server.")
     if len(servers) > 1 and name not in servers:
         told = ", ".join(list(servers)[:MAX_SERVERS_NAMED])
-        raise CommandInvalid(f"The JSON describes several servers. Name one of them: {told}.")
+        raise e.CommandInvalid(f"The JSON describes several servers. Name one of them: {told}.")
     server = servers.get(name) or next(iter(servers.values()))
     if server.wrong or server.left_out:
-        raise CommandInvalid(sentence(f"{server.name}{server.wrong or f': {server.left_out}'}"))
+        raise e.CommandInvalid(sentence(f"{server.name}{server.wrong or f': {server.left_out}'}"))
     notes = []
     if server.ignored:
         notes.append(f"{', '.join(server.ignored)} means nothing here")
@@ -104,7 +104,7 @@ def read(text: str, environ: Mapping[str, str]) -> list[ClientServer]:
         return list(servers_in(text, LABEL, environ))
     except FileUnreadable as error:
         told = re.sub(rf"^{LABEL}:(\d+): is not JSON$", r"Line \1 is not valid JSON", str(error))
-        raise CommandInvalid(sentence(told.removeprefix(f"{LABEL}: "))) from None
+        raise e.CommandInvalid(sentence(told.removeprefix(f"{LABEL}: "))) from None
 
 
 def wrapped(text: str, name: str) -> str:
@@ -119,7 +119,7 @@ def wrapped(text: str, name: str) -> str:
         return whole
     if value.keys() & ENTRY:
         if not name:
-            raise CommandInvalid("Give the server a name.")
+            raise e.CommandInvalid("Give the server a name.")
         return json.dumps({TABLES[0]: {name: value}})
     return f'{{"{TABLES[0]}": {whole}}}'
 
@@ -128,15 +128,15 @@ def checked_name(name: str) -> str:
     """A name that a server can have: its tools are called by it."""
     try:
         namespace = namespace_from_slug(name)
-    except InvalidName as error:
+    except e.InvalidName as error:
         hint = f" Use {error.nearest}, for example." if error.nearest else ""
         told = name if name.isprintable() and len(name) <= 64 else "This"
-        raise CommandInvalid(
+        raise e.CommandInvalid(
             f"{told} cannot be the name of a server: it has 3 to 20 lower-case letters and "
             f"digits, and begins with a letter.{hint}"
         ) from None
     if namespace in RESERVED_NAMES:
-        raise CommandInvalid(f"The name {namespace} is reserved. Choose another.")
+        raise e.CommandInvalid(f"The name {namespace} is reserved. Choose another.")
     return namespace
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.accounts.model import PersonRow
-from folkmoot.core.errors import CommandInvalid, HandleInvalid, HandleTaken, UserNotFound
+from folkmoot.core import errors as e
 from folkmoot.names.grammar import parse_handle
 from folkmoot.operations.limits import MAX_OPERATOR_PAGE
 from folkmoot.operations.operator.hub import Use
@@ -192,13 +192,13 @@ async def find(services: Services, handle: str) -> Account:
 
     name = parse_handle(handle)
     if name is None:
-        raise CommandInvalid(f"{handle!r} is not a valid handle.")
+        raise e.CommandInvalid(f"{handle!r} is not a valid handle.")
     now = int(services.clock.now())
     account = await services.store.read(lambda tx: by_handle(tx, name, now))
     if account is None:
-        raise UserNotFound(f"Nobody has the handle @{name}.")
+        raise e.UserNotFound(f"Nobody has the handle @{name}.")
     if account.handle != name:
-        raise UserNotFound(f"@{name} is @{account.handle} now; use that handle.")
+        raise e.UserNotFound(f"@{name} is @{account.handle} now; use that handle.")
     return account
 
 
@@ -246,7 +246,7 @@ PEOPLE = (
         gives=PersonDetails,
         handler=person,
         effect="reads",
-        errors=(CommandInvalid, UserNotFound),
+        errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         routes=(Route("GET", "/v1/accounts/{handle}", "getAccountOf", "Show an account"),),
         commands=("people show",),
@@ -259,7 +259,7 @@ PEOPLE = (
         gives=AddedPerson,
         handler=add_person,
         effect="adds",
-        errors=(HandleInvalid, HandleTaken),
+        errors=(e.HandleInvalid, e.HandleTaken),
         needs=("accounts",),
         audit=AuditSpec("account.added", "handle", by_service=True),
         routes=(
@@ -281,7 +281,7 @@ PEOPLE = (
         takes=OnePerson,
         gives=SuspendedPerson,
         handler=suspend_person,
-        errors=(CommandInvalid, UserNotFound),
+        errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         audit=AuditSpec("account.suspended", "handle", by_service=True),
         routes=(
@@ -301,7 +301,7 @@ PEOPLE = (
         takes=OnePerson,
         gives=SuspendedPerson,
         handler=restore_person,
-        errors=(CommandInvalid, UserNotFound),
+        errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         audit=AuditSpec("account.restored", "handle", by_service=True),
         routes=(
@@ -323,7 +323,7 @@ PEOPLE = (
         gives=RemovedPerson,
         handler=remove_person,
         effect="destroys",
-        errors=(CommandInvalid, UserNotFound),
+        errors=(e.CommandInvalid, e.UserNotFound),
         needs=("mail",),
         audit=AuditSpec("account.removed", "handle", by_service=True),
         routes=(

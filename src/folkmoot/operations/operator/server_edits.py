@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    BackendUnknown,
-    CapabilityDenied,
-    CommandInvalid,
-    ConfirmationInvalid,
-    FolkmootError,
-    SettingsError,
-    SettingsUnwritable,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.gateway.trial import Tried, tried
 from folkmoot.operations.limits import MAX_SERVER_TEXT
@@ -178,13 +170,13 @@ async def add_server(call: Call[AddServer]) -> AddedServer:
     spec = wanted.checked(folder_of(loaded), everyone=given.everyone, per_user=given.per_user)
     for other in loaded.gateway.backends.values():
         if wanted.name in (other.name, other.namespace):
-            raise CommandInvalid(f"A server {wanted.name} already exists. Choose another name.")
+            raise e.CommandInvalid(f"A server {wanted.name} already exists. Choose another name.")
     change = partial(with_backend, name=wanted.name, table=wanted.table)
     # Before anything is run: what cannot be written need not be tried.
     await edited(editing, change, pretend=True)
     found = await test(call, spec)
     if not found.ok:
-        raise CommandInvalid(f"{found.why.rstrip('.')}. Nothing was saved.")
+        raise e.CommandInvalid(f"{found.why.rstrip('.')}. Nothing was saved.")
     await edited(editing, change)
     await leave_line(call.services, call.caller, "backend.added", spec.namespace, found.target)
     file = str(editing.loaded.file)
@@ -199,7 +191,7 @@ async def remove_server(call: Call[RemoveServer]) -> RemovedServer:
     spec = find(loaded, call.arguments.namespace)
     if not is_in_file(loaded, f"backends.{spec.name}"):
         where = loaded.gateway_origins[f"backends.{spec.name}"]
-        raise CommandInvalid(
+        raise e.CommandInvalid(
             f"{spec.namespace} is imported from {where} by gateway.mcp_servers. Remove it there, "
             "or disable it."
         )
@@ -224,9 +216,9 @@ async def check_editing(call: Call[Any]) -> None:
         return
     try:
         if not settings(call).loaded.settings.gateway.edit_from_web:
-            raise CapabilityDenied(OFF)
+            raise e.CapabilityDenied(OFF)
         await check_token(call)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         from folkmoot import audit
 
         audit.record_refusal(who.principal, "backends", error)
@@ -241,11 +233,11 @@ async def check_token(call: Call[Any]) -> None:
     """
     token = call.arguments.token
     if not token:
-        raise ConfirmationInvalid(CONFIRM)
+        raise e.ConfirmationInvalid(CONFIRM)
     confirmed = await call.services.accounts.confirm(call.caller.credential_id, token)
     given = scope(confirmed.scope)
     if not (given.is_whole or given.has(OPERATE)):
-        raise ConfirmationInvalid(NARROW)
+        raise e.ConfirmationInvalid(NARROW)
 
 
 async def test(call: Call[Any], spec: BackendSpec) -> Tried:
@@ -273,8 +265,8 @@ async def edited(
     """Change the settings file; what is wrong with the change is for the operator to read."""
     try:
         await editing.edit(change, pretend=pretend)
-    except (SettingsError, SettingsUnwritable) as error:
-        raise CommandInvalid(f"{error.message.rstrip('.')}. Nothing was saved.") from None
+    except (e.SettingsError, e.SettingsUnwritable) as error:
+        raise e.CommandInvalid(f"{error.message.rstrip('.')}. Nothing was saved.") from None
 
 
 def settings(call: Call[Any]) -> Reloading:
@@ -288,7 +280,7 @@ def find(loaded: Loaded, name: str) -> BackendSpec:
     for spec in loaded.gateway.backends.values():
         if name in (spec.name, spec.namespace):
             return spec
-    raise BackendUnknown("The settings have no server of that name.")
+    raise e.BackendUnknown("The settings have no server of that name.")
 
 
 def folder_of(loaded: Loaded) -> Path:
@@ -307,7 +299,7 @@ SERVER_EDITS = (
         secret=("text", "token"),
         effect="acts",
         limits=(GUESSES,),
-        errors=(BackendUnknown, CommandInvalid, CapabilityDenied, ConfirmationInvalid),
+        errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         progress=Testing,
         needs=("fleet", "reloading"),
         audit=AuditSpec("backend.tested", by_service=True),
@@ -334,7 +326,7 @@ SERVER_EDITS = (
         secret=("text", "token"),
         effect="acts",
         limits=(GUESSES,),
-        errors=(CommandInvalid, CapabilityDenied, ConfirmationInvalid),
+        errors=(e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         progress=Testing,
         needs=("fleet", "reloading"),
         audit=AuditSpec("backend.added", by_service=True),
@@ -361,7 +353,7 @@ SERVER_EDITS = (
         secret=("token",),
         effect="destroys",
         limits=(GUESSES,),
-        errors=(BackendUnknown, CommandInvalid, CapabilityDenied, ConfirmationInvalid),
+        errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         needs=("fleet", "reloading"),
         audit=AuditSpec("backend.removed", by_service=True),
         routes=(
@@ -383,7 +375,7 @@ SERVER_EDITS = (
         gives=RestartedServer,
         handler=restart_server,
         effect="changes",
-        errors=(BackendUnknown,),
+        errors=(e.BackendUnknown,),
         needs=("fleet",),
         audit=AuditSpec("backend.restarted", "namespace"),
         routes=(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import BackendUnknown, UnknownTool
+from folkmoot.core import errors as e
 from folkmoot.gateway.access import ServerAccess
 from folkmoot.gateway.history import MINUTE, ServerHistory
 from folkmoot.gateway.limits import HISTORY_MINUTES
@@ -188,7 +188,7 @@ async def server_access(call: Call[AskAccess]) -> ServerAccess:
     kind = None
     if given.tool:
         if part is None or given.tool not in part.tools:
-            raise UnknownTool(f"{given.namespace} has no such tool.")
+            raise e.UnknownTool(f"{given.namespace} has no such tool.")
         kind = kind_of("tools", given.tool)
     rows = () if part is None else part.rows["tools"]
     return await services.grant_views.access(given.namespace, rows, kind, given.after)
@@ -202,7 +202,7 @@ SERVER_VIEWS = (
         gives=ShownServer,
         handler=show_server,
         effect="reads",
-        errors=(BackendUnknown,),
+        errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(Route("GET", "/v1/servers/{namespace}", "getServer", "Show a server"),),
         commands=IN_THE_CONSOLE,
@@ -215,7 +215,7 @@ SERVER_VIEWS = (
         gives=Histories,
         handler=history,
         effect="reads",
-        errors=(BackendUnknown,),
+        errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(
             Route("GET", "/v1/server-history", "getServerHistory", "Show the calls of servers"),
@@ -230,7 +230,7 @@ SERVER_VIEWS = (
         gives=ServerAccess,
         handler=server_access,
         effect="reads",
-        errors=(BackendUnknown, UnknownTool),
+        errors=(e.BackendUnknown, e.UnknownTool),
         needs=("fleet", "grant_views"),
         routes=(
             Route(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import BackendUnknown, CommandInvalid, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.operations.limits import (
     MAX_DIFF_CHARACTERS,
     MAX_DIFFS_BYTES,
@@ -215,7 +215,7 @@ def check_known(fleet: ServerLinks, namespace: str) -> None:
     """Refuse a namespace that no server has."""
     names = [getattr(view, "namespace", "") for view in fleet.views()]
     if namespace and namespace not in names:
-        raise BackendUnknown(f"No backend has the namespace {namespace}.")
+        raise e.BackendUnknown(f"No backend has the namespace {namespace}.")
 
 
 def shown_differences(found: Sequence[PinDiff]) -> list[ChangedTool]:
@@ -281,7 +281,7 @@ SERVERS = (
         gives=Reloaded,
         handler=reload,
         effect="changes",
-        errors=(SettingsError,),
+        errors=(e.SettingsError,),
         needs=("reloading",),
         audit=AuditSpec("settings.reloaded"),
         routes=(Route("POST", "/v1/settings/reload", "reloadSettings", "Reload the settings"),),
@@ -295,7 +295,7 @@ SERVERS = (
         gives=ChangedTools,
         handler=pins,
         effect="reads",
-        errors=(BackendUnknown,),
+        errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(Route("GET", "/v1/pins", "listPins", "List tools that are held back"),),
         commands=("backends diff",),
@@ -307,7 +307,7 @@ SERVERS = (
         takes=Accept,
         gives=AcceptedTools,
         handler=accept,
-        errors=(BackendUnknown, CommandInvalid),
+        errors=(e.BackendUnknown, e.CommandInvalid),
         needs=("fleet",),
         audit=AuditSpec("backend.accept", by_service=True),
         routes=(

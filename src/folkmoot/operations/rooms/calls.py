@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from folkmoot.core.errors import ArgumentInvalid, ProposalRequired
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import TOOLS_CALL
 from folkmoot.operations.call import Call, patiently
 from folkmoot.operations.limits import (
@@ -137,7 +137,7 @@ async def call_tool(call: Call[CallRoomTool]) -> Called:
     """Call a tool, or propose the call where the caller may only do that."""
     given = call.arguments
     if not 1 <= len(given.tool) <= MAX_ROOM_TOOL_NAME:
-        raise ArgumentInvalid(
+        raise e.ArgumentInvalid(
             f"tool must have 1 to {MAX_ROOM_TOOL_NAME:,} characters.", field="tool"
         )
     asking = requester(call, given.room)
@@ -146,7 +146,7 @@ async def call_tool(call: Call[CallRoomTool]) -> Called:
     follows = call.caller.progress is not None
     try:
         sent = await asking.send(to, TOOLS_CALL, params, progress=follows)
-    except ProposalRequired:
+    except e.ProposalRequired:
         return await proposed(call, to, params)
     tell = (lambda params: call.progress(progress_of(params))) if follows else None
     answers: dict[str, dict[str, Any]] = {}
@@ -222,7 +222,7 @@ async def respond(call: Call[RespondToRequest]) -> Responded:
     if given.error is not None:
         answers.append({"error": {"code": ANSWER_FAILED, "message": given.error}})
     if len(answers) != 1:
-        raise ArgumentInvalid("Give exactly one of text, result and error.", field="text")
+        raise e.ArgumentInvalid("Give exactly one of text, result and error.", field="text")
     stored = await requester(call, given.room).respond(given.request, answers[0])
     return Responded(given.room, given.request, stored.id, stored.seq)
 

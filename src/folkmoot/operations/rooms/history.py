@@ -6,36 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import UNSET, Raw, Struct
 
-from folkmoot.core.errors import (
-    ERRORS,
-    ArgumentInvalid,
-    BlockedByInterceptor,
-    CapabilityDenied,
-    CapabilityError,
-    FolkmootError,
-    InvalidEnvelope,
-    KindError,
-    NameRefused,
-    PayloadInvalid,
-    ProposalAltered,
-    ProposalClosed,
-    ProposalOwn,
-    ProposalRequired,
-    ProposalUnknown,
-    QueryInvalid,
-    RateLimited,
-    RecipientInvalid,
-    RecipientUnknown,
-    RejectedAlready,
-    RequestTimedOut,
-    RoomDoorError,
-    RoomError,
-    RoomFull,
-    TargetLeft,
-    TooManyConnections,
-    TooManyOpen,
-    UnsupportedProtocol,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.strict import Limits
 from folkmoot.operations.call import (
     make_cursor,
@@ -100,7 +71,7 @@ async def messages(call: Call[ReadHistory]) -> MessagePage:
     page = None
     if given.wait:
         if given.before is not None:
-            raise QueryInvalid("wait cannot be combined with before.")
+            raise e.QueryInvalid("wait cannot be combined with before.")
         waiting = rooms.messages(call.visitor, given.room, **place, wait=given.wait)
         page = await unless(call.caller.leaving, waiting)
     return page or await rooms.messages(call.visitor, given.room, **place, wait=0)
@@ -125,9 +96,9 @@ async def post(call: Call[Post]) -> Any:
     raw = bytes(given.message)
     try:
         stored = await call.services.rooms.post(call.visitor, given.room, raw, admitted=False)
-    except RoomDoorError:
+    except e.RoomDoorError:
         raise
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         # As `system.error` says it on a WebSocket.
         if error.data.get("attempted_kind") is None:
             error.data["attempted_kind"] = readable(raw, BODY)[1]
@@ -263,41 +234,41 @@ async def reject(call: Call[Rejection]) -> Outcome:
 
 SAID: Final = tuple(
     error
-    for error in ERRORS.values()
+    for error in e.ERRORS.values()
     if issubclass(
         error,
         (
-            UnsupportedProtocol,
-            InvalidEnvelope,
-            KindError,
-            CapabilityError,
-            CapabilityDenied,
-            ProposalRequired,
-            BlockedByInterceptor,
-            RoomError,
-            RateLimited,
+            e.UnsupportedProtocol,
+            e.InvalidEnvelope,
+            e.KindError,
+            e.CapabilityError,
+            e.CapabilityDenied,
+            e.ProposalRequired,
+            e.BlockedByInterceptor,
+            e.RoomError,
+            e.RateLimited,
         ),
     )
-    and not issubclass(error, (TargetLeft, RequestTimedOut, RoomFull, TooManyConnections))
+    and not issubclass(error, (e.TargetLeft, e.RequestTimedOut, e.RoomFull, e.TooManyConnections))
 )
 """What something that is said in a room may be refused with; the rest of its tree comes later."""
 
 DECIDED: Final = (
-    ArgumentInvalid,
-    PayloadInvalid,
-    CapabilityDenied,
-    ProposalRequired,
-    BlockedByInterceptor,
-    NameRefused,
-    RateLimited,
-    RecipientInvalid,
-    RecipientUnknown,
-    ProposalUnknown,
-    ProposalClosed,
-    ProposalOwn,
-    ProposalAltered,
-    RejectedAlready,
-    TooManyOpen,
+    e.ArgumentInvalid,
+    e.PayloadInvalid,
+    e.CapabilityDenied,
+    e.ProposalRequired,
+    e.BlockedByInterceptor,
+    e.NameRefused,
+    e.RateLimited,
+    e.RecipientInvalid,
+    e.RecipientUnknown,
+    e.ProposalUnknown,
+    e.ProposalClosed,
+    e.ProposalOwn,
+    e.ProposalAltered,
+    e.RejectedAlready,
+    e.TooManyOpen,
 )
 """What a decision on a proposal may be refused with."""
 
@@ -332,7 +303,7 @@ PROPOSALS: Final = (
         summary="Read one proposal and what came of it",
         description="With its message, as long as the history has it.",
         answer="The proposal.",
-        errors=(ProposalUnknown,),
+        errors=(e.ProposalUnknown,),
         takes=OneProposal,
         gives=ProposalView,
         handler=proposal,

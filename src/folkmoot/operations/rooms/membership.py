@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.operations.invites import ROOM_INVITES
 from folkmoot.operations.limits import MAX_PARTICIPANTS_SHOWN, MAX_PATTERNS
 from folkmoot.operations.rooms import settings
@@ -277,9 +277,9 @@ async def invite(call: Call[InviteToRoom]) -> InvitedToRoom:
     """Ask someone in."""
     given = call.arguments
     if (given.handle is None) is (given.guest is None):
-        raise ArgumentInvalid("Give either handle or guest.", field="handle")
+        raise e.ArgumentInvalid("Give either handle or guest.", field="handle")
     if given.handle is not None and given.capabilities:
-        raise ArgumentInvalid("capabilities are for a guest.", field="capabilities")
+        raise e.ArgumentInvalid("capabilities are for a guest.", field="capabilities")
     made = await call.services.rooms.invite(
         call.visitor,
         given.room,

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from folkmoot.core import chat, strict
-from folkmoot.core.errors import ArgumentInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.operations.call import patiently
@@ -239,7 +239,7 @@ async def read(call: Call[Read]) -> RoomMessages:
     """Messages in their order, and from where to read on."""
     given = call.arguments
     if given.before is not None and (given.after is not None or given.wait):
-        raise ArgumentInvalid("before cannot be combined with after or wait.", field="before")
+        raise e.ArgumentInvalid("before cannot be combined with after or wait.", field="before")
     reading = Reading(
         call.services.rooms,
         call.visitor,

@@ -7,23 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from folkmoot.core.errors import (
-    ArgumentInvalid,
-    BackendUnknown,
-    BlockedByInterceptor,
-    CapabilityDenied,
-    CapabilityError,
-    InvitationInvalid,
-    NameRefused,
-    ParticipantPaused,
-    PayloadInvalid,
-    RoomForbidden,
-    RoomNameInvalid,
-    RoomNameTaken,
-    TooManyOpen,
-    TooManyRooms,
-    UserNotFound,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.policy import PrincipalType
 from folkmoot.operations.call import Bind, make_cursor, read_cursor, within
 from folkmoot.operations.rate_limits import by_address, when_not_invited
@@ -273,10 +257,10 @@ async def invite(call: Call[InviteParticipant]) -> Invitation:
     given = call.arguments
     wish = given_settings(given)
     if (given.handle is UNSET) is (given.guest is UNSET):
-        raise ArgumentInvalid("Give either a handle or a guest.", field="handle")
+        raise e.ArgumentInvalid("Give either a handle or a guest.", field="handle")
     if given.capabilities is not UNSET:
         if given.guest is UNSET:
-            raise ArgumentInvalid(
+            raise e.ArgumentInvalid(
                 "Only a guest's invitation has capabilities; use the room's grants for a handle.",
                 field="capabilities",
             )
@@ -309,7 +293,7 @@ async def enter_as_guest(call: Call[GuestToken]) -> GuestView:
     given, caller = call.arguments, call.caller
     if caller.binds and (caller.session is not None or caller.visitor is not None):
         # Before the invitation is used up: the cookie of the other session would be lost.
-        raise RoomForbidden(SIGNED_IN)
+        raise e.RoomForbidden(SIGNED_IN)
     visitor, credential = await call.services.rooms.exchange(given.room, given.token)
     if caller.binds:
         call.bind = Bind("", "", otherwise=None, guest=credential)
@@ -339,12 +323,12 @@ CREATE: Final = Route(
     location="/v1/rooms/{name}",
     example={"name": "planning", "access": "invite"},
     errors=(
-        BackendUnknown,
-        CapabilityError,
-        RoomNameInvalid,
-        RoomNameTaken,
-        TooManyRooms,
-        UserNotFound,
+        e.BackendUnknown,
+        e.CapabilityError,
+        e.RoomNameInvalid,
+        e.RoomNameTaken,
+        e.TooManyRooms,
+        e.UserNotFound,
     ),
     takes=RoomSpec,
     gives=RoomView,
@@ -361,14 +345,14 @@ INVITE: Final = Route(
     answer="The invitation.",
     example={"guest": "grace"},
     errors=(
-        PayloadInvalid,
-        CapabilityDenied,
-        CapabilityError,
-        ParticipantPaused,
-        BlockedByInterceptor,
-        NameRefused,
-        TooManyOpen,
-        UserNotFound,
+        e.PayloadInvalid,
+        e.CapabilityDenied,
+        e.CapabilityError,
+        e.ParticipantPaused,
+        e.BlockedByInterceptor,
+        e.NameRefused,
+        e.TooManyOpen,
+        e.UserNotFound,
     ),
     takes=InviteParticipant,
     gives=Invitation,
@@ -408,7 +392,7 @@ SETTINGS: Final = (
         handler=change,
         scope="rooms.manage",
         about="room",
-        errors=(BackendUnknown, CapabilityError, TooManyRooms, UserNotFound),
+        errors=(e.BackendUnknown, e.CapabilityError, e.TooManyRooms, e.UserNotFound),
         tool=Absent("What a room allows is for its owners to decide, not for a model."),
         routes=(
             Route(
@@ -481,7 +465,7 @@ SETTINGS: Final = (
         who="anyone",
         effect="adds",
         limits=(GUESSED,),
-        errors=(InvitationInvalid,),
+        errors=(e.InvitationInvalid,),
         tool=Absent("Guests have no account, and tools need one."),
         routes=(
             Route(

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import KindError
 from folkmoot.core.kindcheck import CONTEXTS
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import (
@@ -168,7 +168,7 @@ def context_of(method: str, params: Any, canonical: Canonical) -> str:
         return ""
     try:
         context = named(params)
-    except KindError:
+    except e.KindError:
         return ""
     return canonical(context) if method == TOOLS_CALL else context
 

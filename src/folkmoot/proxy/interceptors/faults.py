@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta
 
-from folkmoot.core.errors import MessageDropped, ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     Request,
@@ -93,7 +93,7 @@ class Faults(Action):
     def _error(self, view: MessageView) -> Verdict:
         if isinstance(view.message, Request):
             return Mock(error=ErrorObject(INTERNAL_ERROR, self._message))
-        return Block(MessageDropped(self._message))
+        return Block(e.MessageDropped(self._message))
 
     def _drop(self, _view: MessageView) -> Verdict:
         return Delay(NEVER)
@@ -105,7 +105,7 @@ class Faults(Action):
         return Modify(replace(message, result=truncated(message.result)))
 
     def _disconnect(self, _view: MessageView) -> Verdict:
-        return Block(ServerUnreachable("The connection to the server broke, on purpose."))
+        return Block(e.ServerUnreachable("The connection to the server broke, on purpose."))
 
 
 def truncated(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from folkmoot.core.errors import MessageTooLarge
+from folkmoot.core import errors as e
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import encode_message
 from folkmoot.core.tokenbuckets import TokenBuckets
@@ -88,7 +88,7 @@ class SizeLimit(Guard):
             return CONTINUE
         what = f" ({shown(view.key.method)})" if view.key.method else ""
         return Block(
-            MessageTooLarge(
+            e.MessageTooLarge(
                 f"The message{what} has {size:,} bytes; at most {self._most:,} are allowed."
             )
         )

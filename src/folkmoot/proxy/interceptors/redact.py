@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import PathSyntax
+from folkmoot.core import errors as e
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.message import message_from
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
@@ -104,7 +104,7 @@ def editable(text: str) -> JsonPath:
     """A path to something that may be changed about a message."""
     try:
         path = JsonPath(text)
-    except PathSyntax as error:
+    except e.PathSyntax as error:
         raise OptionInvalid(error.message) from None
     if path.root not in EDITABLE:
         raise OptionInvalid(

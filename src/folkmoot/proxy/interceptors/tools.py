@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from folkmoot.core.errors import BlockedByInterceptor, ServerAnswerInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.glob import glob
 from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
 from folkmoot.jsonschemas import Fault, Schema, Schemas
@@ -57,7 +57,7 @@ class ToolFilter(Guard):
             if self._may(view.context):
                 return CONTINUE
             return Block(
-                BlockedByInterceptor(f"The tool {shown(view.context)} is not allowed here.")
+                e.BlockedByInterceptor(f"The tool {shown(view.context)} is not allowed here.")
             )
         result = view.result
         listed = result.get("tools") if isinstance(result, dict) else None
@@ -197,7 +197,7 @@ class SchemaCheck(Guard):
             return CONTINUE
         told = "; ".join(faults)
         return Block(
-            ServerAnswerInvalid(
+            e.ServerAnswerInvalid(
                 f"The result of {shown(view.context)} does not match its schema: {told}."
             )
         )

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from folkmoot.core.errors import KeyUnusable
+from folkmoot.core import errors as e
 
 
 class RedactedPlace(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -84,7 +84,7 @@ def redaction_key(file: Path) -> bytes:
         key = _read(file)
         return _make(file) if key is None else key
     except OSError as error:
-        raise KeyUnusable(f"{file}: cannot be used: {error.strerror}.") from error
+        raise e.KeyUnusable(f"{file}: cannot be used: {error.strerror}.") from error
 
 
 def _read(file: Path) -> bytes | None:
@@ -95,16 +95,18 @@ def _read(file: Path) -> bytes | None:
     with os.fdopen(descriptor, "rb") as opened:
         mode = os.fstat(opened.fileno()).st_mode
         if not stat.S_ISREG(mode):
-            raise KeyUnusable(f"{file}: is not a file.")
+            raise e.KeyUnusable(f"{file}: is not a file.")
         if stat.S_IMODE(mode) & 0o077:
-            raise KeyUnusable(f"{file}: other users can read it. Run: chmod 600 {file}")
+            raise e.KeyUnusable(f"{file}: other users can read it. Run: chmod 600 {file}")
         content = opened.read(_MOST)
     try:
         key = bytes.fromhex(content.decode("ascii").strip())
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise KeyUnusable(f"{file}: is not a key of redaction; it must hold 64 hexadecimal digits.")
+        raise e.KeyUnusable(
+            f"{file}: is not a key of redaction; it must hold 64 hexadecimal digits."
+        )
     return key
 
 
@@ -124,5 +126,5 @@ def _make(file: Path) -> bytes:
         part.unlink(missing_ok=True)
     key = _read(file)
     if key is None:
-        raise KeyUnusable(f"{file}: has disappeared.")
+        raise e.KeyUnusable(f"{file}: has disappeared.")
     return key

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from folkmoot.core.errors import TapeExhausted
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Request
 from folkmoot.core.redaction import is_secret_name
 from folkmoot.mcp.wire import (
@@ -156,13 +156,13 @@ _redactor = Redactor()
 
 def not_on_tape(
     request: Request, calls: Sequence[RecordedCall], compared: Callable[[Request], RequestSubject]
-) -> TapeExhausted:
+) -> e.TapeExhausted:
     """The error for a request that is not on the tape, with what comes nearest to it."""
     asked = told(request)
     data: dict[str, Any] = {"method": request.method, "name": name_of(request)}
     alike = [call for call in calls if call.message.method == request.method]
     if not alike:
-        return TapeExhausted(
+        return e.TapeExhausted(
             f"{asked} is not on the tape, and neither is any other {request.method}.", **data
         )
     call, found = _nearest(request, alike, compared)
@@ -170,17 +170,17 @@ def not_on_tape(
     data["differs"] = [difference.path for difference in found[:MOST_TOLD]]
     shown = "; ".join(map(_told, found[:MOST_TOLD]))
     more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-    return TapeExhausted(
+    return e.TapeExhausted(
         f"{asked} is not on the tape. The nearest is message {call.seq}, "
         f"{told(call.message)}, which differs at {shown}{more}.",
         **data,
     )
 
 
-def used_up(request: Request, times: int) -> TapeExhausted:
+def used_up(request: Request, times: int) -> e.TapeExhausted:
     """The error for a request whose recorded answers were all given."""
     often = "once" if times == 1 else f"{times} times"
-    return TapeExhausted(
+    return e.TapeExhausted(
         f"{told(request)} is on the tape {often}, and was now asked once more.",
         method=request.method,
         name=name_of(request),
@@ -271,7 +271,7 @@ class Index:
             return [exactly]
         return [group for group in self._redacted[subject.method] if group.subject.fits(subject)]
 
-    def missing(self, request: Request) -> TapeExhausted:
+    def missing(self, request: Request) -> e.TapeExhausted:
         """The error for a request that nothing is meant by."""
         return not_on_tape(request, self.script.calls, self._subject)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from folkmoot.core.errors import BlockedByInterceptor
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Response, message_from
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock, Modify, Verdict
 from folkmoot.proxy.interceptors.base import (
@@ -62,7 +62,7 @@ class Blocks(Guard):
 
     def check(self, _view: MessageView) -> Verdict:
         """Stop it."""
-        error = BlockedByInterceptor(self._message, rule=self._rule)
+        error = e.BlockedByInterceptor(self._message, rule=self._rule)
         if self._code is not None:
             # The number is the class's; this one error is told with another.
             vars(error)["jsonrpc"] = self._code

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from folkmoot.core.errors import FolkmootError, RulesInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, Interceptor
 from folkmoot.core.strict import same
 from folkmoot.proxy.interceptors.base import (
@@ -97,14 +97,14 @@ def read_rules(path: Path, means: Means, before: Sequence[Rule] = ()) -> list[Ru
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RulesInvalid(f"{path}: is not TOML: {error}.") from None
+        raise e.RulesInvalid(f"{path}: is not TOML: {error}.") from None
     listed = document.pop("rule", [])
     if document:
-        raise RulesInvalid(f"{path}: {next(iter(document))!r} is not known; rules are [[rule]].")
+        raise e.RulesInvalid(f"{path}: {next(iter(document))!r} is not known; rules are [[rule]].")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise RulesInvalid(f"{path}: rules are written as [[rule]].")
+        raise e.RulesInvalid(f"{path}: rules are written as [[rule]].")
     if len(listed) > MOST_RULES:
-        raise RulesInvalid(f"{path}: has {len(listed):,} rules; at most {MOST_RULES:,} are read.")
+        raise e.RulesInvalid(f"{path}: has {len(listed):,} rules; at most {MOST_RULES:,} are read.")
     return _Reader(path, text, means, before).read(listed)
 
 
@@ -122,7 +122,7 @@ class _Reader:
                 rule = self._rule(source, rules)
             except Wrong as wrong:
                 where = self._where(number, source, len(listed))
-                raise RulesInvalid(f"{self._path}: {where}: {_sentence(str(wrong))}") from None
+                raise e.RulesInvalid(f"{self._path}: {where}: {_sentence(str(wrong))}") from None
             rules[rule.name] = rule
         return list(rules.values())
 
@@ -176,7 +176,7 @@ class _Reader:
         if wanted.startswith(PLUGIN):
             try:
                 return Plugin(load_plugin(wanted.removeprefix(PLUGIN), options))
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 raise Wrong(error.message.rstrip(".")) from None
         built_in = BUILT_IN.get(wanted)
         if built_in is None:
@@ -191,17 +191,17 @@ def _text(path: Path) -> str:
         # Without waiting: nobody may ever write to what is no file.
         with open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise RulesInvalid(f"{path}: is not a file.")
+                raise e.RulesInvalid(f"{path}: is not a file.")
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise RulesInvalid(f"{path}: cannot be read: {error.strerror}.") from None
+        raise e.RulesInvalid(f"{path}: cannot be read: {error.strerror}.") from None
     if len(data) > MOST_BYTES:
-        raise RulesInvalid(f"{path}: has more than {MOST_BYTES:,} bytes.")
+        raise e.RulesInvalid(f"{path}: has more than {MOST_BYTES:,} bytes.")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise RulesInvalid(f"{path}: line {line} is not UTF-8.") from None
+        raise e.RulesInvalid(f"{path}: line {line} is not UTF-8.") from None
 
 
 def _sentence(text: str) -> str:
@@ -267,7 +267,7 @@ class Rules:
             self._seen = now
             try:
                 self.reload()
-            except RulesInvalid as error:
+            except e.RulesInvalid as error:
                 logger.warning("the rules were not changed", extra={"error": error.message})
             else:
                 count = len(self.ruleset.rules)

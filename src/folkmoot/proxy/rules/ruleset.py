@@ -13,8 +13,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.errors import BlockedByInterceptor
 from folkmoot.core.message import Request, Response, same_id
 from folkmoot.core.ports import Interceptor
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock, Modify, Verdict
@@ -164,7 +164,9 @@ class RuleSet(Nested):
         """
         ruling = await self.judge(envelope)
         if isinstance(ruling.verdict, Delay | Hold):
-            return Block(BlockedByInterceptor(f"{ruling.by} has the message wait, but it cannot."))
+            return Block(
+                e.BlockedByInterceptor(f"{ruling.by} has the message wait, but it cannot.")
+            )
         passes = isinstance(ruling.verdict, Continue)
         return Modify(ruling.envelope.message) if passes and ruling.changed else ruling.verdict
 
@@ -271,4 +273,6 @@ def _kept(step: RuleStep, view: MessageView, verdict: Modify) -> Verdict:
         and method_of(old) == method_of(new)
     ):
         return verdict
-    return Block(BlockedByInterceptor(f"{step.name} made another message of it, which it may not."))
+    return Block(
+        e.BlockedByInterceptor(f"{step.name} made another message of it, which it may not.")
+    )

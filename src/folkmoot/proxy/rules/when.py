@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import capability
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import CapabilityError, PathSyntax
 from folkmoot.core.glob import glob
 from folkmoot.core.policy import PrincipalType
 from folkmoot.proxy.interceptors.base import TYPES, Groups, Means
@@ -93,7 +93,7 @@ class _Compiler:
             raise Wrong(f"condition 'path' must be a text, not {given!r}")
         try:
             path = JsonPath(given)
-        except PathSyntax as error:
+        except e.PathSyntax as error:
             raise Wrong(f"condition 'path': {error.message}") from None
         exists = source.get("exists")
         if exists is not None and not isinstance(exists, bool):
@@ -126,7 +126,7 @@ def _method(patterns: tuple[str, ...], _means: Means) -> Condition:
 def _kind(patterns: tuple[str, ...], _means: Means) -> Condition:
     try:
         kinds = [OfKind(capability(pattern)) for pattern in patterns]
-    except CapabilityError as error:
+    except e.CapabilityError as error:
         raise Wrong(f"condition 'kind': {error.message}") from None
     if any(pattern.startswith("!") for pattern in patterns):
         raise Wrong("condition 'kind' takes no '!'; use not = { kind = … }")

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import TapeUnreadable, TapeUnwritable
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
@@ -80,7 +80,7 @@ class Zstandard:
         try:
             import zstandard
         except ImportError:
-            raise TapeUnwritable(HOW) from None
+            raise e.TapeUnwritable(HOW) from None
         self._flush: int = zstandard.COMPRESSOBJ_FLUSH_BLOCK
         self._stream: Any = zstandard.ZstdCompressor(level=LEVEL).compressobj()
 
@@ -106,7 +106,7 @@ def opened(path: Path, opener: Callable[[str, int], int] = open_at_once) -> Iter
     """A tape to read, decompressed where its first bytes say that it is compressed."""
     with open(path, "rb", opener=opener) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise TapeUnreadable(f"{path}: is not a file.")
+            raise e.TapeUnreadable(f"{path}: is not a file.")
         first = file.read(len(MAGIC))
         file.seek(0)
         if not first or not MAGIC.startswith(first):
@@ -115,7 +115,7 @@ def opened(path: Path, opener: Callable[[str, int], int] = open_at_once) -> Iter
         try:
             import zstandard
         except ImportError:
-            raise TapeUnreadable(f"{path}: is compressed. {HOW}") from None
+            raise e.TapeUnreadable(f"{path}: is compressed. {HOW}") from None
         reader = zstandard.ZstdDecompressor(max_window_size=WINDOW).stream_reader(
             file, read_across_frames=True
         )
@@ -157,11 +157,11 @@ class TapeFile:
         try:
             self._descriptor = os.open(path, NEW, MODE)
         except FileExistsError:
-            raise TapeUnwritable(
+            raise e.TapeUnwritable(
                 f"{path}: already exists, and a tape is never overwritten. Choose another name."
             ) from None
         except OSError as error:
-            raise TapeUnwritable(f"{path}: cannot be created: {error.strerror}.") from error
+            raise e.TapeUnwritable(f"{path}: cannot be created: {error.strerror}.") from error
         # Held until the file is closed, or its writer killed: so a reader knows that more comes.
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

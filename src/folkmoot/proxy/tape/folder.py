@@ -19,7 +19,7 @@ from typing import IO, Any, Final, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from folkmoot.core.errors import ArgumentInvalid, TapeNotFound, TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.proxy.tape import pages
 from folkmoot.proxy.tape.file import MAGIC, BrokenStream, is_recorded, opened
 from folkmoot.proxy.tape.lines import EndLine, Header, Line, MessageLine, decode_line
@@ -99,7 +99,7 @@ class TapeFolder:
         """What is to be known of a tape; None for something else that is called like one."""
         try:
             return self._info(name)
-        except (TapeNotFound, TapeUnreadable):
+        except (e.TapeNotFound, e.TapeUnreadable):
             return None
 
     async def about(self, name: str) -> TapeRow:
@@ -160,16 +160,16 @@ class TapeFolder:
     def _opener(self, name: str) -> Iterator[Callable[[str, int], int]]:
         """What opens a file of the folder, and nothing else."""
         if self.folder is None or not self._may_be(name):
-            raise TapeNotFound(f"There is no tape {name[:200]!r}.")
+            raise e.TapeNotFound(f"There is no tape {name[:200]!r}.")
         try:
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:
-            raise TapeNotFound(f"There is no tape {name!r}.") from None
+            raise e.TapeNotFound(f"There is no tape {name!r}.") from None
         try:
             yield partial(self._open_in, folder)
         except OSError:
             # Not there, or a link, or a folder: nobody is told which.
-            raise TapeNotFound(f"There is no tape {name!r}.") from None
+            raise e.TapeNotFound(f"There is no tape {name!r}.") from None
         finally:
             os.close(folder)
 
@@ -188,7 +188,7 @@ class TapeFolder:
         with self._opener(name) as opener, open(name, "rb", opener=opener) as stored:
             about = os.fstat(stored.fileno())
             if not stat.S_ISREG(about.st_mode):
-                raise TapeNotFound(f"There is no tape {name!r}.")
+                raise e.TapeNotFound(f"There is no tape {name!r}.")
             compressed = stored.read(len(MAGIC)) == MAGIC
             return StoredTape(
                 about.st_size, about.st_mtime, compressed, is_recorded(stored.fileno())
@@ -201,7 +201,7 @@ class TapeFolder:
                 with opened(Path(name), opener) as file:
                     yield file
             except BrokenStream as error:
-                raise TapeUnreadable(f"{name}: {error}") from None
+                raise e.TapeUnreadable(f"{name}: {error}") from None
 
     def _info(self, name: str) -> TapeRow:
         stored = self._stored(name)
@@ -210,7 +210,7 @@ class TapeFolder:
             _, first = next(lines, (0, b""))
             header = _decoded(name, first)
             if not isinstance(header, Header):
-                raise TapeUnreadable(f"{name}: is not a tape.")
+                raise e.TapeUnreadable(f"{name}: is not a tape.")
             last = b""
             if not stored.compressed:
                 file.seek(max(0, stored.bytes - TAIL))
@@ -253,7 +253,7 @@ class TapeFolder:
                     break
                 try:
                     line = _decoded(name, raw)
-                except TapeUnreadable:
+                except e.TapeUnreadable:
                     if next(lines, None) is None:
                         # The last line is being written, or its writer was killed.
                         break
@@ -269,7 +269,7 @@ class TapeFolder:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
                 file.close()
-                raise TapeNotFound(f"There is no tape {name!r}.")
+                raise e.TapeNotFound(f"There is no tape {name!r}.")
             return about.st_size, file
 
 
@@ -278,7 +278,7 @@ def offset_of(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if re.fullmatch("[0-9]{1,15}", cursor) is None:
-        raise ArgumentInvalid(pages.WRONG_CURSOR, field="cursor")
+        raise e.ArgumentInvalid(pages.WRONG_CURSOR, field="cursor")
     return int(cursor)
 
 
@@ -294,7 +294,7 @@ def _decoded(name: str, raw: bytes) -> Line | None:
     try:
         return decode_line(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TapeUnreadable(f"{name}: a line cannot be read: {error}.") from None
+        raise e.TapeUnreadable(f"{name}: a line cannot be read: {error}.") from None
 
 
 def _lines(file: IO[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
@@ -345,7 +345,7 @@ class TapeLibrary:
             return self.own
         found = await self.own.in_thread(self._places) if proxies else {}
         if place not in found:
-            raise TapeNotFound("There are no tapes at this place.")
+            raise e.TapeNotFound("There are no tapes at this place.")
         return found[place]
 
     def is_new_reader(self, who: str, place: str, name: str, now: float) -> bool:
@@ -390,7 +390,7 @@ class TapeLibrary:
         if cursor is not None:
             given = CURSOR.fullmatch(cursor)
             if given is None:
-                raise ArgumentInvalid(WRONG_CURSOR, field="cursor")
+                raise e.ArgumentInvalid(WRONG_CURSOR, field="cursor")
             last = (int(given[1]), given[2], given[3])
             known = [each for each in known if each < last]
         found: list[TapeRow] = []

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageEnvelope
-from folkmoot.core.errors import MessageError
 from folkmoot.core.message import ProtocolMessage, decode_message
 from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, SessionId
 from folkmoot.core.strict import Limits
@@ -165,5 +165,5 @@ def _message(raw: msgspec.Raw, text: str | None) -> ProtocolMessage:
         return message
     came = decode_message(text.encode(), TAPE_LIMITS)
     if came != message:
-        raise MessageError("The message and its text say different things.")
+        raise e.MessageError("The message and its text say different things.")
     return came

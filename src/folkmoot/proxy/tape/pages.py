@@ -14,8 +14,8 @@ from typing import IO, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import ArgumentInvalid, TapeUnreadable
 from folkmoot.core.glob import Glob, glob
 from folkmoot.proxy.tape.diff import kinds_only
 from folkmoot.proxy.tape.lines import (
@@ -150,7 +150,7 @@ def half(opening: Opening, name: str, offset: int) -> Half:
         first = next(spans, None)
         line = None if first is None or first.raw is None else _decoded(name, first)
         if first is None or (first.raw is not None and not isinstance(line, MessageLine)):
-            raise ArgumentInvalid("There is no message at this offset.", field="offset")
+            raise e.ArgumentInvalid("There is no message at this offset.", field="offset")
         if not isinstance(line, MessageLine):
             return Half(line=_shown(first))
         second = next(spans, None)
@@ -360,7 +360,7 @@ def _shown(span: LineSpan) -> Raw:
 
 def _check(file: IO[bytes], offset: int) -> None:
     if not begins_line(file, offset):
-        raise ArgumentInvalid(WRONG_CURSOR, field="cursor")
+        raise e.ArgumentInvalid(WRONG_CURSOR, field="cursor")
 
 
 def _decoded(name: str, span: LineSpan) -> Line | None:
@@ -369,7 +369,7 @@ def _decoded(name: str, span: LineSpan) -> Line | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if not span.whole:
             return None
-        raise TapeUnreadable(
+        raise e.TapeUnreadable(
             f"{name}: is damaged at byte {span.start:,}: {error}. What comes before can be read.",
         ) from None
 

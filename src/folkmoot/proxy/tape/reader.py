@@ -14,7 +14,7 @@ from typing import IO, Any, Final, NamedTuple
 
 import msgspec
 
-from folkmoot.core.errors import MessageError, TapeUnreadable
+from folkmoot.core import errors as e
 from folkmoot.proxy.tape.file import BrokenStream, opened
 from folkmoot.proxy.tape.lines import (
     FORMAT,
@@ -170,7 +170,7 @@ def read_tape(path: Path) -> Tape:
         if isinstance(line, MessageLine):
             try:
                 tape.entries.append(entry_of(line))
-            except MessageError as error:
+            except e.MessageError as error:
                 raise lines.broken(f"holds no message: {error.message}") from None
         elif isinstance(line, CorrelationLine):
             tape.correlations.append(line)
@@ -201,16 +201,16 @@ class TapeLines:
             with opened(self.path) as file:
                 yield from self._decoded(file)
         except OSError as error:
-            raise TapeUnreadable(f"{self.path}: cannot be read: {error.strerror}.") from error
+            raise e.TapeUnreadable(f"{self.path}: cannot be read: {error.strerror}.") from error
         except BrokenStream as error:
             raise self.broken(str(error)) from None
 
-    def broken(self, what: str) -> TapeUnreadable:
+    def broken(self, what: str) -> e.TapeUnreadable:
         """The error that says where the tape is broken, and how."""
-        return TapeUnreadable(f"{self.path}: line {self.number} {what}", line=self.number)
+        return e.TapeUnreadable(f"{self.path}: line {self.number} {what}", line=self.number)
 
     def _decoded(self, file: IO[bytes]) -> Iterator[Line]:
-        fault: TapeUnreadable | None = None
+        fault: e.TapeUnreadable | None = None
         for raw in self._split(file):
             if fault is not None:
                 raise fault
@@ -226,17 +226,17 @@ class TapeLines:
                 yield line
         self.cut = fault is not None or self.number == 0
 
-    def _fault(self, raw: bytes, error: Exception) -> TapeUnreadable:
+    def _fault(self, raw: bytes, error: Exception) -> e.TapeUnreadable:
         """What to raise if the line proves not to be the last."""
         if self.number == 1 and not (raw and raw[: len(BEGINNING)] == BEGINNING[: len(raw)]):
-            raise TapeUnreadable(f"{self.path}: is not a tape.", line=1)
+            raise e.TapeUnreadable(f"{self.path}: is not a tape.", line=1)
         return self.broken(f"cannot be read: {error}.")
 
     def _check_header(self, line: Line | None) -> None:
         if not isinstance(line, Header):
-            raise TapeUnreadable(f"{self.path}: is not a tape.", line=1)
+            raise e.TapeUnreadable(f"{self.path}: is not a tape.", line=1)
         if line.format > FORMAT:
-            raise TapeUnreadable(
+            raise e.TapeUnreadable(
                 f"{self.path}: has format {line.format}; this program reads up to {FORMAT}.",
                 line=1,
             )

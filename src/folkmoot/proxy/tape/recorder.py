@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageContext, MessageDirection
-from folkmoot.core.errors import TapeUnwritable
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, SUBSCRIBE, TOOLS_CALL, UNSUBSCRIBE
 from folkmoot.proxy.redaction import mail
@@ -223,7 +223,7 @@ class TapeRecorder:
         redactor: TapeRedactor | None,
         *,
         best_effort: bool = False,
-        on_failure: Callable[[TapeUnwritable], None] | None = None,
+        on_failure: Callable[[e.TapeUnwritable], None] | None = None,
     ) -> None:
         self.failed = False
         """Whether the tape could not be written the last time."""
@@ -234,7 +234,7 @@ class TapeRecorder:
         self._redactor = redactor
         self._best_effort = best_effort
         self._on_failure = on_failure
-        self._failure: TapeUnwritable | None = None
+        self._failure: e.TapeUnwritable | None = None
         self._encoder = LineEncoder(redactor)
         self._correlations = Correlations()
         self._seq = 0
@@ -255,7 +255,7 @@ class TapeRecorder:
         program: str,
         redactor: TapeRedactor | None,
         best_effort: bool = False,
-        on_failure: Callable[[TapeUnwritable], None] | None = None,
+        on_failure: Callable[[e.TapeUnwritable], None] | None = None,
         compress: bool | None = None,
         note: str = "",
         after: TapeRecorder | None = None,
@@ -364,12 +364,12 @@ class TapeRecorder:
     def _refuse(self) -> NoReturn:
         if self._failure is not None:
             raise self._failure
-        raise TapeUnwritable("The tape was closed.")
+        raise e.TapeUnwritable("The tape was closed.")
 
     def _fail(self, failure: Unwritten, lost: int) -> None:
         """Say it once, until it works again; and stop, unless messages may go missing."""
         # Whoever's message is stopped may be a stranger, and is not told where the file is.
-        error = TapeUnwritable(f"The tape cannot be written: {failure}.")
+        error = e.TapeUnwritable(f"The tape cannot be written: {failure}.")
         told, self.failed = self.failed, True
         if not self._best_effort:
             self._failure = error
@@ -377,7 +377,9 @@ class TapeRecorder:
         else:
             self.dropped += lost
         if self._on_failure is not None and not told:
-            self._on_failure(TapeUnwritable(f"{self.path}: the tape cannot be written: {failure}."))
+            self._on_failure(
+                e.TapeUnwritable(f"{self.path}: the tape cannot be written: {failure}.")
+            )
         if not self._best_effort:
             raise error
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from folkmoot.core.errors import MessageError, TapeUnwritable
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request, Response
 from folkmoot.proxy.tape.encode import masked_session, masked_transport, within
 from folkmoot.proxy.tape.file import TapeFile, Unwritten
@@ -53,7 +53,7 @@ def redact_tape(tape_path: Path, out_path: Path, redactor: TapeRedactor) -> Reda
         for line in lines:
             try:
                 gathered.append(encode_line(masked.line(line)))
-            except MessageError as error:
+            except e.MessageError as error:
                 raise lines.broken(f"holds no message: {error.message}") from None
             size += len(gathered[-1])
             if size > MOST_GATHERED:
@@ -63,7 +63,7 @@ def redact_tape(tape_path: Path, out_path: Path, redactor: TapeRedactor) -> Reda
         file.finish()
     except Unwritten as failure:
         file.abandon()
-        raise TapeUnwritable(f"{out_path}: the tape cannot be written: {failure}.") from None
+        raise e.TapeUnwritable(f"{out_path}: the tape cannot be written: {failure}.") from None
     except BaseException:
         file.abandon()
         raise

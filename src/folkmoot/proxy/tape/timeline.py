@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Capability, capability
 from folkmoot.core.envelope import MessageDirection
-from folkmoot.core.errors import KindError
 from folkmoot.core.glob import Glob, glob
 from folkmoot.core.kinds import Kind, make
 from folkmoot.proxy.tape import summaries
@@ -218,5 +218,5 @@ def kind_of(moment: Moment) -> Kind | None:
         return None
     try:
         return make("mcp", moment.shape, moment.method, moment.name or None)
-    except KindError:
+    except e.KindError:
         return None

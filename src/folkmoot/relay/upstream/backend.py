@@ -10,14 +10,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from folkmoot.core.errors import (
-    BackendBusy,
-    BackendUnavailable,
-    FolkmootError,
-    GatewayError,
-    ServerAnswerInvalid,
-    TaskUnsupported,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.session import Era
 from folkmoot.gateway.history import CallTally
 from folkmoot.gateway.model import BackendState, UpstreamRequest
@@ -173,8 +166,8 @@ class LiveBackend:
         # What one person asks at once leaves an eighth of it to the others.
         asking = self._asking.get(person, 0)
         if self.in_flight >= most or (person and asking >= most - most // 8):
-            self.tally.failed("It already has too many open requests.", BackendBusy.code)
-            raise BackendBusy(named(self.spec.namespace, "already has too many open requests."))
+            self.tally.failed("It already has too many open requests.", e.BackendBusy.code)
+            raise e.BackendBusy(named(self.spec.namespace, "already has too many open requests."))
         self.in_flight += 1
         self._asking[person] = asking + 1
         began = self.tally.begin()
@@ -185,7 +178,7 @@ class LiveBackend:
                 if not error.gone or (error.begun and not wanted.repeatable):
                     raise
                 response = await self._ask(wanted)
-        except (Unanswered, Late, FolkmootError) as error:
+        except (Unanswered, Late, e.FolkmootError) as error:
             refusal = given_up(self.spec.namespace, error, repeatable=wanted.repeatable)
             self.tally.failed(refusal.message, refusal.code)
             raise refusal from None
@@ -234,7 +227,7 @@ class LiveBackend:
             raise self._unavailable()
         try:
             return await self._watching.watch(spot, changed, reach)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             raise given_up(self.spec.namespace, error, repeatable=True) from None
 
     async def _ask(self, wanted: UpstreamRequest) -> Response:
@@ -260,7 +253,7 @@ class LiveBackend:
         """The conversation to ask on about a task, which is spoken of in the era it was made in."""
         conversation = await self._conversation(wanted)
         if conversation.stateless is not (wanted.era is Era.STATELESS):
-            raise TaskUnsupported(EraRefusal.TASKS.sentence)
+            raise e.TaskUnsupported(EraRefusal.TASKS.sentence)
         return conversation
 
     async def _conversation(self, wanted: UpstreamRequest) -> BackendConversation:
@@ -276,10 +269,10 @@ class LiveBackend:
                 number = 0 if self.spec.url or person else next(self._turns) % len(self.lines)
                 try:
                     return await pool.of(PoolKey(person, offer, number))
-                except ServerAnswerInvalid:
+                except e.ServerAnswerInvalid:
                     # To try again would be to start a program in vain.
                     self._one_era = not self.spec.url
-                except FolkmootError:
+                except e.FolkmootError:
                     # Not as the caller's client would speak to it, and yet better than not at all.
                     pass
             elif not person:
@@ -407,11 +400,11 @@ class LiveBackend:
     def _task_changed(self, own: str) -> None:
         self._on_task(self.spec.namespace, own)
 
-    def _unavailable(self) -> GatewayError:
+    def _unavailable(self) -> e.GatewayError:
         wait = retry_after(self)
         data = {} if wait is None else {"retry_after": wait}
         why = self.why or "It does not answer at the moment."
-        return BackendUnavailable(named(self.spec.namespace, f"is not available: {why}"), **data)
+        return e.BackendUnavailable(named(self.spec.namespace, f"is not available: {why}"), **data)
 
 
 def asks_in_vain(response: Response) -> bool:

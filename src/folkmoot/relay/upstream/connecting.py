@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from folkmoot.cluster.lease import boot_time
-from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.session import Era
 from folkmoot.core.strict import Limits
 from folkmoot.relay.upstream.isolation import isolated
@@ -77,7 +77,7 @@ class Connecting:
 
         try:
             return clean(HttpTarget(self._spec.url).shown, LONGEST_SHOWN)
-        except ServerUnreachable:
+        except e.ServerUnreachable:
             return "an address that is no URL"
 
     def confirm(self) -> None:
@@ -103,7 +103,7 @@ class Connecting:
         spec = self._spec
         until = None if self.until is None else self.until()
         if until is not None and until <= boot_time():
-            raise ServerUnreachable("It is not to be started here any more.")
+            raise e.ServerUnreachable("It is not to be started here any more.")
         start = isolated(spec, child_environment(spec.env, self._environ), self._hidden())
         starting = StdioLink(
             start.command,
@@ -118,8 +118,8 @@ class Connecting:
         try:
             async with starting as link:
                 yield link
-        except ServerUnreachable as error:
-            raise ServerUnreachable(starting.fate or error.message) from None
+        except e.ServerUnreachable as error:
+            raise e.ServerUnreachable(starting.fate or error.message) from None
         finally:
             self._guarded.discard(starting)
 

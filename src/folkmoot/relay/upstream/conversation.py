@@ -12,14 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import (
-    BackendBusy,
-    BackendUnavailable,
-    CarryError,
-    ServerAnswerInvalid,
-    TooManyInFlight,
-    TransportClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.session import Era
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.peer import CallState, Peer
@@ -77,16 +70,16 @@ class BackendConversation(LinkReader):
                 shake = shake or era is Era.HANDSHAKE
                 await conversation._open(min(seconds / 2, SILENCE_SECONDS), shake=shake)
                 if era is not None and conversation.stateless is not (era is Era.STATELESS):
-                    raise ServerAnswerInvalid(f"It does not speak the {era.value} era.")
+                    raise e.ServerAnswerInvalid(f"It does not speak the {era.value} era.")
                 limit.reschedule(None)
                 try:
                     yield conversation
                 finally:
-                    conversation.end(TransportClosed("The link to the server was closed."))
+                    conversation.end(e.TransportClosed("The link to the server was closed."))
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise BackendUnavailable(f"It did not answer within {seconds:g} seconds.") from None
+            raise e.BackendUnavailable(f"It did not answer within {seconds:g} seconds.") from None
 
     @property
     def stateless(self) -> bool:
@@ -135,7 +128,7 @@ class BackendConversation(LinkReader):
                 self.doubt()
             self.withdraw(waiting.id)
             raise
-        except BackendBusy:
+        except e.BackendBusy:
             self.unsaid(waiting)
             raise
         finally:
@@ -160,7 +153,7 @@ class BackendConversation(LinkReader):
             await self.request(UpstreamRequest(method=method, params={}), seconds)
         except (Unanswered, Late):
             return False
-        except BackendBusy:
+        except e.BackendBusy:
             # Nobody knows; whoever has to wait too long brings up the doubt again.
             pass
         self.doubtful = False
@@ -184,7 +177,7 @@ class BackendConversation(LinkReader):
                 await listen.agreed
         except BaseException as error:
             listen.close()
-            if isinstance(error, CarryError):
+            if isinstance(error, e.CarryError):
                 raise Unanswered(error, begun=False, gone=True) from None
             if isinstance(error, TimeoutError):
                 raise Late(seconds) from None
@@ -193,7 +186,7 @@ class BackendConversation(LinkReader):
 
     def _unlisten(self, listen: Listen) -> None:
         if self.listens.pop(listen.id, None) is not None:
-            listen.end(Unanswered(TransportClosed("It ended."), begun=False, gone=False))
+            listen.end(Unanswered(e.TransportClosed("It ended."), begun=False, gone=False))
             self.withdraw(listen.id)
 
     async def _open(self, silence: float, *, shake: bool) -> None:
@@ -231,10 +224,10 @@ class BackendConversation(LinkReader):
             if sender is not None and waiting.late and not sender.uncancel():
                 raise Late(waiting.seconds) from None
             raise
-        except TooManyInFlight as error:
-            raise BackendBusy(error.message) from None
-        except CarryError as error:
-            begun = not (error.unsent or isinstance(error, TransportClosed))
+        except e.TooManyInFlight as error:
+            raise e.BackendBusy(error.message) from None
+        except e.CarryError as error:
+            begun = not (error.unsent or isinstance(error, e.TransportClosed))
             raise Unanswered(error, begun=begun, gone=True) from None
         finally:
             waiting.sending = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec.structs import replace
 
-from folkmoot.core.errors import BackendUnknown, FolkmootError
+from folkmoot.core import errors as e
 from folkmoot.core.session import Era
 from folkmoot.gateway.trial import TestReport
 from folkmoot.relay.upstream.backend import LiveBackend
@@ -180,7 +180,7 @@ class Fleet:
         async with self._applying:
             backend = self.backends.get(namespace)
             if backend is None:
-                raise BackendUnknown(f"There is no backend {namespace}.")
+                raise e.BackendUnknown(f"There is no backend {namespace}.")
             await self._stop([namespace])
             # What was counted of it so far stays counted.
             self._start(backend.spec).tally = backend.tally
@@ -224,7 +224,7 @@ class Fleet:
                 inventory = await drain(conversation, seconds=spec.call_seconds)
             if inventory.stateless:
                 advice = await era_advice(connecting, spec, inventory)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             why = error.message
         except Unanswered as error:
             why = error.why.message
@@ -305,7 +305,7 @@ async def era_advice(connecting: Connecting, spec: BackendSpec, found: Inventory
             connecting.link, seconds=spec.connect_seconds, era=Era.HANDSHAKE
         ) as conversation:
             other = await drain(conversation, seconds=spec.call_seconds)
-    except (FolkmootError, Unanswered, Late):
+    except (e.FolkmootError, Unanswered, Late):
         return ""
     names = {str(tool["name"]) for tool in other.tools} - {
         str(tool["name"]) for tool in found.tools

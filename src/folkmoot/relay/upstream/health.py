@@ -8,16 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import (
-    BackendBusy,
-    BackendFailed,
-    BackendTimeout,
-    BackendUnavailable,
-    FolkmootError,
-    GatewayError,
-    ServerTimeout,
-    TooManyInFlight,
-)
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import BackendState, Inventory
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.relay.upstream.requests import Late, Unanswered
@@ -146,33 +137,33 @@ def for_callers(why: str) -> str:
     return _ADDRESS.sub("another address", _OUR_ADDRESS.sub("", why))
 
 
-def given_up(namespace: str, error: Exception, *, repeatable: bool) -> GatewayError:
+def given_up(namespace: str, error: Exception, *, repeatable: bool) -> e.GatewayError:
     """The error for the caller; `repeatable` says that repeating the call is safe."""
     if isinstance(error, Late):
-        return BackendTimeout(
+        return e.BackendTimeout(
             named(namespace, f"did not answer within {error.seconds:.3g} seconds. {IN_DOUBT}")
         )
     if isinstance(error, Unanswered):
         return _unanswered(namespace, error, repeatable=repeatable)
-    if isinstance(error, GatewayError):
+    if isinstance(error, e.GatewayError):
         if error.message.startswith(named(namespace, "")):
             return error
-        verb = "is not available" if isinstance(error, BackendUnavailable) else "cannot do this"
+        verb = "is not available" if isinstance(error, e.BackendUnavailable) else "cannot do this"
         return type(error)(named(namespace, f"{verb}: {error.message}"), **error.data)
-    message = error.message if isinstance(error, FolkmootError) else "Something went wrong."
-    return BackendUnavailable(named(namespace, f"is not available: {message}"))
+    message = error.message if isinstance(error, e.FolkmootError) else "Something went wrong."
+    return e.BackendUnavailable(named(namespace, f"is not available: {message}"))
 
 
-def _unanswered(namespace: str, error: Unanswered, *, repeatable: bool) -> GatewayError:
+def _unanswered(namespace: str, error: Unanswered, *, repeatable: bool) -> e.GatewayError:
     why = error.why
-    if isinstance(why, TooManyInFlight) or why.data.get("status") == TOO_MANY_REQUESTS:
-        return BackendBusy(named(namespace, f"has too much to do: {why.message}"))
-    if isinstance(why, ServerTimeout):
-        return BackendTimeout(named(namespace, f"did not answer: {why.message} {IN_DOUBT}"))
+    if isinstance(why, e.TooManyInFlight) or why.data.get("status") == TOO_MANY_REQUESTS:
+        return e.BackendBusy(named(namespace, f"has too much to do: {why.message}"))
+    if isinstance(why, e.ServerTimeout):
+        return e.BackendTimeout(named(namespace, f"did not answer: {why.message} {IN_DOUBT}"))
     if not error.begun:
-        return BackendUnavailable(named(namespace, f"is not available: {why.message}"))
+        return e.BackendUnavailable(named(namespace, f"is not available: {why.message}"))
     doubt = "" if repeatable else f" {IN_DOUBT}"
-    return BackendFailed(named(namespace, f"did not answer: {why.message}{doubt}"))
+    return e.BackendFailed(named(namespace, f"did not answer: {why.message}{doubt}"))
 
 
 EMPTY = Inventory()

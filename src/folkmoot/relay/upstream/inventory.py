@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.errors import BackendFailed, ServerUnreachable
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject
 from folkmoot.core.strict import encode
 from folkmoot.gateway.limits import MAX_ENTRIES_IN_LOOP
@@ -101,9 +101,9 @@ async def take_inventory(
         async with BackendConversation.opened(connecting.link, seconds=seconds) as conversation:
             return await drain(conversation, seconds=seconds)
     except Unanswered as error:
-        raise BackendFailed(connecting.told(error.why.message)) from None
-    except ServerUnreachable as error:
-        raise ServerUnreachable(connecting.told(error.message)) from None
+        raise e.BackendFailed(connecting.told(error.why.message)) from None
+    except e.ServerUnreachable as error:
+        raise e.ServerUnreachable(connecting.told(error.message)) from None
 
 
 async def drain(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from folkmoot.core.errors import ServerUnreachable
+from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from folkmoot.settings.backends import BackendSpec
@@ -95,11 +95,11 @@ def as_user(start: StartCommand, spec: BackendSpec) -> StartCommand:
     try:
         who = pwd.getpwnam(spec.user)
     except KeyError:
-        raise ServerUnreachable(f"The user {spec.user} does not exist.") from None
+        raise e.ServerUnreachable(f"The user {spec.user} does not exist.") from None
     if who.pw_uid == os.geteuid():
         return start
     if os.geteuid() != 0:
-        raise ServerUnreachable(
+        raise e.ServerUnreachable(
             f"It cannot be run as {spec.user}: only a hub that runs as root can start a program "
             "as another user."
         )
@@ -137,7 +137,7 @@ def sandboxed(start: StartCommand, spec: BackendSpec, hidden: Iterable[str]) -> 
     """Start it in a sandbox of bubblewrap."""
     bwrap = shutil.which(BWRAP)
     if bwrap is None:
-        raise ServerUnreachable(
+        raise e.ServerUnreachable(
             "Its sandbox needs bubblewrap, and the program bwrap is not found; install it, for "
             "example with: apt install bubblewrap"
         )
@@ -172,9 +172,11 @@ def chosen(folder: str, secret: Sequence[Path]) -> Shown:
     """A folder that the settings have shown in the sandbox."""
     real = Path(folder).resolve()
     if not real.exists():
-        raise ServerUnreachable(f"Its sandbox cannot show {folder}: there is no such folder.")
+        raise e.ServerUnreachable(f"Its sandbox cannot show {folder}: there is no such folder.")
     if any(real.is_relative_to(each) for each in secret):
-        raise ServerUnreachable(f"Its sandbox cannot show {folder}: the hub's own files are there.")
+        raise e.ServerUnreachable(
+            f"Its sandbox cannot show {folder}: the hub's own files are there."
+        )
     return Shown(Path(folder), real)
 
 
@@ -187,7 +189,7 @@ def masked(path: Path, shown: Iterable[Shown]) -> list[str]:
     for each in shown:
         if path.is_relative_to(each.real):
             if not path.is_dir():
-                raise ServerUnreachable(
+                raise e.ServerUnreachable(
                     f"Its sandbox cannot show {each.at}: the hub's own file {path} is there. Show "
                     "a smaller folder, or move the file."
                 )
@@ -202,11 +204,11 @@ def check_visible(program: str, env: Mapping[str, str], cwd: str, shown: Sequenc
     else:
         which = shutil.which(program, path=env.get("PATH"))
         if which is None:
-            raise ServerUnreachable(f"{program} cannot be started: it was not found.")
+            raise e.ServerUnreachable(f"{program} cannot be started: it was not found.")
         found = Path(which)
     for path in (found.absolute(), found.resolve()):
         if not any(path.is_relative_to(place) for each in shown for place in each):
-            raise ServerUnreachable(
+            raise e.ServerUnreachable(
                 f"{program} cannot be started: its sandbox does not show {path}; add the folder "
                 "it needs to folders."
             )

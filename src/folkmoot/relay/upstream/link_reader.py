@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
-from folkmoot.core.errors import (
-    CarryError,
-    FolkmootError,
-    ServerAnswerInvalid,
-    ServerTimeout,
-    ServerUnreachable,
-    SessionNotFound,
-    TransportClosed,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -62,7 +54,7 @@ logger = logging.getLogger("folkmoot.backend")
 
 EXPIRE_SECONDS: Final = 300.0
 """How long a caller may take to answer what a server of the handshake era asked."""
-LINK_FAILED: Final = (ServerUnreachable, SessionNotFound, TransportClosed)
+LINK_FAILED: Final = (e.ServerUnreachable, e.SessionNotFound, e.TransportClosed)
 """What goes wrong with a link, and not with one request alone."""
 MOST_NOTICE: Final = 64 * 1024
 """Bytes of what a server says without being asked; longer words are dropped, for many may wait."""
@@ -74,7 +66,7 @@ LOST: Final = {
     "they do not say which call they belong to.",
 }
 """What each of these calls is told once."""
-NO_ANSWER: Final = (ServerUnreachable, ServerTimeout)
+NO_ANSWER: Final = (e.ServerUnreachable, e.ServerTimeout)
 """After these the server may still be at work on a request, though nobody hears its answer."""
 NOT_AUTHORISED: Final = frozenset({401, 403})
 """Statuses after which another link may fare better, since it has its secrets read anew."""
@@ -99,7 +91,7 @@ class LinkReader:
         """What the server says of itself, as the answer to `server/discover`."""
         self.stirred = asyncio.Event()
         self.ended = asyncio.Event()
-        self.over: FolkmootError | None = None
+        self.over: e.FolkmootError | None = None
         """Why nothing more can be asked."""
         self.doubtful = False
         """Whether something happened after which it is worth a question whether it still works."""
@@ -116,7 +108,7 @@ class LinkReader:
         """Told of each task that a handshake server says has changed."""
         self._one_client = one_client
         self._unheard = 0
-        self._trouble: FolkmootError | None = None
+        self._trouble: e.FolkmootError | None = None
         """What the server, or the link, had against our first words."""
         self._timer: asyncio.TimerHandle | None = None
         self._look_at = 0.0
@@ -133,7 +125,7 @@ class LinkReader:
         self.doubtful = True
         self.stirred.set()
 
-    def end(self, why: FolkmootError) -> None:
+    def end(self, why: e.FolkmootError) -> None:
         """Have it be over, with everything that is open."""
         if self.over is None:
             self.over = why
@@ -173,7 +165,7 @@ class LinkReader:
 
     def leave(self) -> None:
         """Have whoever listens here listen elsewhere, while calls are waited for."""
-        replaced = TransportClosed("The link is replaced.")
+        replaced = e.TransportClosed("The link is replaced.")
         self._end_listens(Unanswered(replaced, begun=False, gone=True))
         self.ended.set()
 
@@ -244,13 +236,13 @@ class LinkReader:
                 else:
                     await self._take(envelope, tag)
                 await pace.keep()
-        except TransportClosed as error:
-            self.end(ServerUnreachable(error.message))
-        except CarryError as error:
+        except e.TransportClosed as error:
+            self.end(e.ServerUnreachable(error.message))
+        except e.CarryError as error:
             self.end(error)
         except Exception:
             logger.exception("a link to a server failed")
-            self.end(ServerUnreachable("The link to the server failed."))
+            self.end(e.ServerUnreachable("The link to the server failed."))
 
     async def _take(self, envelope: MessageEnvelope[Any], tag: Tag) -> None:
         effect = self.peer.receive(envelope.message, tag, self.heard_at)
@@ -417,7 +409,7 @@ class LinkReader:
                 # The server asked for something, and is not done with it.
                 self.peer.park(waiting.call)
             return waiting
-        forgotten = isinstance(failure, SessionNotFound)
+        forgotten = isinstance(failure, e.SessionNotFound)
         begun = not (forgotten or getattr(failure, "unsent", False))
         gone = isinstance(failure, LINK_FAILED)
         waiting.fail(Unanswered(failure, begun=begun, gone=gone))
@@ -429,17 +421,17 @@ class LinkReader:
 
     def _failure_of(
         self, waiting: PendingCall, answer: Response, envelope: MessageEnvelope[Any] | None
-    ) -> FolkmootError | None:
+    ) -> e.FolkmootError | None:
         """Why an error is none of the server's, or only says that it was not asked rightly."""
         if self.opening:
             return self._trouble or waiting.failure or _refused(answer)
         if waiting.failure is not None:
             return waiting.failure
         if not self.bridge.transparent and session_is_gone(answer, envelope):
-            return SessionNotFound("The server no longer knows this session.")
+            return e.SessionNotFound("The server no longer knows this session.")
         return None
 
-    def _failing(self, message_id: MessageId, error: FolkmootError) -> None:
+    def _failing(self, message_id: MessageId, error: e.FolkmootError) -> None:
         """The link will answer a request itself, since the server does not."""
         call = self.peer.get(message_id)
         if call is None:
@@ -496,6 +488,6 @@ class LinkReader:
             self._look_by(soonest)
 
 
-def _refused(answer: Response) -> FolkmootError:
+def _refused(answer: Response) -> e.FolkmootError:
     said = answer.error.message[:LONGEST_SAID] if isinstance(answer.error, ErrorObject) else ""
-    return ServerAnswerInvalid(f"It refuses to be used: {said}")
+    return e.ServerAnswerInvalid(f"It refuses to be used: {said}")

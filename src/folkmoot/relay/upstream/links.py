@@ -16,13 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import ReferenceType, ref
 
-from folkmoot.core.errors import (
-    BackendBusy,
-    BackendUnavailable,
-    FolkmootError,
-    ServerTimeout,
-    ServerUnreachable,
-)
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import AS_TASK, TOOLS_CALL, members_of
 from folkmoot.relay.upstream.requests import Offer
 from folkmoot.taskgroups import waited
@@ -115,9 +109,9 @@ class KeptConversation:
         ended = asyncio.Event() if self._alone else next_
         try:
             await self._once(ended)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             # A server that cannot bear to be asked what it is may bear a handshake.
-            self._shake = not self._shake and isinstance(error, ServerUnreachable)
+            self._shake = not self._shake and isinstance(error, e.ServerUnreachable)
             self._failed(error.message, ended)
         except Exception:
             logger.exception("a link to a server failed")
@@ -144,7 +138,7 @@ class KeptConversation:
             self.losses += 1
             self._failed(why.message, ended)
 
-    async def _live(self, conversation: BackendConversation) -> FolkmootError | None:
+    async def _live(self, conversation: BackendConversation) -> e.FolkmootError | None:
         """Wait for the end, and look into every doubt; None if it is to be replaced."""
         while True:
             await conversation.stirred.wait()
@@ -152,7 +146,7 @@ class KeptConversation:
             if conversation.over is None and conversation.doubtful:
                 self._changed()
                 if not await conversation.alive(self._alive_seconds):
-                    conversation.end(ServerTimeout("The server stopped answering."))
+                    conversation.end(e.ServerTimeout("The server stopped answering."))
                 self._changed()
             if conversation.over is not None:
                 return conversation.over
@@ -249,7 +243,7 @@ class Pool:
         failures, until = self._failures.get(key, (0, 0.0))
         wait = until - self._loop.time()
         if failures and wait > 0:
-            raise BackendUnavailable(
+            raise e.BackendUnavailable(
                 "It could not be reached just now.", retry_after=round(wait, 1)
             )
         if len(self._own) >= self._most:
@@ -264,7 +258,7 @@ class Pool:
                 own.close()
                 del self._own[key]
                 return
-        raise BackendBusy("Too many people use the server at once.")
+        raise e.BackendBusy("Too many people use the server at once.")
 
     async def _serve(self, key: PoolKey, own: _Own) -> None:
         try:
@@ -277,14 +271,14 @@ class Pool:
                 own.settle()
                 if conversation.over is None and conversation.replaced:
                     await conversation.drained(DRAIN_SECONDS)
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             self._failed(key, own, error)
         except Exception:
             logger.exception("a link to a server failed")
-            self._failed(key, own, BackendUnavailable("Something went wrong with the link."))
+            self._failed(key, own, e.BackendUnavailable("Something went wrong with the link."))
         finally:
             own.closing = True
-            own.fail(BackendUnavailable("The link to the server was closed."))
+            own.fail(e.BackendUnavailable("The link to the server was closed."))
             if self._own.get(key) is own:
                 del self._own[key]
 
@@ -303,7 +297,7 @@ class Pool:
                 return
             own.settle()
 
-    def _failed(self, key: PoolKey, own: _Own, error: FolkmootError) -> None:
+    def _failed(self, key: PoolKey, own: _Own, error: e.FolkmootError) -> None:
         failures = self._failures.pop(key, (0, 0.0))[0] + 1
         if len(self._failures) >= MOST_REMEMBERED:
             del self._failures[next(iter(self._failures))]
@@ -343,7 +337,7 @@ class _Own:
         self.conversation = conversation
         self.opened.set_result(conversation)
 
-    def fail(self, error: FolkmootError) -> None:
+    def fail(self, error: e.FolkmootError) -> None:
         if not self.opened.done():
             self.opened.set_exception(error)
             self.opened.exception()

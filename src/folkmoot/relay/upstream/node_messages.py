@@ -13,16 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from folkmoot.core.errors import (
-    BackendBusy,
-    BackendFailed,
-    BackendTimeout,
-    BackendUnavailable,
-    BackendUnknown,
-    CapabilityMissing,
-    GatewayError,
-    TaskUnsupported,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.session import Era
 from folkmoot.gateway.model import Inventory, UpstreamRequest
 from folkmoot.mcp.client.connection import HttpAnswer, HttpFailure
@@ -37,16 +28,16 @@ MESSAGE, FAILURE, STATE, INVENTORY, TASK, AGREED, CHANGED, DONE = (
 """A message of MCP; why there is no answer; how the server is; its lists; a task that has changed;
 that changes are announced; that something has changed; that it is done."""
 
-FORWARDED_ERRORS: Final[dict[str, type[GatewayError]]] = {
+FORWARDED_ERRORS: Final[dict[str, type[e.GatewayError]]] = {
     error.code: error
     for error in (
-        BackendBusy,
-        BackendFailed,
-        BackendTimeout,
-        BackendUnavailable,
-        BackendUnknown,
-        CapabilityMissing,
-        TaskUnsupported,
+        e.BackendBusy,
+        e.BackendFailed,
+        e.BackendTimeout,
+        e.BackendUnavailable,
+        e.BackendUnknown,
+        e.CapabilityMissing,
+        e.TaskUnsupported,
     )
 }
 
@@ -110,7 +101,7 @@ class NodeFailure(Struct, frozen=True):
         """The same error at this node."""
         if self.code == NOT_LINKED:
             return NotLinkedThere(self.message)
-        error = FORWARDED_ERRORS.get(self.code, BackendFailed)
+        error = FORWARDED_ERRORS.get(self.code, e.BackendFailed)
         return error(self.message, **self.data)
 
 

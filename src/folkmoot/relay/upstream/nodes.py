@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 from starlette.requests import ClientDisconnect
 
-from folkmoot.core.errors import GatewayError, HubFull, TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Response, decode_message, encode_message
 from folkmoot.gateway.model import BackendState
 from folkmoot.gateway.pins import offload
@@ -115,7 +115,7 @@ class BackendNodes:
 def _check(answer: HttpAnswer) -> None:
     """Raise unless a node has begun to answer."""
     if answer.status == UNAVAILABLE:
-        raise HubFull("The node that links it has too much to do; try again in a moment.")
+        raise e.HubFull("The node that links it has too much to do; try again in a moment.")
     if answer.status != OK:
         # Another process than the one that was meant, or one that knows nothing of this.
         raise NotLinkedThere("It is not linked there.")
@@ -162,7 +162,7 @@ class NodeListener:
         return listen
 
     async def _follow(self, listen: Listen, notifications: dict[str, Any]) -> None:
-        lost: Exception = Unanswered(TransportClosed("It ended."), begun=False, gone=True)
+        lost: Exception = Unanswered(e.TransportClosed("It ended."), begun=False, gone=True)
         try:
             async with self._nodes.asking(self._home, self._call) as frames:
                 async for frame in frames:
@@ -170,9 +170,9 @@ class NodeListener:
                         listen.agreed.set_result(notifications)
                     elif frame.kind == CHANGED:
                         listen.hear(Notification(method=""))
-        except GatewayError as error:
+        except e.GatewayError as error:
             lost = error
-        except (HttpFailure, NotLinkedThere, HubFull):
+        except (HttpFailure, NotLinkedThere, e.HubFull):
             pass
         finally:
             listen.end(lost)
@@ -223,7 +223,7 @@ class LinkService:
                 await put(framed(DONE))
             elif call.request is not None:
                 await _pass_on(backend, call.request, put)
-        except GatewayError as error:
+        except e.GatewayError as error:
             await put(_failure(NodeFailure(error.code, error.message, error.data)))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from folkmoot import __version__
-from folkmoot.core.errors import CarryError, FolkmootError, TransportClosed
+from folkmoot.core import errors as e
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -116,7 +116,7 @@ Heard: TypeAlias = Callable[[Notification], None]
 class Unanswered(Exception):
     """A request has no answer."""
 
-    def __init__(self, why: FolkmootError, *, begun: bool, gone: bool) -> None:
+    def __init__(self, why: e.FolkmootError, *, begun: bool, gone: bool) -> None:
         super().__init__(why.message)
         self.why = why
         self.begun = begun
@@ -147,7 +147,7 @@ class PendingCall:
         self.answer: asyncio.Future[Response] = loop.create_future()
         self.call: PeerCall | None = None
         """What the server was asked for it; None if it was not asked anything yet."""
-        self.failure: FolkmootError | None = None
+        self.failure: e.FolkmootError | None = None
         """Why the answer that is on its way is none of the server's."""
         self.sending: asyncio.Task[Any] | None = None
         """Who waits for the link to take the request, and is to be woken should that take long."""
@@ -200,7 +200,7 @@ class Listen:
     def refused(self, answer: Response) -> None:
         """End the subscription with the error that the server gave."""
         said = answer.error.message if isinstance(answer.error, ErrorObject) else "It ended."
-        error = FolkmootError(f"The server does not announce changes: {said}")
+        error = e.FolkmootError(f"The server does not announce changes: {said}")
         self.end(Unanswered(error, begun=False, gone=False))
 
     def end(self, error: Exception) -> None:
@@ -247,9 +247,9 @@ class LinkOutbox:
             while self._waiting:
                 try:
                     await self._link.send(self._waiting.popleft())
-                except TransportClosed:
+                except e.TransportClosed:
                     return
-                except CarryError as error:
+                except e.CarryError as error:
                     logger.debug("a server did not take a message", extra={"error": error.message})
             self._more.clear()
             await self._more.wait()

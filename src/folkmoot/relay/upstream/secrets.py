@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from folkmoot.core.errors import BackendUnavailable
+from folkmoot.core import errors as e
 from folkmoot.core.redaction import sounds_secret
 from folkmoot.core.transport import Headers
 from folkmoot.settings.backends import SecretReference, Value
@@ -95,7 +95,7 @@ def resolve(secret: SecretReference, environ: Mapping[str, str], use: str) -> st
     if secret.env:
         value = environ.get(secret.env)
         if value is None:
-            raise BackendUnavailable(
+            raise e.BackendUnavailable(
                 f"The secret for {use} is missing: the variable {secret.env} is not set."
             )
         return value
@@ -111,7 +111,7 @@ def _read(path: Path, use: str) -> str:
     except (OSError, ValueError):
         usable, value = False, ""
     if not usable:
-        raise BackendUnavailable(
+        raise e.BackendUnavailable(
             f"The secret for {use} is missing: the file {path} cannot be read as one."
         )
     return value

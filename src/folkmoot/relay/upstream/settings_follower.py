@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from folkmoot.core.errors import FolkmootError, SettingsError
+from folkmoot.core import errors as e
 from folkmoot.relay.upstream.model import ReloadReport
 from folkmoot.settings import FIELDS, GatewaySpec, Loaded, Settings
 from folkmoot.settings.editing import edit, text_of
@@ -56,12 +56,12 @@ class SettingsFollower:
         try:
             async with self._lock:
                 return await self._read()
-        except SettingsError as error:
+        except e.SettingsError as error:
             # Also where someone is told: they may be gone by the time that someone wonders.
             for problem in error.data.get("problems", [error.message]):
                 logger.warning("the settings were not changed: %s", problem)
             raise
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning("the settings could not be applied: %s", error.message)
             raise
 
@@ -80,7 +80,7 @@ class SettingsFollower:
                 return None
             try:
                 return await self.reload()
-            except FolkmootError:
+            except e.FolkmootError:
                 await asyncio.to_thread(edit, loaded, lambda _: before)
                 raise
 
@@ -88,12 +88,12 @@ class SettingsFollower:
         self._seen = self._stamps()
         try:
             loaded = await asyncio.to_thread(self._loaded.again)
-        except SettingsError as error:
+        except e.SettingsError as error:
             self._look_at((*self._loaded.files, *error.data.get("files", ())))
             raise
         if loaded.file is None and self._loaded.file is not None:
             gone = f"{self._loaded.file}: is gone"
-            raise SettingsError(gone, problems=[gone])
+            raise e.SettingsError(gone, problems=[gone])
         self._look_at(loaded.files)
         report = compared(self._loaded, loaded, self._running)
         if report.different:
@@ -118,7 +118,7 @@ class SettingsFollower:
                 continue
             await self._settled()
             try:
-                with suppress(FolkmootError):
+                with suppress(e.FolkmootError):
                     await self.reload()
             except Exception:
                 # The hub shares our task group: nothing that a file holds may end it.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from folkmoot.core.errors import BackendFailed, BackendUnavailable, FolkmootError, StoreError
+from folkmoot.core import errors as e
 from folkmoot.gateway.model import BackendState
 from folkmoot.gateway.pins import offload
 from folkmoot.mcp.client.connection import HttpFailure
@@ -131,7 +131,7 @@ class SingleBackend(LiveBackend):
                     raise self._failed(home, wanted) from None
                 if not error.unsent:
                     until, again = self._patience(), False
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 raise given_up(self.spec.namespace, error, repeatable=again) from None
             if asyncio.get_running_loop().time() >= until:
                 raise self._unreachable(home)
@@ -156,7 +156,7 @@ class SingleBackend(LiveBackend):
         conversation = await super()._conversation(wanted)
         # Another node may ask the server from when this node's lease is over.
         if not self._held():
-            raise BackendUnavailable(MOVING)
+            raise e.BackendUnavailable(MOVING)
         return conversation
 
     async def _watch(
@@ -188,14 +188,14 @@ class SingleBackend(LiveBackend):
                 raise self._unavailable()
             await self.health.changed(left)
 
-    def _unreachable(self, home: NodeHome) -> BackendUnavailable:
-        return BackendUnavailable(
+    def _unreachable(self, home: NodeHome) -> e.BackendUnavailable:
+        return e.BackendUnavailable(
             named(self.spec.namespace, f"is not available: {_unreached(home)}")
         )
 
-    def _failed(self, home: NodeHome, wanted: UpstreamRequest) -> BackendFailed:
+    def _failed(self, home: NodeHome, wanted: UpstreamRequest) -> e.BackendFailed:
         doubt = "" if wanted.repeatable else f" {IN_DOUBT}"
-        error = BackendFailed(
+        error = e.BackendFailed(
             named(self.spec.namespace, f"did not answer: {_unreached(home)}{doubt}")
         )
         self.tally.failed(error.message, error.code)
@@ -220,7 +220,7 @@ class SingleBackend(LiveBackend):
         held, leaving = homes.lease(), self._nodes.leaving.is_set()
         try:
             home = await (homes.find if leaving else homes.take)(namespace)
-        except StoreError as error:
+        except e.StoreError as error:
             self._away(f"Which node links it is not known: {error.message}")
             return
         if home is None or (leaving and self._is_ours(home)):
@@ -285,7 +285,7 @@ class SingleBackend(LiveBackend):
 
     async def _release(self) -> None:
         """Let another node take it, as this one has no link any more."""
-        with suppress(FolkmootError, TimeoutError):
+        with suppress(e.FolkmootError, TimeoutError):
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self._nodes.homes.release(self.spec.namespace)
 
@@ -304,7 +304,7 @@ class SingleBackend(LiveBackend):
             self._missed(_unreached(home))
         except HttpFailure:
             self._away(_unreached(home))
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             logger.warning(
                 "another node's link could not be followed",
                 extra={"backend": self.spec.namespace, "error": error.code},
@@ -317,7 +317,7 @@ class SingleBackend(LiveBackend):
         """Notice when another node links the server; one that is paused does not say so."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            with suppress(StoreError):
+            with suppress(e.StoreError):
                 found = await self._nodes.homes.find(self.spec.namespace)
                 if found is None or found.process != home.process:
                     leaving.stop(HomeChanged())

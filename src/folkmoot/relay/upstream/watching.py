@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from folkmoot.core.errors import BackendBusy, BackendFailed, GatewayError
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import CHANGES, URIS, members_of
 from folkmoot.relay.upstream.inventory import Looking, drain, kept
 from folkmoot.relay.upstream.links import wait_after
@@ -79,7 +79,7 @@ class Watch:
             except Exception:
                 logger.exception("a change of a resource could not be announced")
 
-    def settle(self, error: GatewayError | None) -> None:
+    def settle(self, error: e.GatewayError | None) -> None:
         """Let those who wait for the server to agree know."""
         if self.begun.done():
             return
@@ -107,7 +107,7 @@ class BackendWatches:
         watch = self._watches.get(key)
         if watch is None:
             if len(self._watches) >= MOST_WATCHED:
-                raise BackendBusy("Too many resources of the server are watched already.")
+                raise e.BackendBusy("Too many resources of the server are watched already.")
             watch = self._watches[key] = Watch()
             watch.task = self._tasks.create_task(self._keep(key, watch, reach))
         watch.tellers.append(changed)
@@ -155,10 +155,10 @@ class BackendWatches:
                         listen.close()
                 failures += 1
                 await asyncio.sleep(wait_after(failures))
-        except GatewayError as error:
+        except e.GatewayError as error:
             watch.settle(error)
         finally:
-            watch.settle(BackendFailed("The backend was stopped."))
+            watch.settle(e.BackendFailed("The backend was stopped."))
             self._forget(key, watch)
 
     async def _listen(self, key: Spot, watch: Watch, reach: Reach) -> Listen | None:
@@ -167,19 +167,19 @@ class BackendWatches:
             conversation = await reach()
             wanted = {key.member: [key.named]}
             listen = await conversation.listen(wanted, watch.tell, LISTEN_SECONDS)
-        except GatewayError:
+        except e.GatewayError:
             if watch.begun.done():
                 return None
             raise
         except (Unanswered, Late) as error:
             if watch.begun.done() or (isinstance(error, Unanswered) and error.gone):
                 return None
-            raise BackendFailed("The server does not announce changes.") from None
+            raise e.BackendFailed("The server does not announce changes.") from None
         if key.named in (listen.agreed.result().get(key.member) or ()):
             return listen
         listen.close()
         what = "resource" if key.member == URIS else "task"
-        raise BackendFailed(f"The server does not announce changes of this {what}.")
+        raise e.BackendFailed(f"The server does not announce changes of this {what}.")
 
 
 QUIET_SECONDS: Final = 0.2

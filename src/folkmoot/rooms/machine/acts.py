@@ -7,16 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.chat import METHOD as CHAT_METHOD
-from folkmoot.core.errors import (
-    FolkmootError,
-    MessageUnknown,
-    MethodUnknown,
-    NotRequester,
-    ProposalAltered,
-    RecipientInvalid,
-    RecipientUnknown,
-)
 from folkmoot.core.kinds import Kind
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
 from folkmoot.rooms.machine import chat
@@ -55,9 +47,9 @@ def mark(state: State, turn: Turn) -> list[Effect]:
     member, message = turn.member, turn.message
     used = state.ids.find(message.correlation_id[0], turn.facts.ids)
     if used is None:
-        raise MessageUnknown("The room has no message with the id in 'correlation_id'.")
+        raise e.MessageUnknown("The room has no message with the id in 'correlation_id'.")
     if turn.kind.operation == "cancel" and used[1] != member.account:
-        raise NotRequester("Only its sender can cancel a chat message.")
+        raise e.NotRequester("Only its sender can cancel a chat message.")
     return [state.append(member, message, turn.kind, turn.now)]
 
 
@@ -66,14 +58,14 @@ def request(state: State, turn: Turn) -> list[Effect]:
     (name,) = turn.message.to
     member, payload = turn.member, turn.payload
     if name == member.name:
-        raise RecipientInvalid("You cannot send a request to yourself.")
+        raise e.RecipientInvalid("You cannot send a request to yourself.")
     proposal = _fulfilled(state, turn, name)
     if name == GATEWAY:
         effects = _ask_gateway(state, turn)
     else:
         target = state.members.named(name)
         if target is None:
-            raise RecipientUnknown(f"{name} is not in the room.")
+            raise e.RecipientUnknown(f"{name} is not in the room.")
         state.requests.check_new(member.account, target.account, payload, turn.message.id)
         appended = accept(state, turn, about=target.account)
         effects = [appended, *_asked(state, appended.id, target, turn)]
@@ -98,7 +90,7 @@ def _fulfilled(state: State, turn: Turn, to: str) -> Proposal | None:
     if not named:
         return None
     if len(named) > 1:
-        raise ProposalAltered("A request can fulfil only one proposal.")
+        raise e.ProposalAltered("A request can fulfil only one proposal.")
     account = turn.member.account
     return state.proposals.check_fulfilment(named[0], account, to, turn.payload, turn.now)
 
@@ -114,7 +106,7 @@ def _ask_gateway(state: State, turn: Turn) -> list[Effect]:
     effects: list[Effect] = [appended]
     try:
         result = _broadcast(state, turn, appended, effects) if says else _known(turn.kind)
-    except FolkmootError as error:
+    except e.FolkmootError as error:
         return [*effects, state.append_answer(asked, turn.now, error=error)]
     return [*effects, state.append_answer(asked, turn.now, result=result)]
 
@@ -137,7 +129,7 @@ def _broadcast(state: State, turn: Turn, asked: Append, effects: list[Effect]) -
 def _known(kind: Kind) -> dict[str, Any]:
     answer = _GATEWAY_ANSWERS.get(kind.text)
     if answer is None:
-        raise MethodUnknown(f"The gateway has no {kind.context or kind.method}.")
+        raise e.MethodUnknown(f"The gateway has no {kind.context or kind.method}.")
     return answer
 
 

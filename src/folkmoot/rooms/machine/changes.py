@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Source
-from folkmoot.core.errors import CapabilityDenied, GrantUnknown, PolicyError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.scopes import ALL
@@ -205,7 +205,7 @@ def _revoked(state: State, append: Append, message: McpxMessage, _sender: str) -
     asked = read_revoke(message.payload)
     try:
         found = state.grants.find(asked, append.about)
-    except GrantUnknown:
+    except e.GrantUnknown:
         # It ended before, with the account that gave it.
         return NOBODY
     return state.grants.revoke(found, asked)
@@ -239,7 +239,7 @@ class Turn(Struct, gc=False):
     kind: Kind
     now: float
     connection: ConnectionId | None
-    denied: PolicyError | None
+    denied: e.PolicyError | None
     """Why no capability covers it; only acts that know of another right are asked then."""
     scope: str = ALL
     """That of the credential that it came with."""
@@ -270,4 +270,4 @@ def audit(turn: Turn, action: str, about: str, **detail: Any) -> Audit:
 def check_no_deny(turn: Turn) -> None:
     """Refuse what a deny covers, though no capability is needed for it."""
     if turn.member.rights.denies(turn.kind, turn.message.payload, turn.message.to):
-        raise turn.denied or CapabilityDenied(f"A deny of yours covers {turn.kind}.")
+        raise turn.denied or e.CapabilityDenied(f"A deny of yours covers {turn.kind}.")

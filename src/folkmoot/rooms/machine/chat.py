@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from folkmoot.core import chat, strict
-from folkmoot.core.errors import KindError, ParamsInvalid, PayloadInvalid
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import Identifier
 from folkmoot.core.message import JSONRPC
@@ -102,10 +102,10 @@ def check_body(body: dict[str, Any]) -> None:
         return
     for name in _OPTIONAL:
         if type(body.get(name, "")) is not str:
-            raise PayloadInvalid(f"The {name} of a chat message must be a string.")
+            raise e.PayloadInvalid(f"The {name} of a chat message must be a string.")
     mentions = body.get("mentions", [])
     if type(mentions) is not list or not all(type(name) is str for name in mentions):
-        raise PayloadInvalid("The mentions of a chat message must be a list of names.")
+        raise e.PayloadInvalid("The mentions of a chat message must be a list of names.")
 
 
 def check_arguments(arguments: Any) -> dict[str, Any]:
@@ -113,11 +113,11 @@ def check_arguments(arguments: Any) -> dict[str, Any]:
     try:
         chat.check_body(arguments)
         check_body(arguments)
-    except KindError as error:
-        raise ParamsInvalid(error.message) from None
+    except e.KindError as error:
+        raise e.ParamsInvalid(error.message) from None
     unknown = arguments.keys() - SAY["inputSchema"]["properties"].keys()
     if unknown:
-        raise ParamsInvalid(f"{chat.TOOL} takes no argument {min(unknown)[:64]}.")
+        raise e.ParamsInvalid(f"{chat.TOOL} takes no argument {min(unknown)[:64]}.")
     return dict(arguments)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from folkmoot.core.errors import RequestTimedOut
+from folkmoot.core import errors as e
 from folkmoot.rooms.machine.changes import take_step
 from folkmoot.rooms.machine.model import GATEWAY, Audit, Effect
 from folkmoot.rooms.machine.pausing import resume
@@ -34,7 +34,7 @@ def _timed_out(state: State, id_: str, now: float) -> list[Effect]:
     request = state.requests.close(id_)
     if request is None:
         return []
-    error = RequestTimedOut(f"{request.target_name} did not answer in time.")
+    error = e.RequestTimedOut(f"{request.target_name} did not answer in time.")
     return [state.append_answer(request, now, error=error), *ceases(request)]
 
 

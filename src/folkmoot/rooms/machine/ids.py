@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from folkmoot.core.errors import IdUsed
+from folkmoot.core import errors as e
 from folkmoot.core.uuids import WHOLE
 from folkmoot.rooms.machine.model import LookupNeeded, Used
 
@@ -93,8 +93,8 @@ class Ids:
         if used is None:
             return
         if used[1] == account:
-            raise IdUsed("You used this id before; that message was accepted.", seq=used[0])
-        raise IdUsed("Another message of the room has this id.")
+            raise e.IdUsed("You used this id before; that message was accepted.", seq=used[0])
+        raise e.IdUsed("Another message of the room has this id.")
 
     def is_free(self, id_: str) -> bool:
         """Whether an id is known not to be used, without a look into the store."""

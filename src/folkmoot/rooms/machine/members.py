@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
-from folkmoot.core.errors import NameRefused, RoomFull, TooManyConnections, TooManyOpen
 from folkmoot.core.limits import MAX_CAPABILITIES_TOLD
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import ALL
@@ -42,12 +42,12 @@ def skeleton(name: str) -> str:
 def check_name(name: str) -> None:
     """Refuse a name that is none, or that could be taken for the hub's own."""
     if not NAME.fullmatch(name):
-        raise NameRefused(
+        raise e.NameRefused(
             "A participant's name is 2 to 32 lower-case letters, digits, underscores and hyphens, "
             "and begins with a letter."
         )
     if skeleton(name) in _HUB:
-        raise NameRefused(f"The name {name} could be mistaken for the hub itself.")
+        raise e.NameRefused(f"The name {name} could be mistaken for the hub itself.")
 
 
 _HUB: Final = frozenset(skeleton(name) for name in HUB)
@@ -172,7 +172,7 @@ class Members:
         check_name(name)
         other = self.rival(name, account)
         if other is not None and (role is not Role.OWNER or other.role is Role.OWNER):
-            raise NameRefused(f"The name {name} could be mistaken for another participant.")
+            raise e.NameRefused(f"The name {name} could be mistaken for another participant.")
 
     def check_new(self, principal: Principal, role: Role, conn: str | None) -> None:
         """Refuse someone who cannot come in, or not on another connection."""
@@ -180,12 +180,12 @@ class Members:
         member = self._by_account.get(principal.account_id)
         if member is None:
             if self.people >= self._bounds.participants:
-                raise RoomFull("The room is full.")
+                raise e.RoomFull("The room is full.")
         elif (
             len(member.connections) >= self._bounds.connections_each
             and member.replaced_by(conn) is None
         ):
-            raise TooManyConnections("You have too many connections to the room.")
+            raise e.TooManyConnections("You have too many connections to the room.")
 
     def add(self, member: Member) -> None:
         """Add a participant."""
@@ -269,7 +269,7 @@ class Pauses:
     def check_new(self, count: int) -> None:
         """Refuse a pause beyond the limit."""
         if len(self.by_account) + count > self._bounds.paused:
-            raise TooManyOpen("As many participants are paused as can be.")
+            raise e.TooManyOpen("As many participants are paused as can be.")
 
     def add(self, pause: Pause) -> None:
         """Let someone be paused, in place of a pause it had before."""

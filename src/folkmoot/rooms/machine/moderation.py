@@ -8,16 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source, capability
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    CapabilityDenied,
-    IdUsed,
-    PayloadInvalid,
-    RecipientInvalid,
-    RecipientUnknown,
-    TooManyOpen,
-)
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.limits import MAX_HANDLE
@@ -59,9 +52,9 @@ def give(state: State, turn: Turn) -> list[Effect]:
     name = asked.recipient or ""
     account, role = _known(state, turn, name)
     if account == member.account:
-        raise RecipientInvalid("You cannot grant rights to yourself.")
+        raise e.RecipientInvalid("You cannot grant rights to yourself.")
     if role is Role.BACKEND:
-        raise RecipientInvalid(
+        raise e.RecipientInvalid(
             "A backend has no rights of its own. Grant them to those who call it."
         )
     own = state.grants.check(asked, member.rights, member.own, account, turn.message.id)
@@ -117,16 +110,16 @@ def kick(state: State, turn: Turn) -> list[Effect]:
     """Someone is put out, whether here or not, and is to stay out."""
     name, reason = turn.payload.get("participant"), turn.payload.get("reason")
     if type(name) is not str or not name:
-        raise PayloadInvalid('"payload.participant" must be a name.')
+        raise e.PayloadInvalid('"payload.participant" must be a name.')
     if reason is not None and type(reason) is not str:
-        raise PayloadInvalid('"payload.reason" must be a string.')
+        raise e.PayloadInvalid('"payload.reason" must be a string.')
     account, role = _known(state, turn, name)
     if account == turn.member.account:
-        raise RecipientInvalid("You cannot kick yourself; leave instead.")
+        raise e.RecipientInvalid("You cannot kick yourself; leave instead.")
     if role is Role.OWNER:
-        raise CapabilityDenied("The owner of a room cannot be kicked.")
+        raise e.CapabilityDenied("The owner of a room cannot be kicked.")
     if role is Role.BACKEND:
-        raise RecipientInvalid("A backend cannot be kicked; owners change the room's backends.")
+        raise e.RecipientInvalid("A backend cannot be kicked; owners change the room's backends.")
     appended = state.append(turn.member, turn.message, turn.kind, turn.now, about=account)
     lost = apply(state, turn.kind, appended, turn.message, turn.member.name)
     effects: list[Effect] = [
@@ -203,24 +196,24 @@ def _known(state: State, turn: Turn, name: str) -> Known:
     known = turn.facts.names.get(name) if member is None else Known(member.account, member.role)
     if known is not None:
         return known
-    raise RecipientUnknown("The participant who is named is not in the room.")
+    raise e.RecipientUnknown("The participant who is named is not in the room.")
 
 
 def invite(state: State, turn: Turn) -> list[Effect]:
     """Someone is asked in: an account by its handle, or a guest by a name nobody else has."""
     handle, guest = turn.payload.get("handle"), turn.payload.get("guest")
     if (handle is None) is (guest is None):
-        raise PayloadInvalid('An invitation names either a "handle" or a "guest".')
+        raise e.PayloadInvalid('An invitation names either a "handle" or a "guest".')
     if guest is not None:
         if type(guest) is not str:
-            raise PayloadInvalid('"payload.guest" must be a name.')
+            raise e.PayloadInvalid('"payload.guest" must be a name.')
         state.members.check_name(guest, None)
     elif type(handle) is not str or not 0 < len(handle) <= MAX_HANDLE:
-        raise PayloadInvalid('"payload.handle" must be a handle.')
+        raise e.PayloadInvalid('"payload.handle" must be a handle.')
     promised = read_promise(turn.payload)
     if promised.capabilities:
         if guest is None:
-            raise PayloadInvalid("Only a guest's invitation has capabilities; grant them later.")
+            raise e.PayloadInvalid("Only a guest's invitation has capabilities; grant them later.")
         state.grants.check(promised, turn.member.rights, turn.member.own, "", turn.message.id)
     appended, who = accept(state, turn), turn.member.principal
     given = promised.capabilities or ()
@@ -246,7 +239,7 @@ def endow(
     asked, account = GrantTerms(guest.name, tuple(given)), guest.account_id
     try:
         flags = state.grants.check(asked, held, own, account, id_)
-    except (TooManyOpen, IdUsed):
+    except (e.TooManyOpen, e.IdUsed):
         return []
     if not given:
         return []

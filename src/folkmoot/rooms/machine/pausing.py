@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from folkmoot.core.errors import (
-    CapabilityDenied,
-    ParticipantPaused,
-    PayloadInvalid,
-    RecipientInvalid,
-    RecipientRequired,
-    RecipientUnknown,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import PrincipalType
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
@@ -51,7 +44,7 @@ def check_not_paused(state: State, member: Member, kind: Kind) -> None:
         return
     why = f": {paused.reason.rstrip('.')}" if paused.reason else ""
     who = "The room" if paused.is_loop else paused.by
-    raise ParticipantPaused(
+    raise e.ParticipantPaused(
         f"{who} paused you{why}. You may answer what you were asked; anything else must wait "
         "until you are resumed.",
         by=paused.by,
@@ -63,7 +56,7 @@ def stop(state: State, turn: Turn) -> list[Effect]:
     """Participants are paused: the hub takes nothing from them that begins something."""
     reason, seconds = _read_pause(turn.payload)
     if not turn.message.to:
-        raise RecipientRequired("A pause must name whom it stops in its 'to'.")
+        raise e.RecipientRequired("A pause must name whom it stops in its 'to'.")
     whom = [_stoppable(state, turn, name) for name in turn.message.to]
     state.pauses.check_new(len(whom))
     appended = accept(state, turn)
@@ -76,11 +69,11 @@ def stop(state: State, turn: Turn) -> list[Effect]:
 def _read_pause(payload: dict[str, Any]) -> tuple[str | None, float | None]:
     reason, seconds = payload.get("reason"), payload.get("timeout_seconds")
     if reason is not None and (type(reason) is not str or len(reason) > MAX_REASON):
-        raise PayloadInvalid(f'"payload.reason" must be a string of at most {MAX_REASON:,}.')
+        raise e.PayloadInvalid(f'"payload.reason" must be a string of at most {MAX_REASON:,}.')
     if seconds is not None and (
         type(seconds) not in (int, float) or not 0 < seconds <= MAX_PAUSE_SECONDS
     ):
-        raise PayloadInvalid(
+        raise e.PayloadInvalid(
             f'"payload.timeout_seconds" must be a number from 0 to {MAX_PAUSE_SECONDS:,}.'
         )
     return reason, seconds
@@ -89,13 +82,15 @@ def _read_pause(payload: dict[str, Any]) -> tuple[str | None, float | None]:
 def _stoppable(state: State, turn: Turn, name: str) -> Member:
     member = state.members.named(name)
     if member is None:
-        raise RecipientUnknown(f"{name} is not in the room.")
+        raise e.RecipientUnknown(f"{name} is not in the room.")
     if member is turn.member or member.account == turn.member.account:
-        raise RecipientInvalid("You cannot pause yourself.")
+        raise e.RecipientInvalid("You cannot pause yourself.")
     if member.role is Role.OWNER:
-        raise CapabilityDenied("An owner of the room cannot be paused.")
+        raise e.CapabilityDenied("An owner of the room cannot be paused.")
     if member.role is Role.BACKEND:
-        raise RecipientInvalid("A backend cannot be paused; an owner can remove it from the room.")
+        raise e.RecipientInvalid(
+            "A backend cannot be paused; an owner can remove it from the room."
+        )
     return member
 
 
@@ -114,7 +109,7 @@ def let_go_on(state: State, turn: Turn) -> list[Effect]:
     named = {*turn.message.to}
     found = [one for one in state.pauses if not named or _name(state, one) in named]
     if turn.member.principal.type is PrincipalType.AGENT and any(one.is_loop for one in found):
-        raise CapabilityDenied("Agents that answered each other are released by a person.")
+        raise e.CapabilityDenied("Agents that answered each other are released by a person.")
     appended = accept(state, turn)
     told = resume(state, found, turn.now, turn.member.name, (appended.id,))
     entries = [audit(turn, "participant.resume", one.name) for one in found]

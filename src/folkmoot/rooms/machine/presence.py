@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import NameRefused, NotServing, TargetLeft
 from folkmoot.core.policy import Principal
 from folkmoot.rooms.machine.changes import Turn, accept, check_no_deny
 from folkmoot.rooms.machine.members import Member
@@ -20,7 +20,9 @@ def begin(state: State, turn: Turn) -> list[Effect]:
     member, connection = turn.member, turn.connection
     state.requests.check_begin(turn.message, member.account)
     if connection is None or connection != member.serving:
-        raise NotServing("Only the connection that serves begins a request, and this one does not.")
+        raise e.NotServing(
+            "Only the connection that serves begins a request, and this one does not."
+        )
     check_no_deny(turn)
     return [accept(state, turn, about=member.connections[connection])]
 
@@ -144,7 +146,7 @@ def rename(state: State, principal: Principal, now: float) -> list[Effect]:
         return []
     try:
         members.check_name(principal.name, principal.account_id, member.role)
-    except NameRefused:
+    except e.NameRefused:
         return put_out(state, member, CloseCode.NOT_ALLOWED, now)
     rival = members.rival(principal.name, principal.account_id)
     gone = [] if rival is None else put_out(state, rival, CloseCode.NOT_ALLOWED, now)
@@ -193,7 +195,7 @@ def depart(state: State, member: Member, now: float) -> list[Effect]:
     effects: list[Effect] = [presence(state, "leave", member, now)]
     for asked in state.requests.asked(member.account):
         state.requests.close(asked.id)
-        error = TargetLeft(f"{member.name} left the room.")
+        error = e.TargetLeft(f"{member.name} left the room.")
         effects += [state.append_answer(asked, now, error=error), *ceases(asked)]
     return effects
 
@@ -245,7 +247,7 @@ def _lost(state: State, member: Member, now: float) -> list[Effect]:
     effects: list[Effect] = []
     for asked in state.requests.asked(member.account):
         state.requests.close(asked.id)
-        error = TargetLeft(
+        error = e.TargetLeft(
             f"The hub restarted before {member.name} had answered; it may have done what was asked."
         )
         effects.append(state.append_answer(asked, now, error=error))

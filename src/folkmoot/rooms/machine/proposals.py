@@ -20,18 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
-from folkmoot.core.errors import (
-    IdUsed,
-    PayloadInvalid,
-    ProposalAltered,
-    ProposalClosed,
-    ProposalNotOwn,
-    ProposalOwn,
-    ProposalUnknown,
-    RejectedAlready,
-    TooManyOpen,
-)
 from folkmoot.core.kinds import parse
 from folkmoot.rooms.limits import RoomBounds
 from folkmoot.rooms.machine.members import Member
@@ -126,12 +116,12 @@ class Proposals:
     def check_new(self, proposer: str, id_: str | None = None) -> None:
         """Refuse one proposal too many, or one that would stand in place of another."""
         if id_ is not None and self.get(id_) is not None:
-            raise IdUsed("Another proposal of the room has this id.")
+            raise e.IdUsed("Another proposal of the room has this id.")
         if (
             len(self._open) >= self._bounds.open_proposals
             or self._proposing.get(proposer, 0) >= self._bounds.open_proposals_each
         ):
-            raise TooManyOpen("Too many proposals are open.")
+            raise e.TooManyOpen("Too many proposals are open.")
 
     def open(self, proposal: Proposal) -> None:
         """Remember a proposal, open or closed."""
@@ -146,20 +136,20 @@ class Proposals:
         """The open proposal a step is about, if this account may take it."""
         proposal = self.get(id_)
         if proposal is None:
-            raise ProposalUnknown("There is no such proposal in the room.")
+            raise e.ProposalUnknown("There is no such proposal in the room.")
         own = proposal.proposer == account
         match TRANSITIONS[step].by:
             case "others" if own:
-                raise ProposalOwn("You can withdraw your own proposal, not decide on it.")
+                raise e.ProposalOwn("You can withdraw your own proposal, not decide on it.")
             case "proposer" if not own:
-                raise ProposalNotOwn("Only the proposer can withdraw a proposal.")
+                raise e.ProposalNotOwn("Only the proposer can withdraw a proposal.")
         if proposal.state is not ProposalStatus.OPEN or now >= proposal.deadline:
             state = (
                 ProposalStatus.EXPIRED if proposal.state is ProposalStatus.OPEN else proposal.state
             )
-            raise ProposalClosed(f"The proposal is already {state.value}.", state=state.value)
+            raise e.ProposalClosed(f"The proposal is already {state.value}.", state=state.value)
         if step == "reject" and account in proposal.rejected_by:
-            raise RejectedAlready("You have already rejected this proposal.")
+            raise e.RejectedAlready("You have already rejected this proposal.")
         return proposal
 
     def check_fulfilment(
@@ -168,9 +158,11 @@ class Proposals:
         """The open proposal a request fulfils; a request that differs is refused."""
         proposal = self.check("fulfil", id_, account, now)
         if digest(payload) != proposal.digest:
-            raise ProposalAltered("The request is not equal to the proposal in method and params.")
+            raise e.ProposalAltered(
+                "The request is not equal to the proposal in method and params."
+            )
         if proposal.to and to not in proposal.to:
-            raise ProposalAltered("The proposal names a different recipient.", to=proposal.to)
+            raise e.ProposalAltered("The proposal names a different recipient.", to=proposal.to)
         return proposal
 
     def take(
@@ -219,7 +211,7 @@ def expiry(payload: dict[str, Any], room_seconds: float) -> float:
     if asked is None:
         return room_seconds
     if type(asked) not in (int, float) or asked <= 0:
-        raise PayloadInvalid('"payload.expires_in" must be a positive number of seconds.')
+        raise e.PayloadInvalid('"payload.expires_in" must be a positive number of seconds.')
     return float(min(asked, room_seconds))
 
 

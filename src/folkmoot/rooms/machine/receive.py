@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.core.errors import (
-    FolkmootError,
-    InvalidEnvelope,
-    PolicyError,
-    RecipientInvalid,
-    SenderForged,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.kindcheck import check
 from folkmoot.core.kinds import CONTROL, Kind
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
@@ -106,7 +100,7 @@ def receive(
             state.admitted += ROOM_BYTES + len(message.raw)
         except LookupNeeded:
             break
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             effects += _refused(state, sender, message, error, now)
         taken += 1
     return effects, taken
@@ -152,7 +146,7 @@ def _receive_plain(
                 try:
                     _admit(state, member, kind, len(raw), now)
                     state.rates.take(member.account, member.chat_limit, now)
-                except FolkmootError as error:
+                except e.FolkmootError as error:
                     effects += _refused(state, sender, raw, error, now)
                 else:
                     own = ids and ids[at : at + 1]
@@ -198,7 +192,7 @@ def _admit_run(state: State, member: Member, run: Sequence[bytes], now: float) -
         if state.admit is not None:
             stored = state.admitted + ROOM_BYTES * count + size
             state.admit(account, state.settings.owner, stored)
-    except FolkmootError:
+    except e.FolkmootError:
         return False
     if not state.rates.take_whole(account, chat_limit, count, now):
         return False
@@ -255,7 +249,7 @@ def accept_from(
     payload, to = message.payload, message.to
     member, hub_check = sender.member, sender.hub_check
     if message.sender is not None and message.sender != member.name:
-        raise SenderForged(f"You are {member.name}; a message is from its sender.")
+        raise e.SenderForged(f"You are {member.name}; a message is from its sender.")
     if message.id is not None:
         state.ids.check(message.id, member.account, facts.ids)
     root = message.kind.root
@@ -268,9 +262,9 @@ def accept_from(
             state.ids.find(about, facts.ids)
     if message.context is not None and CONTROL.search(message.context):
         # Not where messages are decoded: those that are stored already must stay readable.
-        raise InvalidEnvelope("context: Expected no control characters.", member="context")
+        raise e.InvalidEnvelope("context: Expected no control characters.", member="context")
     if len(to) > 1 and len({*to}) < len(to):
-        raise RecipientInvalid("A recipient is named twice.")
+        raise e.RecipientInvalid("A recipient is named twice.")
     kind = check(message.kind, payload, to, message.correlation_id)
     if hub_check is not None:
         hub_check(sender.principal, state.settings.name, kind, message)
@@ -292,13 +286,13 @@ def _refused(
     state: State,
     sender: Sender,
     message: bytes | McpxMessage,
-    error: FolkmootError,
+    error: e.FolkmootError,
     now: float,
 ) -> list[Effect]:
     """Tell a sender why a message is refused; what policy refuses is also in the audit log."""
     member = sender.member
     told = Tell(sender.connection, refusal_of(state, member, sender.scope, message, error, now))
-    if not isinstance(error, PolicyError):
+    if not isinstance(error, e.PolicyError):
         return [told]
     about = error.data.get("attempted_kind")
     if about is None and isinstance(message, McpxMessage):
@@ -313,7 +307,7 @@ def refusal_of(
     member: Member,
     scope: str,
     message: bytes | McpxMessage,
-    error: FolkmootError,
+    error: e.FolkmootError,
     now: float,
 ) -> bytes:
     """The `system.error` that tells a sender why a message is refused."""

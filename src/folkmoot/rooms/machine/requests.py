@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from folkmoot.core.errors import (
-    IdUsed,
-    NotAsked,
-    NotRequester,
-    PayloadIdInvalid,
-    PayloadInvalid,
-    RecipientInvalid,
-    RequestBegun,
-    RequestIdOpen,
-    RequestNotOpen,
-    ResponseMismatch,
-    TooManyOpen,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import MessageId, is_message_id
@@ -104,19 +92,23 @@ class Requests:
         """Refuse a request that could be taken for an open one, or that is too much to keep."""
         payload_id = payload["id"]
         if id_ in self._open:
-            raise IdUsed("An open request of the room has this id.")
+            raise e.IdUsed("An open request of the room has this id.")
         if type(payload_id) is str and len(payload_id) > MAX_PAYLOAD_ID:
-            raise PayloadIdInvalid(f'"payload.id" may have at most {MAX_PAYLOAD_ID:,} characters.')
+            raise e.PayloadIdInvalid(
+                f'"payload.id" may have at most {MAX_PAYLOAD_ID:,} characters.'
+            )
         token = progress_token(payload)
         if token is not None and (not is_message_id(token) or len(str(token)) > MAX_PAYLOAD_ID):
-            raise PayloadInvalid("A progressToken is a string that is not too long, or an integer.")
+            raise e.PayloadInvalid(
+                "A progressToken is a string that is not too long, or an integer."
+            )
         if (requester, target, type(payload_id), payload_id) in self._keys:
-            raise RequestIdOpen("You have an open request to this participant with the same id.")
+            raise e.RequestIdOpen("You have an open request to this participant with the same id.")
         if (
             len(self._open) >= self._bounds.open_requests
             or self._asking.get(requester, 0) >= self._bounds.open_requests_each
         ):
-            raise TooManyOpen("Too many requests are open.")
+            raise e.TooManyOpen("Too many requests are open.")
 
     def open(self, request: OpenRequest) -> None:
         """Wait for an answer."""
@@ -159,9 +151,9 @@ class Requests:
         """Refuse to begin what is not this account's, or was begun and may still be running."""
         request = self._correlated(message)
         if request.target != account:
-            raise NotAsked("Only the participant who was asked may begin.")
+            raise e.NotAsked("Only the participant who was asked may begin.")
         if self.standing(request) == "running":
-            raise RequestBegun("One of your connections has begun this request already.")
+            raise e.RequestBegun("One of your connections has begun this request already.")
 
     def begin(self, id_: str, by: str) -> None:
         """A connection of the target's begins a request."""
@@ -199,18 +191,18 @@ class Requests:
         """The open request a response answers; whatever differs from it is refused."""
         request = self._correlated(message)
         if request.target != account:
-            raise NotAsked("Only the participant who was asked may answer.")
+            raise e.NotAsked("Only the participant who was asked may answer.")
         answer = request.answer_kind
         given = message.kind
         if given.base != answer.base or given.context not in (None, answer.context):
-            raise ResponseMismatch(
+            raise e.ResponseMismatch(
                 "The response has a different method or context than its request."
             )
         if not _same_id(message.payload, "id", request.payload_id):
-            raise ResponseMismatch("The response has a different id than its request.")
+            raise e.ResponseMismatch("The response has a different id than its request.")
         to = request.answer_to
         if message.to != to and not {request.requester_name} <= {*message.to} <= {*to}:
-            raise RecipientInvalid("A response must be sent to the requester.", to=to)
+            raise e.RecipientInvalid("A response must be sent to the requester.", to=to)
         return request
 
     def check_about(self, message: McpxMessage, account: str) -> tuple[OpenRequest, str]:
@@ -219,26 +211,28 @@ class Requests:
         params = (message.payload or {}).get("params", {})
         if message.kind.method == CANCELLED:
             if request.requester != account:
-                raise NotRequester("Only the participant who asked may cancel.")
+                raise e.NotRequester("Only the participant who asked may cancel.")
             if "requestId" in params and not _same_id(params, "requestId", request.payload_id):
-                raise ResponseMismatch("The cancellation has a different id than its request.")
+                raise e.ResponseMismatch("The cancellation has a different id than its request.")
             other = request.target_name
         else:
             if request.target != account:
-                raise NotAsked("Only the participant who was asked may report progress.")
+                raise e.NotAsked("Only the participant who was asked may report progress.")
             token = request.progress_token
             if token is not None and not same(params.get("progressToken"), token):
-                raise ResponseMismatch("The progress has a different token than its request.")
+                raise e.ResponseMismatch("The progress has a different token than its request.")
             other = request.requester_name
         if message.to and message.to != (other,):
-            raise RecipientInvalid("It must be sent to the other party of the request.", to=[other])
+            raise e.RecipientInvalid(
+                "It must be sent to the other party of the request.", to=[other]
+            )
         return request, other
 
     def _correlated(self, message: McpxMessage) -> OpenRequest:
         named = message.correlation_id
         found = [*filter(None, map(self._open.get, named if len(named) == 1 else {*named}))]
         if len(found) != 1:
-            raise RequestNotOpen("It must correlate exactly one open request.")
+            raise e.RequestNotOpen("It must correlate exactly one open request.")
         return found[0]
 
 

@@ -12,14 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Capability, Rights, Source, capability
-from folkmoot.core.errors import (
-    GrantExceedsRights,
-    GrantUnknown,
-    IdUsed,
-    PayloadInvalid,
-    TooManyOpen,
-)
 from folkmoot.core.strict import same
 from folkmoot.core.uuids import as_stored
 from folkmoot.rooms.limits import MAX_GRANT_BYTES, MAX_GRANT_CAPABILITIES, MAX_REASON, RoomBounds
@@ -49,9 +43,11 @@ def read_grant(payload: Mapping[str, Any] | None) -> GrantTerms:
     """The payload of a grant: `{"recipient", "capabilities"}`, and perhaps a reason."""
     asked = _read(payload or {})
     if asked.recipient is None or not asked.capabilities:
-        raise PayloadInvalid('A grant needs a "recipient" and "capabilities".')
+        raise e.PayloadInvalid('A grant needs a "recipient" and "capabilities".')
     if _size(asked.capabilities) > MAX_GRANT_BYTES:
-        raise PayloadInvalid(f'"payload.capabilities" may have at most {MAX_GRANT_BYTES:,} bytes.')
+        raise e.PayloadInvalid(
+            f'"payload.capabilities" may have at most {MAX_GRANT_BYTES:,} bytes.'
+        )
     return asked
 
 
@@ -66,7 +62,7 @@ def read_revoke(payload: Mapping[str, Any] | None) -> GrantTerms:
     """The payload of a revocation: `{"grant_id"}`, `{"recipient"}`, or both, and what of it."""
     asked = _read(payload or {})
     if asked.recipient is None and asked.grant_id is None:
-        raise PayloadInvalid('A revocation needs a "grant_id" or a "recipient".')
+        raise e.PayloadInvalid('A revocation needs a "grant_id" or a "recipient".')
     return asked
 
 
@@ -74,12 +70,12 @@ def _read(payload: Mapping[str, Any]) -> GrantTerms:
     for name in ("recipient", "grant_id", "reason"):
         text = payload.get(name)
         if text is not None and (type(text) is not str or len(text) > MAX_REASON):
-            raise PayloadInvalid(f'"payload.{name}" must be a string, and not too long.')
+            raise e.PayloadInvalid(f'"payload.{name}" must be a string, and not too long.')
     listed = payload.get("capabilities")
     if listed is not None and (
         type(listed) is not list or not 0 < len(listed) <= MAX_GRANT_CAPABILITIES
     ):
-        raise PayloadInvalid(
+        raise e.PayloadInvalid(
             f'"payload.capabilities" must list 1 to {MAX_GRANT_CAPABILITIES} capabilities.'
         )
     capabilities = None if listed is None else tuple(listed)
@@ -158,13 +154,13 @@ class Grants:
     ) -> tuple[bool, ...]:
         """Refuse a grant of more than the granter holds; else, which of it is the granter's own."""
         if id_ in self._grants:
-            raise IdUsed("Another grant of the room has this id.")
+            raise e.IdUsed("Another grant of the room has this id.")
         sources = asked.capabilities or ()
         self._check_bounds(sources, recipient)
         compiled = [capability(source) for source in sources]
         for given in compiled:
             if not held.covers(given):
-                raise GrantExceedsRights(
+                raise e.GrantExceedsRights(
                     "You can only grant rights that you have.", pattern=given.source
                 )
         return tuple(own.covers(given) for given in compiled)
@@ -179,7 +175,7 @@ class Grants:
             or sum(_size(grant.capabilities) for grant in given) + _size(sources)
             > bounds.granted_bytes
         ):
-            raise TooManyOpen("Too many grants.")
+            raise e.TooManyOpen("Too many grants.")
 
     def add(self, grant: Grant) -> None:
         """Let a grant that was checked hold."""
@@ -200,7 +196,7 @@ class Grants:
         wanted = asked.capabilities
         found = [g for g in found if wanted is None or any(map(_among(wanted), g.capabilities))]
         if not found:
-            raise GrantUnknown("There is no such grant in the room.")
+            raise e.GrantUnknown("There is no such grant in the room.")
         return found
 
     def revoke(self, found: Iterable[Grant], asked: GrantTerms) -> set[str]:

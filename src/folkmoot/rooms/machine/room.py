@@ -11,11 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import MappingProxyType
 from typing import Any, Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.errors import (
-    FolkmootError,
-)
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.policy import Principal
 from folkmoot.core.scopes import ALL
@@ -320,7 +318,7 @@ class Room:
         self,
         connection: ConnectionId,
         message: bytes | McpxMessage,
-        error: FolkmootError,
+        error: e.FolkmootError,
         now: float,
     ) -> list[Effect]:
         """Tell the sender of a message that something before the room refused it."""

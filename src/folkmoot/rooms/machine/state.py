@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
-from folkmoot.core.errors import FolkmootError
 from folkmoot.core.kinds import Kind
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import JSONRPC
@@ -187,7 +187,7 @@ class State:
         now: float,
         *,
         result: Any = None,
-        error: FolkmootError | None = None,
+        error: e.FolkmootError | None = None,
     ) -> Append:
         """Let the gateway answer a request, with a result or an error."""
         outcome = {"result": result} if error is None else {"error": error.as_jsonrpc()}

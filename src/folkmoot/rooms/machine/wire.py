@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core import errors as e
 from folkmoot.core import strict
-from folkmoot.core.errors import FolkmootError, MessageError
 from folkmoot.core.mcpx import PROTOCOL, SET_BY_GATEWAY, McpxMessage
 from folkmoot.core.strict import Limits
 from folkmoot.rooms.limits import MAX_SHOWN_KIND
@@ -149,7 +149,9 @@ def _rest(message: McpxMessage, *, drop_to: bool) -> bytes:
     return _encode(kept)[1:]
 
 
-def refusal(error: FolkmootError, kind: str | None, capabilities: Iterable[Any]) -> dict[str, Any]:
+def refusal(
+    error: e.FolkmootError, kind: str | None, capabilities: Iterable[Any]
+) -> dict[str, Any]:
     """The payload of a `system.error`: what went wrong, what was attempted, what is allowed."""
     told = {
         "error": error.code,
@@ -164,7 +166,7 @@ def readable(raw: bytes, limits: Limits) -> tuple[str | None, str | None]:
     """The id and the kind of a message that was refused as a whole, where they can be read."""
     try:
         members = strict.decode_object(raw, limits)
-    except MessageError:
+    except e.MessageError:
         return None, None
     id_, kind = members.get("id"), members.get("kind")
     fits = type(id_) is str and 0 < len(id_) <= 128 and id_.isprintable()

@@ -19,7 +19,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.cluster.lease import boot_time
-from folkmoot.core.errors import DatabaseUnreachable, StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.events import (
     ACCOUNTS,
     CREDENTIALS,
@@ -128,9 +128,9 @@ class ChangeLog:
                 try:
                     async with asyncio.timeout(TRUST_SECONDS):
                         await self.look()
-                except (*POSTGRES, StoreError) as error:
+                except (*POSTGRES, e.StoreError) as error:
                     if not is_failing:
-                        told = error if isinstance(error, StoreError) else translate_error(error)
+                        told = error if isinstance(error, e.StoreError) else translate_error(error)
                         LOG.warning("the log of changes was not read: %s", told.message)
                     is_failing = True
                 else:
@@ -159,7 +159,7 @@ class ChangeLog:
     def require(self) -> None:
         """Raise if this node may have missed changes for good."""
         if self.is_lost:
-            raise DatabaseUnreachable(
+            raise e.DatabaseUnreachable(
                 "The database was out of reach for too long to know what changed. Restart the hub."
             )
 

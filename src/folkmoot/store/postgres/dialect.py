@@ -15,18 +15,7 @@ from typing import Any
 
 import asyncpg
 
-from folkmoot.core.errors import (
-    ConstraintViolated,
-    DatabaseCorrupt,
-    DatabaseLocked,
-    DatabaseUnreachable,
-    DatabaseUnwritable,
-    DiskFailed,
-    DiskFull,
-    SettingsError,
-    StatementFailed,
-    StoreError,
-)
+from folkmoot.core import errors as e
 
 STATEMENTS_KEPT = 256
 """How many statements stay prepared on a connection."""
@@ -55,39 +44,47 @@ LOST: tuple[type[BaseException], ...] = (
 POSTGRES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """All that can go wrong on a connection."""
 
-FAILURES: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
-    (asyncpg.IntegrityConstraintViolationError, ConstraintViolated, "A rule was broken"),
-    (asyncpg.DiskFullError, DiskFull, "The disk of the database server is full"),
-    (asyncpg.LockNotAvailableError, DatabaseLocked, "Another program holds the database"),
-    (asyncpg.SerializationError, DatabaseLocked, "Other writers were faster"),
-    (asyncpg.DeadlockDetectedError, DatabaseLocked, "Other writers were faster"),
-    (asyncpg.DataCorruptedError, DatabaseCorrupt, "The database is damaged"),
-    (asyncpg.IndexCorruptedError, DatabaseCorrupt, "The database is damaged"),
-    (asyncpg.ReadOnlySQLTransactionError, DatabaseUnwritable, "The server accepts no writes"),
-    (asyncpg.InsufficientPrivilegeError, DatabaseUnwritable, "The database user lacks a right"),
+FAILURES: tuple[tuple[type[BaseException], type[e.StoreError], str], ...] = (
+    (asyncpg.IntegrityConstraintViolationError, e.ConstraintViolated, "A rule was broken"),
+    (asyncpg.DiskFullError, e.DiskFull, "The disk of the database server is full"),
+    (asyncpg.LockNotAvailableError, e.DatabaseLocked, "Another program holds the database"),
+    (asyncpg.SerializationError, e.DatabaseLocked, "Other writers were faster"),
+    (asyncpg.DeadlockDetectedError, e.DatabaseLocked, "Other writers were faster"),
+    (asyncpg.DataCorruptedError, e.DatabaseCorrupt, "The database is damaged"),
+    (asyncpg.IndexCorruptedError, e.DatabaseCorrupt, "The database is damaged"),
+    (asyncpg.ReadOnlySQLTransactionError, e.DatabaseUnwritable, "The server accepts no writes"),
+    (asyncpg.InsufficientPrivilegeError, e.DatabaseUnwritable, "The database user lacks a right"),
     (
         asyncpg.InvalidAuthorizationSpecificationError,
-        DatabaseUnwritable,
+        e.DatabaseUnwritable,
         "The server refuses the connection",
     ),
-    (asyncpg.InvalidCatalogNameError, DatabaseUnwritable, "There is no such database"),
-    (asyncpg.TooManyConnectionsError, DatabaseUnreachable, "The server has no connection left"),
-    (asyncpg.PostgresIOError, DiskFailed, "The disk of the database server failed"),
-    (asyncpg.OperatorInterventionError, DatabaseUnreachable, "The server is stopping or starting"),
-    (asyncpg.PostgresConnectionError, DatabaseUnreachable, "The connection was lost"),
-    (asyncpg.IdleInTransactionSessionTimeoutError, DatabaseUnreachable, "The connection was lost"),
-    (asyncpg.TargetServerAttributeNotMatched, DatabaseUnwritable, "No server accepts writes"),
-    (asyncpg.DataError, StatementFailed, "A value does not fit its place"),
-    (asyncpg.PostgresError, StatementFailed, "A statement could not be run"),
-    (asyncpg.ClientConfigurationError, DatabaseUnreachable, "The address is not valid"),
-    (asyncpg.InterfaceError, DatabaseUnreachable, "The connection was lost"),
-    (asyncpg.InternalClientError, DatabaseUnreachable, "The connection was lost"),
-    (TimeoutError, DatabaseUnreachable, "The server does not answer"),
-    (OSError, DatabaseUnreachable, "The server cannot be reached"),
+    (asyncpg.InvalidCatalogNameError, e.DatabaseUnwritable, "There is no such database"),
+    (asyncpg.TooManyConnectionsError, e.DatabaseUnreachable, "The server has no connection left"),
+    (asyncpg.PostgresIOError, e.DiskFailed, "The disk of the database server failed"),
+    (
+        asyncpg.OperatorInterventionError,
+        e.DatabaseUnreachable,
+        "The server is stopping or starting",
+    ),
+    (asyncpg.PostgresConnectionError, e.DatabaseUnreachable, "The connection was lost"),
+    (
+        asyncpg.IdleInTransactionSessionTimeoutError,
+        e.DatabaseUnreachable,
+        "The connection was lost",
+    ),
+    (asyncpg.TargetServerAttributeNotMatched, e.DatabaseUnwritable, "No server accepts writes"),
+    (asyncpg.DataError, e.StatementFailed, "A value does not fit its place"),
+    (asyncpg.PostgresError, e.StatementFailed, "A statement could not be run"),
+    (asyncpg.ClientConfigurationError, e.DatabaseUnreachable, "The address is not valid"),
+    (asyncpg.InterfaceError, e.DatabaseUnreachable, "The connection was lost"),
+    (asyncpg.InternalClientError, e.DatabaseUnreachable, "The connection was lost"),
+    (TimeoutError, e.DatabaseUnreachable, "The server does not answer"),
+    (OSError, e.DatabaseUnreachable, "The server cannot be reached"),
 )
 
 
-def translate_error(error: BaseException, where: str = "") -> StoreError:
+def translate_error(error: BaseException, where: str = "") -> e.StoreError:
     """PostgreSQL's error as one of ours, with its own words behind."""
     kind, sentence = next((k, s) for source, k, s in FAILURES if isinstance(error, source))
     words = words_of(error)
@@ -102,7 +99,7 @@ def connecting(where: str, named: str = "store.url") -> Iterator[None]:
         yield
     except (asyncpg.UndefinedObjectError, asyncpg.CantChangeRuntimeParamError) as error:
         told = f"{named} has a parameter that the server refuses: {words_of(error)}."
-        raise SettingsError(f"{where}: {told}") from error
+        raise e.SettingsError(f"{where}: {told}") from error
 
 
 def words_of(error: BaseException) -> str:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from folkmoot.core.errors import StoreOverloaded
+from folkmoot.core import errors as e
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -37,7 +37,7 @@ class Gatherer(Generic[K, V]):
     async def get(self, question: K) -> V:
         """What is answered to a question by a statement that begins after this call."""
         if len(self._waiting) >= self._most_waiting:
-            raise StoreOverloaded(
+            raise e.StoreOverloaded(
                 f"More than {self._most_waiting:,} reads are waiting.", setting="store.queue"
             )
         answer: asyncio.Future[V] = asyncio.get_running_loop().create_future()

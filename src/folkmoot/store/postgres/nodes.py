@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.cluster.lease import Lease, boot_time
-from folkmoot.core.errors import DatabaseInUse
+from folkmoot.core import errors as e
 from folkmoot.core.ports import ListedNode, RoomOwner, Tx, Unit
 from folkmoot.settings.comparison import differing_settings
 from folkmoot.store.postgres.dialect import limit_idle
@@ -198,7 +198,7 @@ class NodeLease:
                     await connection.execute(FORGET_NODES, FORGOTTEN_SECONDS)
                 mine, other, now, draining = await self._ask(connection, first=first, locked=True)
         if mine is None or now is None:
-            raise DatabaseInUse(self._refusal(other))
+            raise e.DatabaseInUse(self._refusal(other))
         self._lease.renewed(before, boot_time())
         if draining:
             self.is_draining.set()
@@ -256,7 +256,7 @@ class NodeLease:
     def require(self) -> None:
         """Raise unless the lease holds; one that was not renewed in time is then taken again."""
         if self.is_lost:
-            raise DatabaseInUse(self._taken_over)
+            raise e.DatabaseInUse(self._taken_over)
         if not self.holds:
             self.wanted.set()
             raise ConnectionError("the lease was not renewed")
@@ -267,10 +267,10 @@ class NodeLease:
             if not self.is_lost:
                 await self.take(connection, first=False)
                 return
-        except DatabaseInUse:
+        except e.DatabaseInUse:
             self.is_lost = True
             LOG.error("another hub has taken the database over; this one stores nothing more")  # noqa: TRY400
-        raise DatabaseInUse(self._taken_over)
+        raise e.DatabaseInUse(self._taken_over)
 
     async def release(self, connection: Any) -> None:
         """Leave the database, and all rooms, to others."""

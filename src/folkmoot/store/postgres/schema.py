@@ -11,14 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from folkmoot.core.errors import (
-    DatabaseCorrupt,
-    DatabaseNewer,
-    DatabaseTooOld,
-    DatabaseUnwritable,
-    MigrationEdited,
-    MigrationFailed,
-)
+from folkmoot.core import errors as e
 from folkmoot.store.postgres.backends import CREATE_BACKEND_HOMES
 from folkmoot.store.postgres.dialect import limit_idle, spelled_schema
 from folkmoot.store.postgres.rates import CREATE_RATES
@@ -57,14 +50,14 @@ async def check_server(connection: Any, where: str) -> None:
         read_only = await connection.fetchval(READ_ONLY)
         encoding = await connection.fetchval("SHOW server_encoding")
     if version < OLDEST_VERSION:
-        raise DatabaseTooOld(
+        raise e.DatabaseTooOld(
             f"{where}: runs PostgreSQL {version // 10_000}; {OLDEST_VERSION // 10_000} or later is "
             "needed."
         )
     if read_only:
-        raise DatabaseUnwritable(f"{where}: the server accepts no writes.")
+        raise e.DatabaseUnwritable(f"{where}: the server accepts no writes.")
     if encoding != "UTF8":
-        raise DatabaseTooOld(
+        raise e.DatabaseTooOld(
             f"{where}: keeps texts as {encoding}; create the database with ENCODING 'UTF8'."
         )
 
@@ -107,7 +100,7 @@ async def check_schema(connection: Any, known: list[Migration], where: str) -> i
     )
     if "schema_migrations" not in (tables or ()):
         if tables:
-            raise DatabaseCorrupt(
+            raise e.DatabaseCorrupt(
                 f"{where}: is not a Folkmoot database; it has other tables. Use an empty one."
             )
         return 0
@@ -115,14 +108,14 @@ async def check_schema(connection: Any, known: list[Migration], where: str) -> i
         "SELECT version, sha256 FROM schema_migrations ORDER BY version"
     )
     if len(applied) > len(known):
-        raise DatabaseNewer(
+        raise e.DatabaseNewer(
             f"{where}: was written by a newer Folkmoot (schema {len(applied)}; this one knows "
             f"{len(known)}). Use that version, or a backup from before."
         )
     for number, digest in applied:
         migration = known[number - 1]
         if migration.sha256 != digest:
-            raise MigrationEdited(
+            raise e.MigrationEdited(
                 f"{where}: was created with a different {migration.file} than this program's; an "
                 "applied migration must not be edited."
             )
@@ -136,7 +129,7 @@ async def apply(connection: Any, migration: Migration) -> None:
             await connection.execute(spelled_schema(statement))
         except asyncpg.PostgresError as error:
             first = statement.splitlines()[0]
-            raise MigrationFailed(f"{migration.file} failed at '{first}': {error}.") from error
+            raise e.MigrationFailed(f"{migration.file} failed at '{first}': {error}.") from error
     if migration.version == 1:
         await connection.execute(spelled_schema(CREATE_RECORD))
     await connection.execute(

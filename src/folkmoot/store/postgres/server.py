@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from folkmoot.core.errors import DatabaseFailedOver
+from folkmoot.core import errors as e
 from folkmoot.core.ports import DatabaseIdentity, Tx, Unit
 from folkmoot.store import meta
 
@@ -54,7 +54,7 @@ class ServerTimeline:
     def require_same(self) -> None:
         """Raise if another server took over."""
         if self._has_failed_over:
-            raise DatabaseFailedOver(
+            raise e.DatabaseFailedOver(
                 f"{self._where}: another server took over, which may lack what was acknowledged. "
                 "Restart the hub. (With a synchronous replica: store.synchronous_replica = true.)"
             )

@@ -20,14 +20,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from folkmoot.bus import MemoryBus
-from folkmoot.core.errors import (
-    BackupFailed,
-    BusClosed,
-    BusError,
-    DatabaseUnwritable,
-    StoreError,
-    StoreOverloaded,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.ports import (
     BackendHomes,
     Backup,
@@ -142,7 +135,7 @@ class PostgresStore(Transactions):
             if shared is not None:
                 store._lost_seconds = min(ATTEMPT_SECONDS, node.lease_seconds)
         if not database_url(url):
-            raise DatabaseUnwritable(f"{store.where}: the address is not valid.")
+            raise e.DatabaseUnwritable(f"{store.where}: the address is not valid.")
         try:
             pool = partial(
                 asyncpg.create_pool,
@@ -188,7 +181,7 @@ class PostgresStore(Transactions):
         except ValueError as error:
             await store.close()
             # Its words may repeat a part of the address.
-            raise DatabaseUnwritable(f"{store.where}: the address is not valid.") from error
+            raise e.DatabaseUnwritable(f"{store.where}: the address is not valid.") from error
         except BaseException:
             await store.close()
             raise
@@ -223,9 +216,9 @@ class PostgresStore(Transactions):
                     except BaseException:
                         terminate(connection)
                         raise
-            except (*POSTGRES, StoreError) as error:
+            except (*POSTGRES, e.StoreError) as error:
                 if not lease.is_failing:
-                    told = error if isinstance(error, StoreError) else translate_error(error)
+                    told = error if isinstance(error, e.StoreError) else translate_error(error)
                     LOG.warning("the lease at the database was not renewed: %s", told.message)
                 lease.is_failing = True
                 if not lease.holds:
@@ -242,7 +235,7 @@ class PostgresStore(Transactions):
         """
         self._require_open()
         if self._writes >= self._queue:
-            raise StoreOverloaded(
+            raise e.StoreOverloaded(
                 f"More than {self._queue:,} writes are waiting.", setting="store.queue"
             )
         self._writes += 1
@@ -253,7 +246,7 @@ class PostgresStore(Transactions):
         """Run a query on one consistent view of what is committed."""
         self._require_open()
         if self._reads >= self._queue:
-            raise StoreOverloaded(
+            raise e.StoreOverloaded(
                 f"More than {self._queue:,} reads are waiting.", setting="store.queue"
             )
         self._reads += 1
@@ -329,9 +322,9 @@ class PostgresStore(Transactions):
         """Publish a committed event; a failing bus is only logged."""
         try:
             self.bus.emit(event.subject, event.data, change=event.change)
-        except BusClosed:
+        except e.BusClosed:
             LOG.debug("an event was not published: the bus is closed")
-        except BusError as error:
+        except e.BusError as error:
             LOG.error(  # noqa: TRY400 - there is nothing to trace
                 "an event was not published", extra={"error": error.message}
             )
@@ -344,7 +337,7 @@ class PostgresStore(Transactions):
             self._to_vacuum.clear()
             try:
                 done = await self.vacuum()
-            except (*POSTGRES, StoreError) as error:
+            except (*POSTGRES, e.StoreError) as error:
                 done = False
                 LOG.warning("deleted rows were not removed: %s", error)
             if not done:
@@ -356,7 +349,7 @@ class PostgresStore(Transactions):
             await asyncio.sleep(CLEAN_SECONDS)
             try:
                 await self.rates.clean()
-            except (*POSTGRES, StoreError) as error:
+            except (*POSTGRES, e.StoreError) as error:
                 LOG.warning("rate limits that are over were not removed: %s", error)
 
     async def vacuum(self) -> bool:
@@ -376,7 +369,7 @@ class PostgresStore(Transactions):
 
         row = await self.read(query)
         if row is None or row[0]:
-            raise DatabaseUnwritable(f"{self.where}: the server accepts no writes.")
+            raise e.DatabaseUnwritable(f"{self.where}: the server accepts no writes.")
 
     async def sync(self) -> None:
         """Nothing is left to do: a commit is answered when it is on the server's disk."""
@@ -394,7 +387,7 @@ class PostgresStore(Transactions):
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Backup:
         """Refuse: the server's own tools do it better."""
-        raise BackupFailed(BACKUP)
+        raise e.BackupFailed(BACKUP)
 
     def stats(self) -> StoreStats:
         """The store's counters since it was opened."""

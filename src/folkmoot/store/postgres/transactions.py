@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 import asyncpg
 
-from folkmoot.core.errors import StoreClosed, StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Row, Unit
 from folkmoot.settings.types import without_password
 from folkmoot.store.postgres.changes import ChangeLog
@@ -58,7 +58,7 @@ class Transactions:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise StoreClosed("The database is closed.")
+            raise e.StoreClosed("The database is closed.")
         self._timeline.require_same()
         if self._log is not None:
             self._log.require()
@@ -77,7 +77,7 @@ class Transactions:
         """Try until a race is won or a lost connection replaced, but not for ever."""
         began = time.monotonic()
         pause, unique = FIRST_PAUSE, False
-        failure: StoreError
+        failure: e.StoreError
         cause: BaseException
         while True:
             seconds = ATTEMPT_SECONDS
@@ -89,7 +89,7 @@ class Transactions:
             except LOST as error:
                 failure, cause = translate_error(error, self.where), error
                 seconds = self._lost_seconds
-            except StoreError as error:
+            except e.StoreError as error:
                 # Someone else may have been first between our look and our insert: look again.
                 if unique or not isinstance(error.__cause__, asyncpg.UniqueViolationError):
                     raise
@@ -175,7 +175,7 @@ class Transactions:
                 for event, number in zip(tx.events, numbers, strict=True)
             ]
 
-    def _unknown(self, error: BaseException) -> StoreError:
+    def _unknown(self, error: BaseException) -> e.StoreError:
         """What is said when the answer of a commit was lost."""
         told = translate_error(error, self.where)
         return type(told)(f"{told.message} It may have been done.")

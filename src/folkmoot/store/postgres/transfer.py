@@ -17,7 +17,7 @@ import apsw
 import asyncpg
 from msgspec import Struct
 
-from folkmoot.core.errors import DatabaseUnwritable, TransferFailed
+from folkmoot.core import errors as e
 from folkmoot.settings.types import without_password
 from folkmoot.store.inspection import look_into
 from folkmoot.store.postgres.dialect import CONNECT_SECONDS, POSTGRES, connecting, translate_error
@@ -61,7 +61,7 @@ async def copy_to_server(source: Path, url: str, progress: Progress) -> Transfer
     try:
         with closing(look_into(source, None)) as file:
             if schema_version(file) != len(known):
-                raise TransferFailed(
+                raise e.TransferFailed(
                     f"{source}: has an older schema. Start the hub once and stop it: it migrates."
                 )
             await check_server(connection, where)
@@ -80,7 +80,9 @@ async def copy_to_server(source: Path, url: str, progress: Progress) -> Transfer
 async def require_empty(connection: Any, where: str) -> None:
     """Refuse a database in which a hub has been."""
     if await connection.fetchval("SELECT count(*) FROM meta"):
-        raise DatabaseUnwritable(f"{where}: has the data of a hub already. Use an empty database.")
+        raise e.DatabaseUnwritable(
+            f"{where}: has the data of a hub already. Use an empty database."
+        )
 
 
 async def copy_rows(file: apsw.Connection, connection: Any, progress: Progress) -> Transferred:
@@ -103,7 +105,7 @@ async def copy_rows(file: apsw.Connection, connection: Any, progress: Progress) 
         async for record in connection.cursor(query):
             there.add([tuple(record)])
         if here != there:
-            raise TransferFailed(f"The table {name} differs from the original. Nothing was kept.")
+            raise e.TransferFailed(f"The table {name} differs from the original. Nothing was kept.")
     for name in SEQUENCES:
         value = run(file, "SELECT value FROM counters WHERE name = ?", (name,))[0][0]
         used = value > 0
@@ -118,7 +120,7 @@ async def send(connection: Any, name: str, columns: list[str], rows: list[Any]) 
     try:
         await connection.copy_records_to_table(name, records=rows, columns=columns)
     except asyncpg.CharacterNotInRepertoireError as error:
-        raise TransferFailed(
+        raise e.TransferFailed(
             f"A text in the table {name} contains the character NUL, which PostgreSQL cannot store."
         ) from error
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from folkmoot.bus import check_subject
-from folkmoot.core.errors import EventUnencodable, StatementFailed, StoreError, TextUnstorable
+from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue
 from folkmoot.store.postgres.dialect import LOST, POSTGRES, RAN_AGAIN, translate_error
 from folkmoot.store.postgres.schema import SEQUENCES, sequence_of
@@ -93,7 +93,7 @@ def spelled(sql: str, first: int = 0) -> SpelledStatement:
         if verb == "UPDATE" and stored is None and not depth and token.upper() == "WHERE":
             stored = number
     if verb.lower() in CONTROL:
-        raise StatementFailed(f"{UNALLOWED}.")
+        raise e.StatementFailed(f"{UNALLOWED}.")
     if verb in {"SELECT", "DELETE"}:
         stored = 0
     text = "".join(words).rstrip().rstrip(";")
@@ -108,7 +108,7 @@ def storable(statement: SpelledStatement, params: Sequence[SqlValue]) -> Sequenc
     if not with_nul:
         return params
     if with_nul[0] < statement.stored:
-        raise TextUnstorable(NO_NUL)
+        raise e.TextUnstorable(NO_NUL)
     return [
         each.replace("\x00", NEVER_STORED) if isinstance(each, str) else each for each in params
     ]
@@ -168,7 +168,7 @@ def joined(*texts: str) -> tuple[str, tuple[SpelledStatement, ...], tuple[int, .
 def column_values(column: Sequence[SqlValue]) -> Sequence[SqlValue]:
     """The values of a column, which may not contain NUL."""
     if any(isinstance(value, str) and "\x00" in value for value in column):
-        raise TextUnstorable(NO_NUL)
+        raise e.TextUnstorable(NO_NUL)
     return column
 
 
@@ -187,7 +187,7 @@ class PostgresTx:
         single: bool = False,
     ) -> None:
         self.events: list[Published] = []
-        self.failure: StoreError | None = None
+        self.failure: e.StoreError | None = None
         """What failed: after it the server refuses every statement of the transaction."""
         self.changes = False
         """Whether anything may have been changed or removed."""
@@ -266,7 +266,7 @@ class PostgresTx:
         else:
             row = await self.fetch_one(NEXT, (count, name))
         if row is None:
-            raise StatementFailed(f"There is no sequence {name}.")
+            raise e.StatementFailed(f"There is no sequence {name}.")
         return int(row[0])
 
     async def _run(self, method: Any, sql: str, params: Sequence[SqlValue]) -> Any:
@@ -291,12 +291,14 @@ class PostgresTx:
     def publish(self, subject: str, event: Any = None) -> None:
         """Publish an event once this unit commits; an invalid one fails the unit."""
         if not self._publishes:
-            raise StatementFailed("A query publishes nothing.")
+            raise e.StatementFailed("A query publishes nothing.")
         if self._single:
             # The log of changes is a second statement, which could be lost.
-            raise StatementFailed("A unit of one statement publishes nothing.")
+            raise e.StatementFailed("A unit of one statement publishes nothing.")
         check_subject(subject)
         try:
             self.events.append(Published(subject, msgspec.Raw(msgspec.json.encode(event))))
         except (TypeError, ValueError, RecursionError) as error:
-            raise EventUnencodable(f"The event on {subject} cannot be written as JSON.") from error
+            raise e.EventUnencodable(
+                f"The event on {subject} cannot be written as JSON."
+            ) from error

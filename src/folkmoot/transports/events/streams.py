@@ -7,13 +7,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from folkmoot.core.errors import (
-    AccountSuspended,
-    ConnectionsExceeded,
-    EventUnknown,
-    HubFull,
-    TokenInvalid,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.mcp.server.resumable import ResumableStreams, StreamBudget
 from folkmoot.mcp.server.streams import Stream
@@ -85,9 +79,9 @@ class HubEvents:
     async def _identity(self, caller: Caller) -> Identity:
         identity = await self._authentication.by_id(caller.credential_id)
         if identity is None:
-            raise TokenInvalid
+            raise e.TokenInvalid
         if identity.account is not None and identity.account.suspended_at is not None:
-            raise AccountSuspended
+            raise e.AccountSuspended
         return identity
 
     async def _prepare(self, caller: Caller, follower: Follower) -> None:
@@ -99,7 +93,7 @@ class HubEvents:
         if not follower.has_rooms:
             await follower.follow_rooms(partial(self._rooms.rooms_of, visitor))
         if not follower.who.is_account and not follower.rooms:
-            raise TokenInvalid
+            raise e.TokenInvalid
 
 
 class Followed:
@@ -236,7 +230,7 @@ class EventStreams:
     ) -> tuple[Follower, StreamReader] | None:
         try:
             stream, after = own.kept.resume(last_event_id)
-        except EventUnknown:
+        except e.EventUnknown:
             return None
         follower = own.followers.get(stream)
         if follower is None or follower.ended or stream.done:
@@ -249,13 +243,13 @@ class EventStreams:
         """Make room for one more stream, or refuse it."""
         each = 0 if own is None else len(own.followers)
         if own is not None and each >= self._most_each and not self._drop_unread(own):
-            raise ConnectionsExceeded(
+            raise e.ConnectionsExceeded(
                 f"You follow events on {each} connections; close some.",
                 setting="events.max_streams_per_account",
                 retry_after=EVENTS_RETRY_SECONDS,
             )
         if self._count >= self._most and not any(map(self._drop_unread, [*self._own.values()])):
-            raise HubFull(
+            raise e.HubFull(
                 "Events are followed on as many connections as the hub may have.",
                 setting="events.max_streams",
                 retry_after=EVENTS_RETRY_SECONDS,

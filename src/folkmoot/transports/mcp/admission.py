@@ -18,12 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from folkmoot.core.errors import (
-    BodyTooLarge,
-    InvalidJson,
-    ParamsInvalid,
-    TokenRefused,
-)
+from folkmoot.core import errors as e
 from folkmoot.mcp.wire import (
     APPS_EXTENSION,
     CAPABILITIES_KEY,
@@ -55,7 +50,7 @@ def text_in(params: dict[str, Any], name: str) -> str:
     """A member that must be a string."""
     value = params.get(name)
     if type(value) is not str:
-        raise ParamsInvalid(f"{name} must be a string.")
+        raise e.ParamsInvalid(f"{name} must be a string.")
     return value
 
 
@@ -63,7 +58,7 @@ def object_in(params: dict[str, Any], name: str) -> dict[str, Any] | None:
     """A member that is an object where it is given."""
     value = params.get(name)
     if value is not None and type(value) is not dict:
-        raise ParamsInvalid(f"{name} must be an object.")
+        raise e.ParamsInvalid(f"{name} must be an object.")
     return value
 
 
@@ -71,7 +66,7 @@ def texts_in(params: dict[str, Any], name: str) -> dict[str, str] | None:
     """A member that is an object of strings where it is given."""
     value = object_in(params, name)
     if value is not None and any(type(each) is not str for each in value.values()):
-        raise ParamsInvalid(f"Every member of {name} must be a string.")
+        raise e.ParamsInvalid(f"Every member of {name} must be a string.")
     return value
 
 
@@ -81,7 +76,7 @@ def check_completion(params: dict[str, Any]) -> None:
     kinds = {"ref/prompt": "name", "ref/resource": "uri"}
     kind = ref.get("type")
     if type(kind) is not str or kind not in kinds:
-        raise ParamsInvalid("ref must name a prompt or a resource.")
+        raise e.ParamsInvalid("ref must name a prompt or a resource.")
     text_in(ref, kinds[kind])
     text_in(argument, "name")
     text_in(argument, "value")
@@ -119,7 +114,7 @@ def reduce_declared(body: bytes) -> bytes:
         # Whoever reads it next refuses it: what is declared stands in objects.
         return body
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidJson("The message is not valid JSON.") from None
+        raise e.InvalidJson("The message is not valid JSON.") from None
     if _size(meta, (CAPABILITIES_KEY, CLIENT_KEY)) <= MAX_DECLARATION_BYTES:
         return body
     reduced = _reduced(meta, CAPABILITIES_KEY, CLIENT_KEY)
@@ -132,7 +127,7 @@ def _opening(params: dict[str, Raw]) -> dict[str, Raw]:
     if _size(known, OPENING) > MAX_DECLARATION_BYTES:
         known = _reduced(known, "capabilities", "clientInfo")
     if _size(known, OPENING) > MAX_DECLARATION_BYTES:
-        raise BodyTooLarge(
+        raise e.BodyTooLarge(
             f"What a client declares of itself may have at most {MAX_DECLARATION_BYTES:,} bytes.",
             limit=MAX_DECLARATION_BYTES,
         )
@@ -227,7 +222,7 @@ def answer_invalid(
     return JsonResponse(told)
 
 
-def unauthorized(message_id: str | int | UnsetType | None, error: TokenRefused) -> Response:
+def unauthorized(message_id: str | int | UnsetType | None, error: e.TokenRefused) -> Response:
     """The refusal of a request that no session has opened a way for."""
     told = {
         "jsonrpc": "2.0",
@@ -258,7 +253,7 @@ def is_public(params: Raw, catalogue: ToolCatalogue) -> bool:
 
 
 def public_tools(
-    catalogue: ToolCatalogue, style: NameStyle, error: TokenRefused
+    catalogue: ToolCatalogue, style: NameStyle, error: e.TokenRefused
 ) -> list[dict[str, Any]]:
     """The tools that work without an account, each saying why it is one of the few listed."""
     return [

@@ -14,13 +14,7 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from folkmoot.core.errors import (
-    AccountSuspended,
-    QueryInvalid,
-    SessionNotFound,
-    TokenInvalid,
-    TokenRefused,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.policy import NOBODY
 from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, head_of
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
@@ -37,7 +31,6 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from folkmoot.accounts import Accounts, Credential
-    from folkmoot.core.errors import FolkmootError
     from folkmoot.mcp.server.heads import Head
     from folkmoot.names import NameStyle
     from folkmoot.transports.address import Addresses
@@ -86,13 +79,13 @@ class Exchange(Struct, kw_only=True, eq=False):
     all_tools: bool = False
     search: bool = False
     """Whether the list of tools has only those that find and call the others."""
-    ending: FolkmootError | None = None
+    ending: e.FolkmootError | None = None
     """Why it is ended early; None if its client has left, or the hub stops."""
 
     @property
-    def refusal(self) -> TokenRefused:
+    def refusal(self) -> e.TokenRefused:
         """What is told of a token that is not valid."""
-        return AccountSuspended() if self.suspended else TokenInvalid()
+        return e.AccountSuspended() if self.suspended else e.TokenInvalid()
 
     @property
     def credential_id(self) -> str:
@@ -137,10 +130,10 @@ def read_query(scope: Scope) -> Query:
             max_num_fields=MAX_QUERY_PARAMETERS,
         )
     except ValueError:
-        raise QueryInvalid("The URL has too many query parameters.") from None
+        raise e.QueryInvalid("The URL has too many query parameters.") from None
     for name, value in pairs:
         if name in CHOICES and value not in CHOICES[name]:
-            raise QueryInvalid(f"The query parameter {name} takes {' or '.join(CHOICES[name])}.")
+            raise e.QueryInvalid(f"The query parameter {name} takes {' or '.join(CHOICES[name])}.")
     given: dict[str, Any] = dict(pairs)
     tokens = frozenset(value for name, value in pairs if name == "token" and value)
     tools = given.get("tools")
@@ -237,7 +230,7 @@ class Arrivals:
             named = session_id.decode("latin-1")
             try:
                 session = self._sessions.enter(named, shown_hash, shown_id)
-            except SessionNotFound:
+            except e.SessionNotFound:
                 room = partial(self._make_room, address)
                 try:
                     session, subscribed = await self._stored.adopt(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from folkmoot.core.errors import CapabilityDenied
+from folkmoot.core import errors as e
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, TASKS, about
 from folkmoot.core.message import Request
 from folkmoot.gateway.operations import HubPolicy
@@ -184,7 +184,7 @@ class Parts:
         if what == INBOX:
             try:
                 self._policy.check_request(principal, SUBSCRIBE, {"uri": what})
-            except CapabilityDenied:
+            except e.CapabilityDenied:
                 return False
             return True
         uri = self._gateway.catalogue.canonical_uri(what)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from folkmoot.core.errors import BackendUnavailable, FolkmootError, TooManyInFlight
+from folkmoot.core import errors as e
 from folkmoot.core.events import ACCOUNTS, BACKENDS, GRANTS, SETTINGS, about
 from folkmoot.taskgroups import aside
 from folkmoot.transports.limits import (
@@ -86,7 +86,7 @@ class Watches:
         if uri in ours:
             return
         if len(ours) >= MAX_RESOURCES_WATCHED or self._counts[owner] >= MAX_WATCHES_OF_ACCOUNT:
-            raise TooManyInFlight(
+            raise e.TooManyInFlight(
                 f"No more than {MAX_RESOURCES_WATCHED} resources can be watched at once."
             )
         watched = WatchedResource(subscriber, uri, shown, owner)
@@ -133,7 +133,7 @@ class Watches:
     async def _again(self, watched: WatchedResource) -> None:
         try:
             await self._begin(watched)
-        except FolkmootError:
+        except e.FolkmootError:
             return
         # Whatever happened before the backend was there again went unheard.
         self._subscribers.notify(watched.subscriber, watched.shown)
@@ -143,17 +143,17 @@ class Watches:
         found = self._gateway.catalogue.resource(watched.uri)
         backend = self._gateway.backends.get(found[0]) if found is not None else None
         if found is None or backend is None:
-            raise BackendUnavailable("The backend of this resource is not available.")
+            raise e.BackendUnavailable("The backend of this resource is not available.")
         person = watched.owner if backend.spec.per_user else ""
         tell = partial(self._subscribers.notify, watched.subscriber, watched.shown)
         watched.asking = True
         try:
             stop = await backend.watch(found[1], tell, person)
-        except FolkmootError:
+        except e.FolkmootError:
             raise
         except Exception:
             logger.exception("a backend was not asked to tell", extra={"backend": found[0]})
-            raise BackendUnavailable(f"The backend {found[0]} failed.") from None
+            raise e.BackendUnavailable(f"The backend {found[0]} failed.") from None
         finally:
             watched.asking = False
         if self._of.get(watched.subscriber, {}).get(watched.uri) is watched:

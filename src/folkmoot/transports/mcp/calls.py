@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, to_builtins
 
 from folkmoot.accounts.model import read_change
-from folkmoot.core.errors import (
-    AuthenticationRequired,
-    CapabilityDenied,
-    FolkmootError,
-    PolicyError,
-    PromptUnknown,
-    TokenInvalid,
-    TooManyInFlight,
-    UnknownTool,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.events import about
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext
@@ -136,9 +127,9 @@ class RunningCalls:
             if tool.waits and tool.is_waiting(arguments):
                 # It may have been denied meanwhile.
                 self._judge(self._tools, request, exchange)
-        except CapabilityDenied as error:
-            return failure(error if caller.account is not None else AuthenticationRequired())
-        except FolkmootError as error:
+        except e.CapabilityDenied as error:
+            return failure(error if caller.account is not None else e.AuthenticationRequired())
+        except e.FolkmootError as error:
             return failure(error)
         return answer
 
@@ -152,9 +143,9 @@ class RunningCalls:
         with self.opened(asked):
             try:
                 answer: Response = await self._run(self._backends, request, exchange, extensions)
-            except CapabilityDenied:
+            except e.CapabilityDenied:
                 if exchange.caller.account is None:
-                    raise AuthenticationRequired from None
+                    raise e.AuthenticationRequired from None
                 raise
         return answer
 
@@ -171,9 +162,9 @@ class RunningCalls:
         envelope = enveloped(self._clock, request, principal)
         try:
             return pipeline.judge(envelope, principal, rights)
-        except CapabilityDenied:
+        except e.CapabilityDenied:
             if account is None:
-                raise AuthenticationRequired from None
+                raise e.AuthenticationRequired from None
             raise
 
     def opened(self, asked: McpRequest) -> OpenCall:
@@ -182,12 +173,12 @@ class RunningCalls:
         account, session = exchange.caller.account, exchange.session
         owner = account.id if account is not None else ""
         if len(self._open.get(owner, ())) >= MAX_CALLS_OF_ACCOUNT:
-            raise TooManyInFlight(
+            raise e.TooManyInFlight(
                 f"You have {MAX_CALLS_OF_ACCOUNT} calls to backends open at once; "
                 "wait until one is answered."
             )
         if session is not None and session.calls >= MAX_CALLS_OF_SESSION:
-            raise TooManyInFlight(
+            raise e.TooManyInFlight(
                 f"This session has {MAX_CALLS_OF_SESSION} calls to backends open at once; "
                 "wait until one is answered."
             )
@@ -203,15 +194,15 @@ class RunningCalls:
         changed = read_change(event)
         if changed.ends_tokens:
             for call in tuple(self._open.get(changed.id, ())):
-                call.stop(TokenInvalid())
+                call.stop(e.TokenInvalid())
 
     def credential_ended(self, event: Event) -> None:
         """End the calls that were made with a credential that is good no more."""
         for call in tuple(self._open.get(event.data["account"], ())):
             if call.credential_id == about(event):
-                call.stop(TokenInvalid())
+                call.stop(e.TokenInvalid())
 
-    def give_up(self, why: FolkmootError) -> None:
+    def give_up(self, why: e.FolkmootError) -> None:
         """End every call there is, and say why."""
         for call in tuple(chain.from_iterable(self._open.values())):
             call.stop(why)
@@ -305,13 +296,13 @@ class BackendCalls:
         kind = self._calls.judge(request, exchange)
         try:
             self.gateway.catalogue.check_meaning(self.rights_of(exchange), kind)
-        except PolicyError as error:
+        except e.PolicyError as error:
             self.gateway.audit.refused(exchange.caller.principal, request, error)
             if exchange.caller.account is None:
-                raise AuthenticationRequired from None
+                raise e.AuthenticationRequired from None
             raise
 
-    def _unknown(self, name: str, exchange: Exchange) -> UnknownTool:
+    def _unknown(self, name: str, exchange: Exchange) -> e.UnknownTool:
         """The refusal of an unknown tool, with similar names the caller may call."""
         catalogue = self.gateway.catalogue
         namespace = catalogue.namespace_of(name)
@@ -321,9 +312,11 @@ class BackendCalls:
             catalogue.check_there(namespace)
         nearest = catalogue.nearest(name, self.rights_of(exchange))
         if nearest is None:
-            return UnknownTool(f"Unknown tool: {shown(name)}.")
+            return e.UnknownTool(f"Unknown tool: {shown(name)}.")
         spelled = catalogue.names.spell(nearest, exchange.names)
-        return UnknownTool(f"Unknown tool: {shown(name)}. Did you mean {spelled}?", nearest=spelled)
+        return e.UnknownTool(
+            f"Unknown tool: {shown(name)}. Did you mean {spelled}?", nearest=spelled
+        )
 
     def _prompt(self, params: dict[str, Any], exchange: Exchange) -> dict[str, Any] | None:
         return {**params, "name": self._prompt_name(params["name"], exchange)}
@@ -336,7 +329,7 @@ class BackendCalls:
         if namespace is not None:
             self.check(PROMPTS_GET, {"name": canonical_of(name, namespace)}, exchange)
             self.gateway.catalogue.check_there(namespace)
-        raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+        raise e.PromptUnknown(f"Unknown prompt: {shown(name)}.")
 
     def _resource(self, params: dict[str, Any], _: Exchange) -> dict[str, Any] | None:
         uri = self.gateway.catalogue.canonical_uri(params["uri"])

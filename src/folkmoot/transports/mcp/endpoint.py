@@ -9,15 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from folkmoot.accounts.model import read_change
-from folkmoot.core.errors import (
-    CarryError,
-    FolkmootError,
-    HubStopping,
-    MessageError,
-    RequestError,
-    SessionNotFound,
-    TokenInvalid,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
@@ -207,7 +199,7 @@ class McpEndpoint:
         if not self._stopping:
             # What backends have not answered by then is answered while the connections are there.
             loop = asyncio.get_running_loop()
-            why = HubStopping("The hub is stopping, and the backend did not answer in time.")
+            why = e.HubStopping("The hub is stopping, and the backend did not answer in time.")
             loop.call_later(DRAIN_SHARE * self._drain_seconds, self._parts.calls.give_up, why)
         self._stopping = True
         if self._homes is not None:
@@ -243,7 +235,7 @@ class McpEndpoint:
                     return
             changes = self._changes
             exchange = await self._arrivals.exchange(scope)
-        except RequestError as error:
+        except e.RequestError as error:
             await refused(error)(scope, receive, send)
             return
         except SessionElsewhere as elsewhere:
@@ -292,8 +284,8 @@ class McpEndpoint:
                     return await self._arrivals.exchange(scope, gone)
                 except SessionElsewhere as still:
                     elsewhere = still
-            raise SessionNotFound(SESSION_ENDED)
-        except (RequestError, CarryError) as error:
+            raise e.SessionNotFound(SESSION_ENDED)
+        except (e.RequestError, e.CarryError) as error:
             await refused(error)(scope, receive, send)
         return None
 
@@ -338,7 +330,7 @@ class McpEndpoint:
                     # Of a short message nothing is too long, and it is read where it is served.
                     if len(body) > MAX_DECLARATION_BYTES:
                         body = reduce_declared(check_single(body))
-                except MessageError as error:
+                except e.MessageError as error:
                     refusal = refused(error)
             if refusal is not None:
                 await refusal(exchange.scope, receive, send)
@@ -440,11 +432,11 @@ class McpEndpoint:
 
 def end(exchange: Exchange) -> None:
     """End an exchange whose token is valid no more."""
-    exchange.ending = TokenInvalid()
+    exchange.ending = e.TokenInvalid()
     exchange.caller.leaving.set()
 
 
-def refused(error: FolkmootError) -> JsonResponse:
+def refused(error: e.FolkmootError) -> JsonResponse:
     """The answer to a request that is refused before anyone reads its message."""
     told = {"jsonrpc": "2.0", "id": None, "error": error.as_jsonrpc()}
     return JsonResponse(told, error.http, retry_after(error))

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from starlette.requests import ClientDisconnect
 
 from folkmoot.cluster.forwarding import ForwardedRequest, Marks, decode, digest_of, encode
-from folkmoot.core.errors import (
-    BodyTimeout,
-    BodyTooLarge,
-    HubFull,
-    HubStopping,
-    RequestError,
-    ServerUnreachable,
-)
+from folkmoot.core import errors as e
 from folkmoot.mcp.client.connection import HttpFailure, head_of
 from folkmoot.mcp.client.pool import HttpConnections
 from folkmoot.mcp.client.target import usual_tls
@@ -234,7 +227,7 @@ class Forwarding:
         written = encode(ForwardedRequest("POST", path, body=body))
         if len(written) > self._most_bytes:
             why = f"A request to another node may have at most {self._most_bytes:,} bytes."
-            raise BodyTooLarge(why, limit=self._most_bytes)
+            raise e.BodyTooLarge(why, limit=self._most_bytes)
         self.forwarded += 1
         passage = Passage(home, listens=False)
         self._passages.add(passage)
@@ -250,7 +243,7 @@ class Forwarding:
 
     def _check_room(self) -> None:
         if len(self._passages) >= MAX_FORWARDED:
-            raise HubFull(
+            raise e.HubFull(
                 "Too many requests wait for other nodes; try again in a moment.",
                 retry_after=BODY_RETRY_SECONDS,
             )
@@ -289,10 +282,10 @@ class Forwarding:
             await send({"type": "http.response.body"})
             return ForwardOutcome.ANSWERED
         if self._stopping:
-            raise HubStopping("The hub is stopping; try again in a moment.")
+            raise e.HubStopping("The hub is stopping; try again in a moment.")
         if error.unsent or method != "POST":
             return ForwardOutcome.UNREACHABLE
-        raise ServerUnreachable(UNANSWERED)
+        raise e.ServerUnreachable(UNANSWERED)
 
     async def _ask(self, home: NodeHome, written: bytes) -> HttpAnswer:
         """What a node answers; that it is not the process that was meant, it need not prove."""
@@ -382,7 +375,7 @@ class Forwarding:
                 return
             try:
                 await self._accept(app, scope, receive, send)
-            except RequestError as error:
+            except e.RequestError as error:
                 answer = JsonResponse(error.as_http(), error.http, retry_after(error))
                 await answer(scope, receive, self._proving(scope, send))
 
@@ -414,10 +407,10 @@ class Forwarding:
         size = int(length)
         if size > self._most_bytes:
             why = f"A forwarded request may have at most {self._most_bytes:,} bytes."
-            raise BodyTooLarge(why, limit=self._most_bytes)
+            raise e.BodyTooLarge(why, limit=self._most_bytes)
         full = self._accepted >= MAX_FORWARDED or self._held + size > self._total_bytes
         if full and claim.digest != PROBE_DIGEST:
-            raise HubFull(
+            raise e.HubFull(
                 "The node answers as many requests of other nodes as it can; try again in a "
                 "moment.",
                 retry_after=BODY_RETRY_SECONDS,
@@ -431,7 +424,7 @@ class Forwarding:
                     written = await read_body(receive)
             except TimeoutError:
                 why = "The rest of a forwarded request did not arrive in time."
-                raise BodyTimeout(why) from None
+                raise e.BodyTimeout(why) from None
             if written is not None:
                 await self._serve(app, claim.digest, written, scope, receive, send)
         finally:

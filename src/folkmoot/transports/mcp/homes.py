@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from folkmoot.core.errors import SessionNotFound, StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.events import SESSIONS, about
 from folkmoot.transports.limits import KNOWN_HOME_SECONDS, MAX_KNOWN_HOMES
 from folkmoot.transports.mcp.session_ids import full_hash
@@ -75,7 +75,7 @@ class Homes:
         """A session that was taken over has ended here, and will not be adopted as what it was."""
         try:
             await self._shared.leave(full_hash(session.id))
-        except StoreError as error:
+        except e.StoreError as error:
             logger.warning("a session's node was not removed", extra={"error": error.code})
 
     def check_known(self, session_id: str) -> None:
@@ -96,19 +96,19 @@ class Homes:
         found = await self._shared.find(full_hash(session_id), opened_by.hex())
         if found is not None and found.process != gone:
             if found.process == self._shared.process or not found.address:
-                raise SessionNotFound(SESSION_ENDED)
+                raise e.SessionNotFound(SESSION_ENDED)
             self._known[session_id] = found, self._clock.monotonic()
             if len(self._known) > MAX_KNOWN_HOMES:
                 self._known.popitem(last=False)
             raise SessionElsewhere(session_id, found)
         if opened_by == self.process:
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
 
     async def take(self, session_id: str, opened_by: bytes, gone: str) -> None:
         """Have a session here from now on; raises where it is if another node was faster."""
         if not await self._shared.take(full_hash(session_id), opened_by.hex(), gone):
             await self.check(session_id, opened_by, "")
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
 
     def forget(self, session_id: str) -> None:
         """A session is no longer where it was found."""

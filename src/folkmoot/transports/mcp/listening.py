@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from folkmoot.core.errors import FolkmootError, ParamsInvalid
+from folkmoot.core import errors as e
 from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.mcp.server.streams import Weight
@@ -123,7 +123,7 @@ class SubscriptionListener:
             try:
                 if uri != INBOX and not await self._watch(exchange, subscriber, uri):
                     refused[uri] = {"code": wire.INVALID_PARAMS, "message": "Resource not found"}
-            except FolkmootError as error:
+            except e.FolkmootError as error:
                 refused[uri] = error.as_jsonrpc()
         return refused
 
@@ -137,19 +137,19 @@ class SubscriptionListener:
 def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:
     """The lists and the resources that a stream wants to hear of."""
     if type(wanted) is not dict:
-        raise ParamsInvalid("notifications must be an object.")
+        raise e.ParamsInvalid("notifications must be an object.")
     lists = set()
     for method, (_, name) in wire.CHANGES.items():
         chosen = wanted.get(name)
         if chosen is not None and type(chosen) is not bool:
-            raise ParamsInvalid(f"{name} must be true or false.")
+            raise e.ParamsInvalid(f"{name} must be true or false.")
         if chosen:
             lists.add(method)
     uris = wanted.get(wire.URIS)
     if uris is None:
         uris = []
     if type(uris) is not list or any(type(uri) is not str for uri in uris):
-        raise ParamsInvalid(f"{wire.URIS} must be an array of strings.")
+        raise e.ParamsInvalid(f"{wire.URIS} must be an array of strings.")
     # What is named beyond what may be watched is not even looked at: there may be thousands.
     return frozenset(lists), list(dict.fromkeys(uris))[: MAX_RESOURCES_WATCHED + 1]
 

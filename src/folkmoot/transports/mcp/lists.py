@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
-from folkmoot.core.errors import KindError
+from folkmoot.core import errors as e
 from folkmoot.gateway.listing import tool_shown
 from folkmoot.gateway.model import Definition, ToolEntry, What
 from folkmoot.gateway.operations import HubPolicy
@@ -187,5 +187,5 @@ def may_call(rights: Rights, entry: ToolEntry) -> bool:
     """Whether someone with these rights may call a tool."""
     try:
         return rights.lists(kind_of("tools", entry.canonical))
-    except KindError:
+    except e.KindError:
         return False

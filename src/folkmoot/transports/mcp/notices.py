@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
-from folkmoot.core.errors import FolkmootError, HubStopping
+from folkmoot.core import errors as e
 from folkmoot.core.ports import Missed
 from folkmoot.gateway.rights import INBOX
 from folkmoot.mail import is_notable, is_urgent, subject_of_mailbox
@@ -76,7 +76,7 @@ class SessionTasks:
         """Begin the task of a session."""
         if self._tasks is None:
             work.close()
-            raise HubStopping("The hub is stopping.")
+            raise e.HubStopping("The hub is stopping.")
         task = self._running[session_id] = self._tasks.create_task(work)
 
         def done(ended: asyncio.Task[None]) -> None:
@@ -141,7 +141,7 @@ class Notices(SessionTasks):
         """Subscribe and tell; a task that is cancelled before it begins leaves nothing open."""
         try:
             subscription = await self._bus.subscribe(subject_of_mailbox(user_id))
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             resolve(ready, error)
             return
         resolve(ready)
@@ -258,7 +258,7 @@ class Resubscriptions(SessionTasks):
 
     def _start(self, session_id: str) -> None:
         if session_id in self._pending and session_id not in self:
-            with suppress(HubStopping):
+            with suppress(e.HubStopping):
                 self.start(session_id, self._attempt_all(session_id))
 
     async def _attempt_all(self, session_id: str) -> None:
@@ -275,7 +275,7 @@ class Resubscriptions(SessionTasks):
             return
         try:
             answer = await self._subscribe(exchange, uri)
-        except FolkmootError:
+        except e.FolkmootError:
             return
         if answer.error is UNSET:
             self.discard(exchange.session, uri)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from folkmoot.core.errors import AuthenticationRequired
+from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject
 from folkmoot.mcp.server.service import McpAnswer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, RESOURCES_READ, SUBSCRIBE
@@ -172,5 +172,5 @@ class Resources:
 def account_of(exchange: Exchange) -> Account:
     """The account of the caller; a stranger is refused."""
     if exchange.caller.account is None:
-        raise AuthenticationRequired
+        raise e.AuthenticationRequired
     return exchange.caller.account

@@ -16,20 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Raw, to_builtins
 from msgspec.structs import replace
 
-from folkmoot.core.errors import (
-    AuthenticationRequired,
-    CapabilityDenied,
-    FolkmootError,
-    HeaderMismatch,
-    InputStateInvalid,
-    MessageError,
-    ParamsInvalid,
-    PromptUnknown,
-    TaskUnsupported,
-    TokenInvalid,
-    TokenRefused,
-    UnknownTool,
-)
+from folkmoot.core import errors as e
 from folkmoot.gateway.definitions import joined
 from folkmoot.gateway.service import tool_error
 from folkmoot.mcp import wire
@@ -199,15 +186,15 @@ CAPABILITIES: Final[dict[str, Any]] = {
     "extensions": {wire.APPS_EXTENSION: {"mimeTypes": [*APP_TYPES]}},
 }
 OF_THE_PROTOCOL: Final = (
-    UnknownTool,
-    MessageError,
-    InputStateInvalid,
-    ParamsInvalid,
-    HeaderMismatch,
-    TaskUnsupported,
+    e.UnknownTool,
+    e.MessageError,
+    e.InputStateInvalid,
+    e.ParamsInvalid,
+    e.HeaderMismatch,
+    e.TaskUnsupported,
 )
 """What is no tool's fault: it is told as an error of the request, and not as a tool's result."""
-AS_POLICY_SAYS: Final = (CapabilityDenied, AuthenticationRequired, TokenRefused)
+AS_POLICY_SAYS: Final = (e.CapabilityDenied, e.AuthenticationRequired, e.TokenRefused)
 """What is refused in the same words, whoever's tool it is."""
 
 
@@ -264,7 +251,7 @@ class HubService:
             answer.result = for_stateless(method, answer.result, self.server_info)
         return answer
 
-    def refusal(self, asked: McpRequest, error: FolkmootError) -> McpAnswer:
+    def refusal(self, asked: McpRequest, error: e.FolkmootError) -> McpAnswer:
         """An error of ours as the answer to a request; a model reads those of its tools."""
         if asked.request.method != TOOLS_CALL or isinstance(error, OF_THE_PROTOCOL):
             return error_of(error)
@@ -279,7 +266,7 @@ class HubService:
         """A page of a list."""
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
-            raise ParamsInvalid("cursor must be a string.")
+            raise e.ParamsInvalid("cursor must be a string.")
         page: Raw = self._lists.result(
             asked.request.method,
             asked.caller,
@@ -293,7 +280,7 @@ class HubService:
         params = asked.params
         name, arguments = params.get("name"), params.get("arguments")
         if type(name) is not str or not (arguments is None or type(arguments) is dict):
-            raise ParamsInvalid("name must be a string, and arguments an object.")
+            raise e.ParamsInvalid("name must be a string, and arguments an object.")
         tool = self._catalogue.find(name)
         if tool is not None and tool.name == CALL_TOOL:
             inner = inner_call(arguments)
@@ -303,7 +290,7 @@ class HubService:
                 tool = self._catalogue.find(name)
         if tool is not None:
             if wire.AS_TASK in params and asked.version == wire.HANDSHAKE_VERSION:
-                raise TaskUnsupported(f"{tool.name} cannot be run as a task.")
+                raise e.TaskUnsupported(f"{tool.name} cannot be run as a task.")
             return self._call_own(asked, tool, arguments)
         if "inputResponses" in params:
             object_in(params, "inputResponses")
@@ -328,7 +315,7 @@ class HubService:
         bind, session = result.bind, exchange.session
         if bind is not None and (session is None or not await self._sign_in(session, bind)):
             if bind.otherwise is None:
-                raise TokenInvalid
+                raise e.TokenInvalid
             result = replace(result, payload=bind.otherwise)
         content = [{"type": "text", "text": encode_payload(result.payload).decode()}]
         told: dict[str, Any] = {
@@ -349,7 +336,7 @@ class HubService:
         answer = await self._backends.carry(asked, asked.params)
         if answer is not None:
             return answer
-        raise PromptUnknown(f"Unknown prompt: {shown(name)}.")
+        raise e.PromptUnknown(f"Unknown prompt: {shown(name)}.")
 
     async def _complete(self, asked: McpRequest) -> McpAnswer:
         """Completions of an argument, as far as a backend knows any."""

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from folkmoot.core.errors import StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.events import EXCESS, subject
 from folkmoot.taskgroups import waited
 from folkmoot.transports.limits import (
@@ -73,7 +73,7 @@ class SessionCounts:
                 self._shared.report(key, self._sessions.count(key) + 1),
                 self._shared.report(ALL, len(self._sessions) + 1),
             )
-        except StoreError as error:
+        except e.StoreError as error:
             logger.warning("sessions elsewhere were not counted", extra={"error": error.code})
             return 0, 0
         finally:
@@ -121,7 +121,7 @@ class SessionCounts:
                     self._changed.update(dict.fromkeys((ALL, *self._sessions.keys())))
                     await self._shared.forget()
                 await self._tell()
-            except StoreError as error:
+            except e.StoreError as error:
                 logger.warning("sessions were not counted", extra={"error": error.code})
 
     async def _end_excess(self) -> None:

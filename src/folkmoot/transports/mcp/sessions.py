@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from folkmoot.core.errors import HubFull, SessionNotFound, TooManySessions
+from folkmoot.core import errors as e
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.mcp.server.sessions import HandshakeSession
 from folkmoot.transports.limits import (
@@ -131,7 +131,7 @@ class Sessions:
     def check_room(self, address: str, elsewhere: int = 0) -> None:
         """Refuse one more session without an account from an address that has many."""
         if self._nobodys[address] + elsewhere >= self._most_nobodys:
-            raise TooManySessions(
+            raise e.TooManySessions(
                 f"{self._most_nobodys} sessions without an account are open from your address; "
                 "close some, or connect with a token.",
                 setting="mcp.max_anonymous_sessions",
@@ -143,7 +143,7 @@ class Sessions:
         It is one of the address that has most of them, and of these the one unused for longest.
         """
         if len(self._sessions) + elsewhere >= self._most:
-            raise HubFull(
+            raise e.HubFull(
                 "The hub has as many sessions open as it may; try again in a moment.",
                 setting="mcp.max_sessions",
                 retry_after=SESSION_RETRY_SECONDS,
@@ -153,7 +153,7 @@ class Sessions:
             return None
         idle = [session for session in self._strangers.values() if not session.in_flight]
         if not idle:
-            raise HubFull(
+            raise e.HubFull(
                 "The hub has as many sessions open as it can; try again in a moment.",
                 setting="mcp.max_session_bytes",
                 retry_after=SESSION_RETRY_SECONDS,
@@ -180,9 +180,9 @@ class Sessions:
             raise self.too_many()
         return session
 
-    def too_many(self) -> TooManySessions:
+    def too_many(self) -> e.TooManySessions:
         """What a user is told who uses as many sessions as they may have."""
-        return TooManySessions(
+        return e.TooManySessions(
             f"You have {self._most_of_one} sessions in use; close some.",
             setting="quotas.sessions_per_account",
         )
@@ -221,7 +221,7 @@ class Sessions:
         """The session for a request with this token; to others it does not exist."""
         session = self._sessions.get(session_id)
         if session is None or not session.admits(shown_hash, shown_id):
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
         session.in_flight += 1
         return session
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from folkmoot.core.errors import SealBroken, SessionNotFound, StoreError
+from folkmoot.core import errors as e
 from folkmoot.core.events import SESSIONS, subject
 from folkmoot.core.policy import NOBODY
 from folkmoot.transports.limits import (
@@ -79,7 +79,7 @@ class SessionRows:
         try:
             opened = self._sealer.open(STATE_PURPOSE, key, sealed)
             return msgspec.json.decode(opened, type=SessionRecord), False
-        except (SealBroken, msgspec.DecodeError):
+        except (e.SealBroken, msgspec.DecodeError):
             # Whoever changed it must not decide whose the session is.
             return None, True
 
@@ -212,7 +212,7 @@ class StoredSessions:
         )
         try:
             await self._rows.put(session.id, session.owner, state, int(self._clock.now()), until)
-        except StoreError as error:
+        except e.StoreError as error:
             # The session itself works; only a restart would end what was not stored.
             logger.warning("a session was not stored", extra={"error": error.code})
 
@@ -232,7 +232,7 @@ class StoredSessions:
         until = said.born + MAX_SESSION_SECONDS
         try:
             return await self._authentication.bind(token_id, full_hash(session_id), until)
-        except StoreError as error:
+        except e.StoreError as error:
             # The account has its token; only this session is not signed in by it.
             logger.warning("a session was not signed in", extra={"error": error.code})
             return None
@@ -258,7 +258,7 @@ class StoredSessions:
             if self._homes is not None and session.adopted:
                 # Last: whoever finds it nowhere adopts it, unless it is known to be closed.
                 await self._homes.leave(session)
-        except StoreError as error:
+        except e.StoreError as error:
             if by_client:
                 raise
             logger.warning("a closed session was not stored", extra={"error": error.code})
@@ -291,7 +291,7 @@ class StoredSessions:
             or said.born + MAX_SESSION_SECONDS <= self._clock.now()
             or session_id in self._closing
         ):
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
         self._adopting[session_id] = done = asyncio.Event()
         try:
             if self._homes is not None:
@@ -314,15 +314,15 @@ class StoredSessions:
         if state is None and said.capabilities:
             state = SessionRecord(said.version, msgspec.json.decode(said.capabilities))
         if closed or state is None:
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
         if state.bound:
             state = await self._bound_before(session_id, state)
         if shown_hash != said.shown_hash and not (shown_id and shown_id == state.token_id):
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
         credential_id = state.credential_id or shown_id
         principal = await self._accounts.principal(credential_id) or NOBODY
         if (state.token_id or said.shown_hash) and not principal.account_id:
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
         address = await make_room(principal.account_id)
         if self._homes is not None:
             await self._homes.take(session_id, said.boot_id, gone)
@@ -343,7 +343,7 @@ class StoredSessions:
         token = await self._authentication.by_hash(state.bound)
         made = None if token is None else await self._bind(session_id, token.credential.id)
         if made is None or made.parent_id is None:
-            raise SessionNotFound(SESSION_ENDED)
+            raise e.SessionNotFound(SESSION_ENDED)
         return msgspec.structs.replace(
             state, bound="", credential_id=made.id, token_id=made.parent_id
         )

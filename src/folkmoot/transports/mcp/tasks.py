@@ -8,13 +8,7 @@ from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from folkmoot.core.errors import (
-    AuthenticationRequired,
-    CapabilityMissing,
-    FolkmootError,
-    ParamsInvalid,
-    TaskUnknown,
-)
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request
 from folkmoot.gateway.requests import CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
@@ -79,13 +73,13 @@ class TaskRequests:
         exchange: Exchange = asked.caller
         account = exchange.caller.account
         if account is None:
-            raise AuthenticationRequired
+            raise e.AuthenticationRequired
         if method == wire.TASKS_LIST:
             return await self._list(asked, exchange.caller.principal)
         params = asked.params
         task = self._tasks.find(account.id, text_in(params, TASK_ID))
         if object_in(params, "inputResponses") is None and method == wire.TASKS_UPDATE:
-            raise ParamsInvalid("inputResponses must be an object.")
+            raise e.ParamsInvalid("inputResponses must be an object.")
         extras = CallExtras(
             capabilities=asked.capabilities,
             log_level=asked.level,
@@ -110,7 +104,7 @@ class TaskRequests:
         """Whether someone may still be told of a task."""
         try:
             return self.permitted(principal, self._tasks.find(principal.account_id, task_id))
-        except TaskUnknown:
+        except e.TaskUnknown:
             return False
 
     async def notice(self, account_id: str, task_id: str) -> dict[str, Any] | None:
@@ -118,7 +112,7 @@ class TaskRequests:
         try:
             task = self._tasks.find(account_id, task_id)
             told = await self._task_calls.current(task)
-        except FolkmootError:
+        except e.FolkmootError:
             return None
         return {name: value for name, value in told.items() if name not in NOT_TOLD}
 
@@ -151,14 +145,14 @@ class TaskRequests:
             if backend is None or not task.ticket.stateless or not self.permitted(principal, task):
                 return None
             return await backend.watch_task(task.ticket.own, changed, who)
-        except FolkmootError:
+        except e.FolkmootError:
             return None
 
     async def _list(self, asked: McpRequest, principal: Principal) -> McpAnswer:
         """The caller's own tasks of all backends, with their present state."""
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
-            raise ParamsInvalid("cursor must be a string.")
+            raise e.ParamsInvalid("cursor must be a string.")
         self._policy.check_request(principal, wire.TASKS_LIST, {})
         page, following = self._tasks.page(principal.account_id, cursor, stateless=asked.stateless)
         mine = [task for task in page if self.permitted(principal, task)]
@@ -174,7 +168,7 @@ class TaskRequests:
 def check_declared(capabilities: dict[str, Any]) -> None:
     """Refuse a client of the stateless era that has not declared that it knows tasks."""
     if not declares_tasks(capabilities):
-        raise CapabilityMissing(
+        raise e.CapabilityMissing(
             f"The client has not declared the extension {wire.TASKS_EXTENSION}.",
             requiredCapabilities=DECLARED,
         )
@@ -187,7 +181,7 @@ def read_task_ids(asked: McpRequest) -> list[str]:
     if task_ids is None:
         return []
     if type(task_ids) is not list or any(type(each) is not str for each in task_ids):
-        raise ParamsInvalid(f"{wire.TASK_IDS} must be an array of strings.")
+        raise e.ParamsInvalid(f"{wire.TASK_IDS} must be an array of strings.")
     check_declared(asked.capabilities)
     return list(dict.fromkeys(task_ids))[:MAX_TASKS_WATCHED]
 

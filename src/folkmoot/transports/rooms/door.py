@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from folkmoot.core.errors import (
-    AuthenticationRequired,
-    FolkmootError,
-    InvitationInvalid,
-    QueryInvalid,
-    RewriteRefused,
-)
 from folkmoot.core.policy import NOBODY
 from folkmoot.rooms.connections import CONNECTED
 from folkmoot.rooms.invitations import GUEST_LIMIT
@@ -74,9 +68,9 @@ def read_wish(query: Mapping[str, list[str]]) -> Wish:
     """The wish in a query; parameters that nobody knows are not ours to judge."""
     rooms = {name for parameter in ROOM for name in query.get(parameter, ())}
     if len(rooms) > 1:
-        raise QueryInvalid("room and topic name different rooms; name one.")
+        raise e.QueryInvalid("room and topic name different rooms; name one.")
     if not any(rooms):
-        raise QueryInvalid("Name the room, as in /ws?room=NAME.")
+        raise e.QueryInvalid("Name the room, as in /ws?room=NAME.")
     given = {name: _value(name, query[name]) for name in FORMS if name in query}
     after = given.get("after")
     return Wish(
@@ -91,9 +85,9 @@ def read_wish(query: Mapping[str, list[str]]) -> Wish:
 def _value(name: str, values: list[str]) -> str:
     form, words = FORMS[name]
     if len(values) > 1:
-        raise QueryInvalid(f"The query parameter {name} occurs twice.")
+        raise e.QueryInvalid(f"The query parameter {name} occurs twice.")
     if form.fullmatch(values[0]) is None:
-        raise QueryInvalid(f"The query parameter {name} must be {words}.")
+        raise e.QueryInvalid(f"The query parameter {name} must be {words}.")
     return values[0]
 
 
@@ -136,7 +130,7 @@ class RoomDoor:
                 return await self._admit(wish, token, secret, request.scope)
         except TimeoutError:
             return TOO_LONG
-        except FolkmootError as error:
+        except e.FolkmootError as error:
             if error.close != CloseCode.INTERNAL:
                 return Refusal(error.close, error.message)
             logger.warning("nobody was let into a room", extra={"error": error.code})
@@ -144,13 +138,13 @@ class RoomDoor:
 
     async def _admit(self, wish: Wish, token: str, secret: str, scope: Scope) -> Entrance:
         if not token and not secret:
-            raise AuthenticationRequired
+            raise e.AuthenticationRequired
         rooms, credential = self._rooms, None
         changes = rooms.changes
         if token.startswith(INVITATION):
             address = self._addresses.of(scope)
             await self._ask(NOBODY, ENTER_AS_GUEST, {"room": wish.room, "token": token})
-            async with self._limits.guessing(GUEST_LIMIT, address, InvitationInvalid):
+            async with self._limits.guessing(GUEST_LIMIT, address, e.InvitationInvalid):
                 visitor, credential = await rooms.exchange(wish.room, token)
         elif secret:
             visitor = await rooms.authenticate_browser(secret)
@@ -186,6 +180,6 @@ class RoomDoor:
 
         async def perform(admitted: Admitted) -> None:
             if arguments_left(admitted, operation) != arguments:
-                raise RewriteRefused(f"An interceptor tried to rewrite {operation}.")
+                raise e.RewriteRefused(f"An interceptor tried to rewrite {operation}.")
 
         await self._operations.ask(principal, operation, {**arguments}, perform)

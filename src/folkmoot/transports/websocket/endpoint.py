@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
-from folkmoot.core.errors import FolkmootError, QueryInvalid, UpgradeRequired
+from folkmoot.core import errors as e
 from folkmoot.telemetry.logs import REQUEST
 from folkmoot.transports.guard import foreign_origin
 from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
@@ -98,12 +98,12 @@ class WebSocketEndpoint:
         protocol: HubProtocol | None = extension.get("protocol")
         try:
             if protocol is None:
-                raise UpgradeRequired("This address is for WebSockets.")
+                raise e.UpgradeRequired("This address is for WebSockets.")
             key = read_key(scope)
             if (foreign := foreign_origin(self._hosts, scope)) is not None:
                 raise foreign
-        except FolkmootError as error:
-            offer = OFFER if isinstance(error, UpgradeRequired) else None
+        except e.FolkmootError as error:
+            offer = OFFER if isinstance(error, e.UpgradeRequired) else None
             await self._answers.error(scope, error, offer)(scope, receive, send)
             return
         outcome = await self._door.accept(UpgradeRequest(scope, _query_of(scope)))
@@ -138,4 +138,4 @@ def _query_of(scope: Scope) -> dict[str, list[str]]:
             max_num_fields=MAX_QUERY_PARAMETERS,
         )
     except ValueError:
-        raise QueryInvalid("The URL has too many query parameters.") from None
+        raise e.QueryInvalid("The URL has too many query parameters.") from None

@@ -8,7 +8,7 @@ from hashlib import sha1
 from struct import Struct
 from typing import TYPE_CHECKING, TypeAlias
 
-from folkmoot.core.errors import HandshakeInvalid, UpgradeRequired
+from folkmoot.core import errors as e
 from folkmoot.transports.limits import MAX_CONTROL_BYTES
 
 if TYPE_CHECKING:
@@ -108,20 +108,20 @@ def read_key(scope: Scope) -> bytes:
     """The key of a handshake; raises when the request is not one we can answer."""
     named: dict[bytes, bytes] = {name: value for name, value in scope["headers"] if name in _ONCE}
     if sum(name in _ONCE for name, _ in scope["headers"]) > len(named):
-        raise HandshakeInvalid("A header of the WebSocket handshake is there twice.")
+        raise e.HandshakeInvalid("A header of the WebSocket handshake is there twice.")
     if scope["method"] != "GET" or scope["http_version"] != "1.1":
-        raise HandshakeInvalid("A WebSocket is opened with GET and HTTP/1.1.")
+        raise e.HandshakeInvalid("A WebSocket is opened with GET and HTTP/1.1.")
     if named.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in named:
-        raise HandshakeInvalid("A request that opens a WebSocket has no body.")
+        raise e.HandshakeInvalid("A request that opens a WebSocket has no body.")
     if named.get(b"sec-websocket-version") != VERSION:
-        raise UpgradeRequired("This address speaks version 13 of the WebSocket protocol.")
+        raise e.UpgradeRequired("This address speaks version 13 of the WebSocket protocol.")
     key = named.get(b"sec-websocket-key", b"")
     try:
         valid = len(b64decode(key, validate=True)) == KEY_BYTES
     except binascii.Error:
         valid = False
     if not valid:
-        raise HandshakeInvalid("Sec-WebSocket-Key must be 16 bytes in base64.")
+        raise e.HandshakeInvalid("Sec-WebSocket-Key must be 16 bytes in base64.")
     return key
 
 

@@ -8,8 +8,8 @@ from enum import Enum, auto
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from folkmoot.core.errors import FolkmootError
 from folkmoot.transports.limits import MAX_FRAMES_AFTER_CLOSE, WEBSOCKET_LINGER_SECONDS
 from folkmoot.transports.websocket.delivery import SendQueue
 from folkmoot.transports.websocket.frames import (
@@ -343,7 +343,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._loop.call_soon(handler.on_close, code, reason)
 
     def _fail(self, error: Exception) -> None:
-        if isinstance(error, FolkmootError):
+        if isinstance(error, e.FolkmootError):
             self.close(error.close, error.message)
         else:
             logger.error("a link failed", exc_info=error)
