@@ -52,7 +52,6 @@ def tear(cable: Cable, *, reset: bool) -> None:
             each.close()
 
 
-@pytest.mark.requirement("bus.missed")
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_a_bus_comes_back_however_its_connection_ends(
@@ -182,7 +181,6 @@ def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(
     run(body(), 120)
 
 
-@pytest.mark.requirement("bus.missed")
 def test_a_message_whose_connection_ended_within_a_frame_is_received_whole_or_not_at_all() -> None:
     async def body() -> None:
         shared = b"h" * 32

@@ -82,7 +82,6 @@ def is_event(message: Any) -> bool:
     return ".events" in message.subject and len(message.data) > OVERHEAD
 
 
-@pytest.mark.requirement("bus.nodes")
 def test_an_event_reaches_every_node_once() -> None:
     async def body() -> None:
         async with two_nodes() as (one, two):
@@ -114,7 +113,6 @@ def test_what_belongs_to_a_node_stays_there() -> None:
     run(body)
 
 
-@pytest.mark.requirement("bus.nodes")
 def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() -> None:
     async def body() -> None:
         key = secrets.token_bytes(32)
@@ -173,7 +171,6 @@ def test_a_server_with_a_low_limit_is_enough(tmp_path: Path) -> None:
         server.kill()
 
 
-@pytest.mark.requirement("bus.never-believed")
 def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(tmp_path: Path) -> None:
     (tmp_path / "nats.conf").write_text("max_payload: 8MB\n")
     server = NatsProcess("-c", str(tmp_path / "nats.conf"))
@@ -212,7 +209,6 @@ def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(tmp_pat
         server.kill()
 
 
-@pytest.mark.requirement("bus.never-believed")
 def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later() -> None:
     async def body() -> None:
         key = secrets.token_bytes(32)
@@ -245,7 +241,6 @@ def test_hubs_on_one_server_do_not_hear_each_other() -> None:
     run(body)
 
 
-@pytest.mark.requirement("bus.never-believed")
 def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> None:
     async def body() -> None:
         key = secrets.token_bytes(32)
@@ -298,7 +293,6 @@ def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
     run(body)
 
 
-@pytest.mark.requirement("bus.missed")
 def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the_others() -> None:
     async def body() -> None:
         async with two_nodes() as (one, two):
@@ -315,7 +309,6 @@ def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the_other
     run(body)
 
 
-@pytest.mark.requirement("bus.missed")
 @pytest.mark.parametrize("how", ["killed", "paused"])
 @pytest.mark.usefixtures("brief")
 def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
@@ -353,7 +346,6 @@ def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
     run(body)
 
 
-@pytest.mark.requirement("bus.missed")
 def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_meanwhile(
     server: NatsProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

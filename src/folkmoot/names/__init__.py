@@ -7,7 +7,7 @@ clients and reads every spelling back.
 
 from __future__ import annotations
 
-from folkmoot.core.errors.gateway import InvalidName
+from folkmoot.core.errors import InvalidName
 from folkmoot.names.canonical import (
     Namespace,
     ResourceUri,

@@ -109,9 +109,9 @@ LARGE_BUFFER_BYTES: Final = 131_072
 """Buffers from this size on are given back to the system as soon as they are freed."""
 COLLECT_SECONDS: Final = 60.0
 """How often all objects are searched for garbage."""
-COLLECT_AFTER_OBJECTS: Final = 20_000
+COLLECT_AFTER_OBJECTS: Final = 2_000
 """New objects after which the young generation is collected; open calls hold some of them."""
-COLLECT_AFTER_YOUNG: Final = 100
+COLLECT_AFTER_YOUNG: Final = 1_000
 """After so many collections of the young generation they are searched sooner."""
 CANCEL_SECONDS: Final = 2.0
 """How long requests may take to end after a stopping hub cancelled them."""

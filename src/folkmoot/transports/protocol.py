@@ -25,7 +25,6 @@ from uvicorn.server import ServerState
 
 from folkmoot.core import errors as e
 from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions
-from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.bodies import Discarding
 from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
 from folkmoot.transports.limits import (
@@ -50,7 +49,7 @@ from folkmoot.transports.websocket.link import WebSocketConnection
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message
     from uvicorn._types import ASGI3Application
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -78,13 +77,9 @@ _TOO_MANY_CHUNKS: Final = _refusal(
         f"{TINY_CHUNK_BYTES} bytes; send larger ones."
     )
 )
-_TOO_MANY_HEADERS: Final = e.HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
-
-
-async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:
-    error = _TOO_MANY_HEADERS
-    headers = {"connection": "close"}
-    await JsonResponse(error.as_http(), error.http, headers)(scope, receive, send)
+_TOO_MANY_HEADERS: Final = _refusal(
+    e.HeadTooLarge(f"The request has more than {MAX_HEADERS} headers.")
+)
 
 
 BLANKS: Final = (b" ", b"\t")
@@ -372,8 +367,11 @@ class HubProtocol(HttpToolsProtocol):
             if self._overfull:
                 self._end_with_waiting()
                 return
-            self.logger.warning(INVALID)
-            self.send_400_response(INVALID)
+            if len(self.headers) > MAX_HEADERS:
+                self._refuse_head(_TOO_MANY_HEADERS)
+            else:
+                self.logger.warning(INVALID)
+                self.send_400_response(INVALID)
         if (
             self._lingers
             and self._body_left > 0
@@ -383,14 +381,24 @@ class HubProtocol(HttpToolsProtocol):
             self.transport.set_protocol(Discarding(self, self._body_left))
             return
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-            if self._in_head and (self._answering is None or self._answering.response_complete):
-                self.transport.write(_HEAD_TOO_LONG)
-            self.transport.close()
+            self._refuse_head(_HEAD_TOO_LONG)
         if self._in_head and self._patience is None and not (self.pipeline or self._unparsed):
             # Most heads come whole, and need not be waited for. While requests wait we do not read.
             self._expect()
         if self._writing is None and self.transport.is_closing():
             self._watch()
+
+    def _refuse_head(self, answer: bytes) -> None:
+        if self._in_head and (self._answering is None or self._answering.response_complete):
+            self.transport.write(answer)
+        self.transport.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or a trailer, of which there are only so many."""
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:
+            # Raised for the parser, which nothing else stops.
+            raise RuntimeError
 
     def on_message_begin(self) -> None:
         """A further request begins on the connection."""
@@ -407,7 +415,6 @@ class HubProtocol(HttpToolsProtocol):
             self._overfull = True
             raise RuntimeError
         self._tiny_chunks = 0
-        del self.headers[MAX_HEADERS + 1 :]
         self._in_head = False
         self._head_bytes = 0
         self._discarded = 0
@@ -592,10 +599,7 @@ class HubProtocol(HttpToolsProtocol):
         self._answering = cycle
         peer = self._peer
         cycle.scope[PEER] = peer  # type: ignore[typeddict-unknown-key]
-        if len(cycle.scope["headers"]) > MAX_HEADERS:  # type: ignore[arg-type]
-            app = _refuse_headers  # type: ignore[assignment]
-        else:
-            app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
+        app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
         joined = self._joining = JoinedWrites(self.transport)
         cycle.transport = joined  # type: ignore[assignment]
         cycle.scope[HEAD] = joined  # type: ignore[typeddict-unknown-key]
