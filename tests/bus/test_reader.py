@@ -69,7 +69,6 @@ def test_what_a_server_says_is_read_however_it_is_cut(
     assert reader.is_empty
 
 
-@pytest.mark.requirement("bus.never-believed")
 @given(st.binary(max_size=200), st.integers(0, 2**32))
 def test_whatever_comes_is_read_or_refused(junk: bytes, seed: int) -> None:
     stream = bytearray(INFO + written((b"a.b", None, b"x" * 100)) + b"PING\r\n" + junk)
@@ -99,7 +98,6 @@ def test_what_is_no_command_is_refused(said: bytes) -> None:
         read_all(NatsReader(), [said])
 
 
-@pytest.mark.requirement("bus.never-believed")
 @pytest.mark.parametrize("piece", [1_000, 3_000_000])
 def test_of_a_message_that_is_too_large_only_so_much_is_kept_as_shows_it(piece: int) -> None:
     reader, found = NatsReader(), []
