@@ -654,7 +654,7 @@ def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(tmp_path: Path) ->
         async with nodes(tmp_path) as hub:
             ann = await hub[0].hub.accounts.register("ann")
             wires = [await wired(hub[0], token) for token in (ann.token, "")]
-            house = hub[0].hub._server._uvicorn.config.http.keywords["house"]  # type: ignore[union-attr]
+            house = hub[0].hub._server._protocols.house
             begin, turns = house.turns.begin, []
 
             def note(who: str, start: Any) -> None:

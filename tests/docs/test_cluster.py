@@ -89,8 +89,8 @@ def test_the_programs_that_the_files_start_exist() -> None:
 
 
 def test_the_image_has_the_wheel_that_is_made_and_what_nodes_need() -> None:
-    assert f"/tmp/folkmoot-{__version__}-py3-none-any.whl[postgres,nats]" in text_of("Dockerfile")
-    assert f"folkmoot-{__version__}-py3-none-any.whl[postgres,nats]" in pages()[PAGE].text
+    assert f"/tmp/folkmoot-{__version__}-py3-none-any.whl[postgres]" in text_of("Dockerfile")
+    assert f"folkmoot-{__version__}-py3-none-any.whl[postgres]" in pages()[PAGE].text
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
