@@ -59,51 +59,41 @@ async def fill(store: SqliteStore, numbers: Iterable[int]) -> None:
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, empty_log_seconds=SOON) as store:
-            await fill(store, range(200))
-            await log_emptied(store)
-            assert found(tmp_path, range(200)) == list(range(200))
-            await store.write(remove(range(0, 200, 3)))
-            await log_emptied(store)
-            assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
-            assert store.stats().wal_pages == 0
-
-    run(body())
+async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
+    async with opened(tmp_path, empty_log_seconds=SOON) as store:
+        await fill(store, range(200))
+        await log_emptied(store)
+        assert found(tmp_path, range(200)) == list(range(200))
+        await store.write(remove(range(0, 200, 3)))
+        await log_emptied(store)
+        assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
+        assert store.stats().wal_pages == 0
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await fill(store, range(100))
-            await store.write(remove(range(50)))
-            assert found(tmp_path, range(50))
-        assert found(tmp_path, range(100)) == list(range(50, 100))
-
-    run(body())
+async def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await fill(store, range(100))
+        await store.write(remove(range(50)))
+        assert found(tmp_path, range(50))
+    assert found(tmp_path, range(100)) == list(range(50, 100))
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
+async def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
     tmp_path: Path,
 ) -> None:
     killed = tmp_path / "killed"
-
-    async def body() -> None:
-        running = tmp_path / "running"
-        running.mkdir()
-        async with opened(running) as store:
-            await fill(store, range(100))
-            await store.write(remove(range(50)))
-            # What a program that is killed leaves are its files as they are.
-            shutil.copytree(running, killed)
-        assert found(killed, range(50))
-        async with opened(killed):
-            assert found(killed, range(100)) == list(range(50, 100))
-
-    run(body())
+    running = tmp_path / "running"
+    running.mkdir()
+    async with opened(running) as store:
+        await fill(store, range(100))
+        await store.write(remove(range(50)))
+        # What a program that is killed leaves are its files as they are.
+        shutil.copytree(running, killed)
+    assert found(killed, range(50))
+    async with opened(killed):
+        assert found(killed, range(100)) == list(range(50, 100))
 
 
 def pages_in(log: Path, frames: int) -> set[int]:
@@ -171,22 +161,21 @@ def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_ane
 
 
 @pytest.mark.requirement("store.erasure")
-def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, empty_log_seconds=SOON) as store:
-            await fill(store, range(20))
-            with closing(apsw.Connection(str(store.path))) as reader:
-                reader.execute("BEGIN")
-                reader.execute("SELECT count(*) FROM notes").fetchall()
-                await store.write(remove(range(20)))
-                async with held(in_thread(store)):
-                    await store.write(insert(1_000))
-                assert found(tmp_path, range(20))
-                reader.execute("ROLLBACK")
-            await log_emptied(store)
-            assert found(tmp_path, range(20)) == []
-
-    run(body())
+async def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, empty_log_seconds=SOON) as store:
+        await fill(store, range(20))
+        with closing(apsw.Connection(str(store.path))) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM notes").fetchall()
+            await store.write(remove(range(20)))
+            async with held(in_thread(store)):
+                await store.write(insert(1_000))
+            assert found(tmp_path, range(20))
+            reader.execute("ROLLBACK")
+        await log_emptied(store)
+        assert found(tmp_path, range(20)) == []
 
 
 async def make_words(tx: Tx) -> None:
@@ -296,63 +285,49 @@ async def cleaned_at(tx: Tx) -> str:
 
 
 @pytest.mark.requirement("store.erasure-of-before")
-def test_a_database_from_before_is_cleaned_once(before: Before) -> None:
-    async def body() -> None:
-        async with opened(before.folder) as store:
-            assert found(before.folder, before.deleted) == []
-            assert await store.read(notes) == {each: secret(each) for each in before.kept}
-            when = await store.read(cleaned_at)
-            assert when.isdigit()
-            assert await store.check() == []
-        assert sorted(file.name for file in before.folder.iterdir()) == ["folkmoot.db"]
-        changed = (before.folder / "folkmoot.db").stat().st_mtime_ns
-        async with opened(before.folder) as store:
-            assert (before.folder / "folkmoot.db").stat().st_mtime_ns == changed
-            assert await store.read(cleaned_at) == when
-
-    run(body())
+async def test_a_database_from_before_is_cleaned_once(before: Before) -> None:
+    async with opened(before.folder) as store:
+        assert found(before.folder, before.deleted) == []
+        assert await store.read(notes) == {each: secret(each) for each in before.kept}
+        when = await store.read(cleaned_at)
+        assert when.isdigit()
+        assert await store.check() == []
+    assert sorted(file.name for file in before.folder.iterdir()) == ["folkmoot.db"]
+    changed = (before.folder / "folkmoot.db").stat().st_mtime_ns
+    async with opened(before.folder) as store:
+        assert (before.folder / "folkmoot.db").stat().st_mtime_ns == changed
+        assert await store.read(cleaned_at) == when
 
 
 @pytest.mark.requirement("store.erasure-of-before")
-def test_without_room_on_the_disk_the_cleaning_waits_for_another_start(
+async def test_without_room_on_the_disk_the_cleaning_waits_for_another_start(
     before: Before, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     usage = shutil.disk_usage(before.folder)
-
-    async def body() -> None:
-        with monkeypatch.context() as patched:
-            full = usage._replace(free=1_000)
-            patched.setattr(erasure.shutil, "disk_usage", lambda _: full)
-            async with opened(before.folder) as store:
-                assert len(await store.read(notes)) == len(before.kept)
-        assert "bytes on the disk" in caplog.text
-        assert found(before.folder, before.deleted)
-        async with opened(before.folder):
-            assert found(before.folder, before.deleted) == []
-
-    run(body())
+    with monkeypatch.context() as patched:
+        full = usage._replace(free=1_000)
+        patched.setattr(erasure.shutil, "disk_usage", lambda _: full)
+        async with opened(before.folder) as store:
+            assert len(await store.read(notes)) == len(before.kept)
+    assert "bytes on the disk" in caplog.text
+    assert found(before.folder, before.deleted)
+    async with opened(before.folder):
+        assert found(before.folder, before.deleted) == []
 
 
 @pytest.mark.requirement("store.erasure-of-before")
-def test_a_cleaning_that_was_killed_leaves_nothing_and_is_done_again(before: Before) -> None:
+async def test_a_cleaning_that_was_killed_leaves_nothing_and_is_done_again(before: Before) -> None:
     copy = before.folder / "folkmoot.db.cleaned"
     copy.write_bytes((before.folder / "folkmoot.db").read_bytes())
-
-    async def body() -> None:
-        async with opened(before.folder):
-            assert not copy.exists()
-            assert found(before.folder, before.deleted) == []
-
-    run(body())
+    async with opened(before.folder):
+        assert not copy.exists()
+        assert found(before.folder, before.deleted) == []
 
 
-def test_a_new_database_has_nothing_to_clean(tmp_path: Path) -> None:
+async def test_a_new_database_has_nothing_to_clean(tmp_path: Path) -> None:
     async def query(tx: Tx) -> int:
         [(count,)] = await tx.fetch("SELECT COUNT(*) FROM meta WHERE key = 'unused_space'")
         return int(count)
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            assert await store.read(query) == 0
-
-    run(body())
+    async with opened(tmp_path) as store:
+        assert await store.read(query) == 0
