@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -31,14 +30,6 @@ async def opened(folder: Path) -> AsyncIterator[SqliteStore]:
         yield store
     finally:
         await store.close()
-
-
-def with_store(folder: Path, body: Callable[[SqliteStore], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with opened(folder) as store:
-            await body(store)
-
-    asyncio.run(run())
 
 
 async def wraps(tx: Tx) -> list[Row]:

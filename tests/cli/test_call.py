@@ -16,7 +16,6 @@ from tests.cli import call_server
 from tests.cli.conftest import Hub, Person, Ran
 from tests.cli.terminal import Terminal
 from tests.forge import forked
-from tests.harness import run
 from tests.mcp.client.places import Asked, Place
 from tests.relay.listening import listening
 
@@ -226,25 +225,22 @@ def test_a_name_that_is_wider_than_the_terminal_is_not_cut(
 
 
 @pytest.mark.requirement("proxy.slow-start")
-def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(
+    era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from folkmoot.clock import SystemClock
     from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
     monkeypatch.setattr(caller, "PROBE_SECONDS", 0.05)
 
-    async def main(era: str) -> None:
-        slow = f"import time; time.sleep(1); exec(open({PATH!r}).read())"
-        server = ProxiedServer((sys.executable, "-IS", "-c", slow, era))
-        async with (
-            server.upstream(SystemClock(), ProxyOptions()) as there,
-            caller.calling(there.connect, seconds=0.2) as client,
-        ):
-            assert client.era.value == era
-
-    for era in ERAS:
-        run(main(era))
+    slow = f"import time; time.sleep(1); exec(open({PATH!r}).read())"
+    server = ProxiedServer((sys.executable, "-IS", "-c", slow, era))
+    async with (
+        server.upstream(SystemClock(), ProxyOptions()) as there,
+        caller.calling(there.connect, seconds=0.2) as client,
+    ):
+        assert client.era.value == era
 
 
 def test_a_tool_that_no_client_may_use_is_left_out_and_told_of(folkmoot: Run) -> None:

@@ -26,7 +26,6 @@ from folkmoot.client.link import IDLE_SECONDS, Backoff, connect
 from tests.certificates import certificate
 from tests.client.hub import CuttingHub
 from tests.client.support import SOON
-from tests.harness import run
 
 WELCOME = {
     "protocol": "mcpx/v1",
@@ -109,27 +108,25 @@ async def test_fragments_pings_and_unknown_members_are_taken_and_gaps_are_told()
         assert (gap.after, gap.seq, gap.reason) == (6, 8, "skipped")
 
 
-def test_a_connection_that_is_reset_right_after_a_message_is_noticed_at_once() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            listening.setblocking(False)
-            url = f"ws://127.0.0.1:{listening.getsockname()[1]}"
-            async with asyncio.TaskGroup() as tasks:
-                welcoming = tasks.create_task(welcome(listening))
-                async with Room(url, room="square", token="sk_bob", backoff=SOON):
-                    peer, protocol = await welcoming
-                    protocol.send_text(message(5).encode())
-                    # Nothing is awaited here, so the message and the reset are seen together.
-                    peer.send(b"".join(protocol.data_to_send()))
-                    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    peer.close()
-                    again, _ = await loop.sock_accept(listening)
-                    with again:
-                        assert b"after=" in await loop.sock_recv(again, 65_536)
-
-    # The ping that asks a silent hub whether it is there would notice, but much later.
-    run(main(), IDLE_SECONDS / 2)
+# The ping that asks a silent hub whether it is there would notice, but much later.
+@pytest.mark.timeout(IDLE_SECONDS / 2)
+async def test_a_connection_that_is_reset_right_after_a_message_is_noticed_at_once() -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        url = f"ws://127.0.0.1:{listening.getsockname()[1]}"
+        async with asyncio.TaskGroup() as tasks:
+            welcoming = tasks.create_task(welcome(listening))
+            async with Room(url, room="square", token="sk_bob", backoff=SOON):
+                peer, protocol = await welcoming
+                protocol.send_text(message(5).encode())
+                # Nothing is awaited here, so the message and the reset are seen together.
+                peer.send(b"".join(protocol.data_to_send()))
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.close()
+                again, _ = await loop.sock_accept(listening)
+                with again:
+                    assert b"after=" in await loop.sock_recv(again, 65_536)
 
 
 async def welcome(listening: socket.socket) -> tuple[socket.socket, ServerProtocol]:

@@ -8,7 +8,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
-from tests.contract.engines import STORES, OpenStore, with_store
+from tests.contract.engines import STORES, OpenStore
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
 
@@ -290,18 +290,14 @@ async def test_a_read_sees_one_view_however_many_statements_it_runs(
         assert all(results)
 
 
-def test_what_is_committed_is_there_after_closing_and_opening(
+async def test_what_is_committed_is_there_after_closing_and_opening(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def write(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(insert(1, 2))
-
-    async def read(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         assert await store.read(all_notes) == [1, 2]
-
-    with_store(open_store, tmp_path, write)
-    with_store(open_store, tmp_path, read)
 
 
 def heard_from(store: Store) -> list[Event]:

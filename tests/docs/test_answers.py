@@ -100,7 +100,7 @@ async def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
             "msg/delete_account": {"confirm": "alice_v2"},
         }  # fmt: skip
         given |= await in_a_room(alice, bob)
-        given = given | {name: await alice.call(name, **rest[name]) for name in rest}
+        given |= {name: await alice.call(name, **rest[name]) for name in rest}
     assert given.keys() == ANSWERS.keys() == {tool.name for tool in CATALOGUE.tools}
     assert {name: shape(answer) for name, answer in given.items()} == {
         name: shape(answer) for name, answer in ANSWERS.items()

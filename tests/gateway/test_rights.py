@@ -33,7 +33,6 @@ from tests.gateway.rights_support import (
     office,
     spec,
 )
-from tests.harness import run
 from tests.rooms.machine.playbook import SETTINGS, Play, call, grant, read, says
 
 GINAS = spec(FILES, GITHUB, SEARCH, grants={"gina": (READ_FILES,)})
@@ -291,7 +290,7 @@ SAME = [
 
 @pytest.mark.requirement("policy.same-code-everywhere")
 @pytest.mark.parametrize("patterns", SAME, ids=str)
-def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -> None:
+async def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -> None:
     play = Play(SETTINGS, "alice", "bob", "files")
     play._take(says("alice", grant("bob", *patterns))(play))
     play.waiting.clear()
@@ -301,18 +300,15 @@ def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -
     told = read(effect.data)
     in_room = told["payload"] if told["kind"] == "system.error" else {}
 
-    async def main() -> dict[str, Any]:
-        pipeline = Pipeline.to(Performed())
-        request = Request(id=1, method="tools/call", params=asked["payload"]["params"])
-        envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
-        rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])
-        try:
-            await pipeline.run(envelope, Principal("account-bob", "bob"), rights)
-        except e.PolicyError as error:
-            return {"error": error.code, "message": error.message, **error.data}
-        return {}
-
-    at_hub = run(main())
+    pipeline = Pipeline.to(Performed())
+    request = Request(id=1, method="tools/call", params=asked["payload"]["params"])
+    envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
+    rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])
+    at_hub: dict[str, Any] = {}
+    try:
+        await pipeline.run(envelope, Principal("account-bob", "bob"), rights)
+    except e.PolicyError as error:
+        at_hub = {"error": error.code, "message": error.message, **error.data}
     assert at_hub == {name: in_room.get(name) for name in at_hub}
     assert bool(at_hub) == bool(in_room)
 

@@ -11,7 +11,7 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.mail import Sent
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS
-from tests.mail.support import PostOffice, check_books, in_office, opened, payload, waiting
+from tests.mail.support import check_books, opened, payload, waiting
 
 once = pytest.mark.requirement("message.idempotency-key")
 
@@ -33,21 +33,18 @@ async def test_the_same_key_is_answered_with_the_first_message(tmp_path: Path) -
 
 
 @once
-def test_a_key_is_known_after_a_restart(tmp_path: Path) -> None:
+async def test_a_key_is_known_after_a_restart(tmp_path: Path) -> None:
     sent: list[Sent] = []
-
-    async def body(office: PostOffice) -> None:
-        if not sent:
-            await office.people("alice", "bob")
-        alice, bob = [
-            await office.store.read(partial(office.accounts.resolve, handle=handle))
-            for handle in ("alice", "bob")
-        ]
-        sent.append(await office.mail.send(alice, "bob", body="hello", idempotency_key="k"))
-        assert await office.bodies(bob) == ["hello"]
-
-    in_office(tmp_path, body)
-    in_office(tmp_path, body)
+    for _ in range(2):
+        async with opened(tmp_path) as office:
+            if not sent:
+                await office.people("alice", "bob")
+            alice, bob = [
+                await office.store.read(partial(office.accounts.resolve, handle=handle))
+                for handle in ("alice", "bob")
+            ]
+            sent.append(await office.mail.send(alice, "bob", body="hello", idempotency_key="k"))
+            assert await office.bodies(bob) == ["hello"]
     assert sent[0] == sent[1]
 
 

@@ -14,7 +14,7 @@ from folkmoot.core import errors as e
 from folkmoot.mail import MailPage
 from folkmoot.store.schema import load_migrations, migrate
 from folkmoot.store.sqlite import connect, make_private
-from tests.mail.support import NOON, PostOffice, in_office, opened, payload
+from tests.mail.support import NOON, PostOffice, opened, payload
 
 
 async def all_pages(office: PostOffice, reader: Account, **options: object) -> list[str | None]:
@@ -156,8 +156,8 @@ async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothin
 
 
 @pytest.mark.requirement("tool.inbox.before")
-def test_before_returns_what_is_older_than_that_second(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_before_returns_what_is_older_than_that_second(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         assert await office.bodies(bob, before=NOON) == []
         for second in (0, 0, 1, 3, 3, 7):
@@ -165,13 +165,11 @@ def test_before_returns_what_is_older_than_that_second(tmp_path: Path) -> None:
             await office.mail.send(alice, "bob", body=f"at {second}")
         everything = ["at 7", "at 3", "at 3", "at 1", "at 0", "at 0"]
         for second in range(-1, 10):
-            older = [body for body in everything if body and int(body[3:]) < second]
+            older = [text for text in everything if int(text[3:]) < second]
             assert await office.bodies(bob, before=NOON + second) == older
         for far in (-(2**63), -1, 0, 1):
             assert await office.bodies(bob, before=far) == []
         assert await office.bodies(bob, before=2**63 - 1) == everything
-
-    in_office(tmp_path, body)
 
 
 async def test_before_finds_its_place_among_gaps(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, erasure
 from folkmoot.store.schema import load_migrations
 from tests.amounts import few
-from tests.store.support import held, in_thread, insert, make_table, opened, run
+from tests.harness import run
+from tests.store.support import held, in_thread, insert, make_table, opened
 
 SOON = 0.01
 """Seconds after which the write-ahead log is emptied, in place of half a minute."""
@@ -185,7 +186,7 @@ async def make_words(tx: Tx) -> None:
 @pytest.mark.requirement("store.erasure")
 @pytest.mark.parametrize("end", ["running", "stopped", "killed"])
 @pytest.mark.parametrize("seed", few([3, 4, 5]))
-def test_rows_that_were_moved_between_pages_leave_no_copies(
+async def test_rows_that_were_moved_between_pages_leave_no_copies(
     tmp_path: Path, seed: int, end: str
 ) -> None:
     """With `secure_delete` alone the first two leave one: SQLite does not clear where rows were."""
@@ -199,8 +200,8 @@ def test_rows_that_were_moved_between_pages_leave_no_copies(
         raw = b"\n".join(file.read_bytes() for file in where.iterdir())
         return [
             key
-            for key, body in dead.items()
-            if any(part.encode() in raw for part in (key, body[:24], body[-24:]))
+            for key, text in dead.items()
+            if any(part.encode() in raw for part in (key, text[:24], text[-24:]))
         ]
 
     async def change(store: SqliteStore) -> None:
@@ -223,26 +224,23 @@ def test_rows_that_were_moved_between_pages_leave_no_copies(
     async def words(tx: Tx) -> dict[str, str]:
         return dict(await tx.fetch("SELECT key, body FROM words"))
 
-    async def body() -> None:
-        soon = {"empty_log_seconds": SOON} if end == "running" else {}
-        async with opened(folder, synchronous="normal", **soon) as store:
-            await store.write(make_words)
-            for _ in range(30):
-                await change(store)
-            if end == "killed":
-                shutil.copytree(folder, tmp_path / "killed")
-            while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-        where = tmp_path / "killed" if end == "killed" else folder
-        async with opened(where) as store:
-            while left(where):
-                assert end == "killed"
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-            assert await store.check() == []
-
-    run(body())
+    soon = {"empty_log_seconds": SOON} if end == "running" else {}
+    async with opened(folder, synchronous="normal", **soon) as store:
+        await store.write(make_words)
+        for _ in range(30):
+            await change(store)
+        if end == "killed":
+            shutil.copytree(folder, tmp_path / "killed")
+        while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+    where = tmp_path / "killed" if end == "killed" else folder
+    async with opened(where) as store:
+        while left(where):
+            assert end == "killed"
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+        assert await store.check() == []
 
 
 class Before(NamedTuple):

@@ -51,13 +51,6 @@ def node(name: str, **more: Any) -> HubNode:
     return HubNode(name, secrets.token_hex(8), **more)
 
 
-def with_url(folder: Path, body: Callable[[str], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await body(await postgres.schema_of(folder))
-
-    asyncio.run(main())
-
-
 async def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(
     tmp_path: Path,
 ) -> None:

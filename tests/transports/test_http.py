@@ -183,8 +183,7 @@ async def test_metrics_count_templates_and_known_methods_only() -> None:
             await ask(hub.port, f"/invite/{SECRET}{n}")
         await ask(hub.port, "/", method="PROPFIND")
         await ask(hub.port, "/echo", method="POST", body=b"x")
-        text, _ = hub.metrics.exposition("")
-        text = text.decode()
+        text = hub.metrics.exposition("")[0].decode()
     assert 'requests_total{method="GET",route="other",status="404"} 5.0' in text
     assert 'requests_total{method="GET",route="/invite/{code}",status="404"} 5.0' in text
     assert 'requests_total{method="OTHER",route="/",status="405"} 1.0' in text

@@ -270,7 +270,7 @@ async def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
     paths = [f"/{name}{rest}" for name in CONSOLE for rest in ("", "/", "/a", "/a/b%2Fc")]
     async with serving() as hub:
         zipped = await ask(hub.port, "/people", headers={"accept-encoding": "gzip"})
-        zipped, *plain = [zipped, *[await ask(hub.port, path) for path in paths]]
+        plain = [await ask(hub.port, path) for path in paths]
     assert {answer.status for answer in plain} == {200}
     assert len({answer.body for answer in plain}) == 1
     assert gzip.decompress(zipped.body) == plain[0].body
@@ -288,7 +288,6 @@ async def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script
     async with serving() as hub:
         plain = [await ask(hub.port, path) for path in APP]
         zipped = await ask(hub.port, "/inbox", headers={"accept-encoding": "gzip"})
-        *plain, zipped = [*plain, zipped]
     assert len({answer.body for answer in plain}) == 1
     assert gzip.decompress(zipped.body) == plain[0].body
     assert len(zipped.body) <= 120_000

@@ -318,8 +318,7 @@ async def test_the_servers_log_is_passed_on_line_by_line() -> None:
         await link.send(request("log", 1, lines=lines))
         await link.receive()
     assert told[0] == b"one"
-    found = b"".join(told)
-    assert found == "".join(lines).encode()
+    assert b"".join(told) == "".join(lines).encode()
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])

@@ -92,7 +92,7 @@ async def test_the_buffer_of_a_large_frame_is_given_back() -> None:
     reader.feed(large[:-1])
     during = reader.buffered
     reader.feed(large[-1:])
-    during, after = during, reader.buffered
+    after = reader.buffered
     assert 1 << 20 <= during <= 4 << 20
     assert after <= MAX_KEPT_BUFFER_BYTES
 
